@@ -7,7 +7,7 @@ Correlated equilibria have a namespace of their own, `precomp_games.algorithms.e
 if __name__ != "precomp_games.algorithms":
     raise ImportError(f"expected this package to be imported as precomp_games.algorithms, got {__name__}")
 
-from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
+from precomp_games.tree.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
 from .lookahead import (
     Commitment,

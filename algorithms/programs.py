@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
-from precomp_games.arguments import Unnamed
+from precomp_games._support.arguments import Unnamed
 
 __all__ = [
     "AT_LOWER",

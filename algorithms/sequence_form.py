@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError
+from precomp_games._support.arguments import ArgumentError
 
 __all__ = ["FoundSequences", "PlayerSequences", "connected_infosets"]
 

@@ -24,7 +24,7 @@ from unittest import mock
 
 import numpy as np
 
-from precomp_games import cluster_tasks
+from precomp_games._support.files import atomic_write
 from precomp_games.algorithms import best_first_precomputation
 from precomp_games.chess import (
     DaskEngine,
@@ -33,13 +33,13 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
-    cluster,
     position_key,
     preparation_policies,
     preparation_tree,
 )
-from precomp_games.chess.searches import SearchResult
-from precomp_games.files import atomic_write
+from precomp_games.chess.engines import cluster
+from precomp_games.chess.engines.searches import SearchResult
+from precomp_games.cluster import tasks as cluster_tasks
 
 __all__ = ["RECORDED", "Costs", "load", "measure", "save"]
 

@@ -5,7 +5,8 @@
 `cluster_costs` measured the costs (`--measure` does it anew), `cluster_simulation` is the event loop. The
 tree has the levels of a real one, larger: at first they grow as that one's do, by 2 every two half-moves,
 and then they have its levels' shares. Our own half-moves are evaluated a level at a time. The opponent's are
-asked about a block at a time, `precomp_games.memory.BLOCK`, and each block ends before the next one begins.
+asked about a block at a time, `precomp_games._support.memory.BLOCK`, and each block ends before the next one
+begins.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from absl import app, flags
 from benchmarks import cluster_costs
 from benchmarks.cluster_costs import Costs
 from benchmarks.cluster_simulation import Outcome, Rules, simulate
-from precomp_games.chess import cluster, find_engine
-from precomp_games.files import atomic_write
-from precomp_games.memory import BLOCK
+from precomp_games._support.files import atomic_write
+from precomp_games._support.memory import BLOCK
+from precomp_games.chess import find_engine
+from precomp_games.chess.engines import cluster
 
 __all__ = ["WAYS", "Way", "level_sizes", "outcome", "report"]
 

@@ -4,10 +4,10 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
 """
 
-from precomp_games.bars import use_progress_bars
-from precomp_games.cluster_tasks import map_on_cluster
-from precomp_games.clusters import cluster_client
-from precomp_games.files import atomic_write, write_together
+from precomp_games._support.bars import use_progress_bars
+from precomp_games._support.files import atomic_write, write_together
+from precomp_games.cluster.client import cluster_client
+from precomp_games.cluster.tasks import map_on_cluster
 from precomp_games.games.clock import (
     ClockGame,
     ClockPolicy,
@@ -17,14 +17,14 @@ from precomp_games.games.clock import (
     clock_position_key,
 )
 from precomp_games.games.kj_poker import KJPokerGame
-from precomp_games.history_tree import HistoryTree
-from precomp_games.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
-from precomp_games.menus import Menu
 from precomp_games.meta_game.gambit import to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
-from precomp_games.mixtures import MixturePolicy
-from precomp_games.policies import PrecomputationPolicy
-from precomp_games.policy_specs import make_policy, policy_names, register_policy
+from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
+from precomp_games.policies.menus import Menu
+from precomp_games.policies.mixtures import MixturePolicy
+from precomp_games.policies.rows import PrecomputationPolicy
+from precomp_games.policies.specs import make_policy, policy_names, register_policy
+from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = [
     "ClockGame",

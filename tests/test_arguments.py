@@ -1,4 +1,4 @@
-"""What signatures say about arguments: `precomp_games.arguments`."""
+"""What signatures say about arguments: `precomp_games._support.arguments`."""
 
 import dataclasses
 import importlib
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import precomp_games
-from precomp_games import arguments
-from precomp_games.arguments import (
+from precomp_games._support import arguments
+from precomp_games._support.arguments import (
     INFINITE,
     ArgumentError,
     Check,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from precomp_games.files import atomic_write, write_together
+from precomp_games._support.files import atomic_write, write_together
 
 
 def test_text_and_bytes(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_an_error_leaves_nothing_behind(old: Path, error: type[BaseException]) -
 def test_a_killed_process_leaves_the_old_file(old: Path) -> None:
     program = (
         "import os, signal, sys\n"
-        "from precomp_games.files import atomic_write\n"
+        "from precomp_games._support.files import atomic_write\n"
         "with atomic_write(sys.argv[1]) as file:\n"
         "    file.write('half')\n"
         "    file.flush()\n"

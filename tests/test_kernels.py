@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import precomp_games
-from precomp_games import kernels, tree_facts
+from precomp_games._support import kernels
+from precomp_games.tree import facts as tree_facts
 
 _PROGRAM = """
-import precomp_games.tree_facts as facts
+import precomp_games.tree.facts as facts
 assert facts.__file__.startswith({home!r}), facts.__file__
 print(facts._entry_counts._cache.cache_path)
 """
@@ -41,7 +42,7 @@ def _times_compiled(kernel: Any) -> int:
 def modules(tmp_path, monkeypatch):
     """Writes modules of kernels, and gives the stamp of `outer` in the one that calls the other."""
     monkeypatch.syspath_prepend(tmp_path)
-    head = "from precomp_games.kernels import kernel\n"
+    head = "from precomp_games._support.kernels import kernel\n"
 
     def stamp(inner: str, outer: str = "return inner(x) + LIMIT", limit: str = "3") -> str:
         for name, text in (

@@ -8,8 +8,9 @@ import tracemalloc
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, MixturePolicy, RolloutValues, memory
-from precomp_games.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
+from precomp_games import HistoryTree, MixturePolicy, RolloutValues
+from precomp_games._support import memory
+from precomp_games._support.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
 from tests.history_tree.cases import from_game
 from tests.random_games import random_menu, random_policy, random_tree, uniform
 
@@ -125,7 +126,7 @@ def test_trees_are_the_same_in_blocks(monkeypatch):
     policies = [random_policy(seed) for seed in range(4)]
     found = []
     for block in (BLOCK, 3):
-        monkeypatch.setattr("precomp_games.expansion.asking.BLOCK", block)
+        monkeypatch.setattr("precomp_games.tree.expansion.asking.BLOCK", block)
         monkeypatch.setattr(memory, "BLOCK", block)
         for pre, sigma, penalties in (
             (policies[1], policies[3], 1e-3),
@@ -146,7 +147,7 @@ def test_trees_are_the_same_in_blocks(monkeypatch):
 
 def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     """So the memory that their answers take is looked at between blocks."""
-    monkeypatch.setattr("precomp_games.expansion.asking.BLOCK", 3)
+    monkeypatch.setattr("precomp_games.tree.expansion.asking.BLOCK", 3)
     asked = []
 
     class Component:
@@ -210,7 +211,7 @@ def test_what_arrays_take_is_what_is_said(estimates):
     for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
         wide = {"sigma": sigma, "penalties": 1e-9, "truncate": "none", "leaf_value": lambda s: 0.0} | given
         HistoryTree.from_game(game, position_key=str, **wide)
-    levels = estimates().pop("precomp_games.expansion.levels")
+    levels = estimates().pop("precomp_games.tree.expansion.levels")
     HistoryTree.from_game(
         random_tree(3, depth=8, actions=4, chance=0.0),
         sigma_pre=random_policy(1),
@@ -218,7 +219,7 @@ def test_what_arrays_take_is_what_is_said(estimates):
         penalties=1e-9,
         leaf_value=lambda s: 0.0,
     )
-    answers = estimates().pop("precomp_games.expansion.positions")
+    answers = estimates().pop("precomp_games.tree.expansion.positions")
     assert 0.5 <= max(levels) <= 1.0
     assert 0.5 <= max(answers) <= 1.0
 
@@ -227,7 +228,7 @@ _EXPAND = """
 import math, pathlib, sys, time
 import pyspiel
 from precomp_games import HistoryTree, MixturePolicy
-from precomp_games.memory import MemoryMeter
+from precomp_games._support.memory import MemoryMeter
 
 def uniform(state):
     actions = state.legal_actions()

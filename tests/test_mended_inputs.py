@@ -15,8 +15,9 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, make_policy
+from precomp_games._support.files import read_archive, write_archive
+from precomp_games._support.messages import one_line
 from precomp_games.algorithms import meta_equilibrium
-from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
     ChessGame,
     Drill,
@@ -30,12 +31,11 @@ from precomp_games.chess import (
     StoreError,
     UciEngine,
     read_preparation,
-    uci_players,
 )
-from precomp_games.chess.searches import Line, SearchResult
-from precomp_games.chess.uci_main import main
-from precomp_games.files import read_archive, write_archive
-from precomp_games.messages import one_line
+from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.play import players as uci_players
+from precomp_games.chess.play.uci_main import main
+from precomp_games.tree.base_game import loaded_game
 from tools.fuzz.mutate import archive
 from tools.fuzz.targets import books, engines, files
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from precomp_games import HistoryTree, RolloutValues, SearchClock
+from precomp_games._support.checks import real_array
 from precomp_games.algorithms import (
     EntropyBounds,
     best_first_precomputation,
@@ -15,7 +16,6 @@ from precomp_games.algorithms import (
     meta_equilibrium,
     meta_sequence_form_lp,
 )
-from precomp_games.checks import real_array
 from tests.history_tree.cases import efg, from_game, tree_of
 from tests.random_games import first, last
 

@@ -155,12 +155,12 @@ def test_next_major_versions_are_left_out_but_where_none_tells_a_break():
 
 def test_licenses_of_what_the_wheel_has():
     """As the installed metadata tells them (after a change: make install); make try-wheel asks a wheel."""
-    vendored = (_ROOT / "precomp_games/chess/vendor/cm-chessboard/README.md").read_text(encoding="utf-8")
+    vendor = "precomp_games/chess/study/vendor/cm-chessboard"
+    vendored = (_ROOT / vendor / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"MIT|CC BY-SA 3\.0", vendored) == ["MIT", "CC BY-SA 3.0"]
     told = importlib.metadata.metadata("precomp-games")
     assert told["License-Expression"] == "Apache-2.0 AND MIT AND CC-BY-SA-3.0"
     files = told.get_all("License-File")
-    vendor = "precomp_games/chess/vendor/cm-chessboard"
     assert files == ["LICENSE", f"{vendor}/LICENSE", f"{vendor}/README.md"]
     assert "creativecommons.org/licenses/by-sa/3.0" in vendored
 
@@ -271,7 +271,7 @@ _PLAIN = {
     *("check_probabilities", "check_ranking", "check_seed", "check_weights", "real_array"),
 }
 # Whose numbers are looked at where they stand: cards of fsrs.
-_LOOKED_AT = {"precomp_games.chess.drill": 1}
+_LOOKED_AT = {"precomp_games.chess.study.drill": 1}
 
 
 def test_what_a_check_returns_is_what_is_kept():

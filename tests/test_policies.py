@@ -12,7 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, PrecomputationPolicy
 from precomp_games.algorithms import best_precomputation
-from precomp_games.policies import as_batch_policy, movers_rows, policy_rows
+from precomp_games.policies.rows import as_batch_policy, movers_rows, policy_rows
 from tests import reference
 from tests.random_games import policy_pairs, random_tree, sides, uniform
 

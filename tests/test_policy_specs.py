@@ -7,8 +7,8 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import exploitability
 
-from precomp_games import policy_specs
-from precomp_games.policy_specs import make_policy, policy_names, register_policy
+from precomp_games.policies import specs as policy_specs
+from precomp_games.policies.specs import make_policy, policy_names, register_policy
 from tests.random_games import random_tree
 from tests.reference import states
 

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from precomp_games import policy_specs
+from precomp_games.policies import specs as policy_specs
 from tests.wrong_calls import EXEMPT, FACES, calls, public_paths, table, wrong_values
 
 _SECONDS = 20

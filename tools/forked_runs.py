@@ -151,7 +151,7 @@ def _run(
 ) -> None:
     import tqdm
 
-    from precomp_games.chess import engine
+    from precomp_games.chess.engines import pool as engine
 
     os.setsid()
     signal.alarm(seconds)

@@ -28,8 +28,8 @@ import chess
 import pyspiel
 
 from precomp_games import HistoryTree, make_policy
+from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
-from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
     Drill,
     EngineError,
@@ -57,10 +57,10 @@ from precomp_games.chess import (
     uci_book,
     write_opponent_data,
 )
+from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
-from precomp_games.chess.searches import Line, SearchResult
-from precomp_games.files import read_archive, write_archive
-from precomp_games.policy_specs import parsed_spec, touched
+from precomp_games.policies.specs import parsed_spec, touched
+from precomp_games.tree.base_game import loaded_game
 from tools.audit import Audit
 from tools.fuzz.targets import books, files
 

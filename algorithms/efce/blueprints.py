@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
-from precomp_games.arguments import ArgumentError, Check, Ge, Le, public
-from precomp_games.checks import check_pair, real_array, shown
+from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, public
+from precomp_games._support.checks import check_pair, real_array, shown
 
 from .correlation_plans import CorrelationPlan, check_sequences
 from .sequence_game import SequenceGame

@@ -44,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.kernels import kernel
+from precomp_games._support.kernels import kernel
 
 from .correlation_plans import CorrelationPlan
 from .sequence_game import spread

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
-from precomp_games.checks import check_integer, real_array, shown
-from precomp_games.kernels import kernel, read_only
+from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, Player, public
+from precomp_games._support.checks import check_integer, real_array, shown
+from precomp_games._support.kernels import kernel, read_only
 
 from .sequence_game import SequenceGame, spread
 from .sequence_pairs import RelevantPairs, check_as_many

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.kernels import kernel
+from precomp_games._support.kernels import kernel
 
 from .constraints import PlayerConstraints
 from .triggers import leaf_values, respond, sum_back

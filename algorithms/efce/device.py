@@ -21,9 +21,9 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Ge, Le, NonNegativeInt, PositiveInt, public
-from precomp_games.checks import check_instance, check_state, shown
-from precomp_games.kernels import read_only
+from precomp_games._support.arguments import ArgumentError, Ge, Le, NonNegativeInt, PositiveInt, public
+from precomp_games._support.checks import check_instance, check_state, shown
+from precomp_games._support.kernels import read_only
 
 from .blueprints import AnyBlueprint, Blueprint, check_blueprint
 from .correlation_plans import CorrelationPlan

@@ -14,7 +14,7 @@ import dataclasses
 
 import pyspiel
 
-from precomp_games.arguments import PositiveFloat, public
+from precomp_games._support.arguments import PositiveFloat, public
 
 from ..programs import Clock
 from .blueprints import uniform_blueprint

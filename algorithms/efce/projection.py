@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.optimize
 
-from precomp_games.kernels import kernel, read_only
+from precomp_games._support.kernels import kernel, read_only
 
 from .constraints import PlayerConstraints
 from .deviator import DeviatorState, add_gradient, evaluate_best

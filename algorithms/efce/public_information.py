@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Check, PositiveInt, public
-from precomp_games.checks import check_game, shown
+from precomp_games._support.arguments import ArgumentError, Check, PositiveInt, public
+from precomp_games._support.checks import check_game, shown
 
 __all__ = ["CertainGame", "PublicInformation", "check_name", "public_moves", "subgame_names"]
 

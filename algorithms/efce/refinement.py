@@ -26,8 +26,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from precomp_games.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
-from precomp_games.kernels import read_only
+from precomp_games._support.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
+from precomp_games._support.kernels import read_only
 
 from ..programs import Clock, Program, ProgramBuilder
 from .constraints import PlayerConstraints, RefinementProblem, Units

@@ -15,7 +15,13 @@ import math
 import time
 from collections.abc import Callable
 
-from precomp_games.arguments import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, public
+from precomp_games._support.arguments import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    public,
+)
 
 from .constraints import RefinementProblem
 from .refinement import Refinement

@@ -30,8 +30,8 @@ from typing import Literal
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, public
-from precomp_games.kernels import kernel, read_only
+from precomp_games._support.arguments import ArgumentError, NonNegativeInt, public
+from precomp_games._support.kernels import kernel, read_only
 
 from .constraints import PlayerConstraints, RefinementProblem
 from .correlation_plans import CorrelationPlan

@@ -18,8 +18,8 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import shown
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.checks import shown
 
 from .blueprints import AnyBlueprint, Blueprint, plan_of
 from .bounds import Inherited, SubgameBounds, trunk_bounds

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.kernels import kernel
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.kernels import kernel
 
 from .sequence_pairs import RelevantPairs
 

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Player, PositiveInt, public
-from precomp_games.checks import check_integer, shown
-from precomp_games.kernels import kernel
-from precomp_games.tree_facts import TERMINAL
+from precomp_games._support.arguments import ArgumentError, Player, PositiveInt, public
+from precomp_games._support.checks import check_integer, shown
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import TERMINAL
 
 from ..sequence_form import FoundSequences, PlayerSequences, connected_infosets
 from .public_information import CertainGame, PublicInformation, check_name

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_indices, shown
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.checks import check_indices, shown
 
 from .public_information import PublicInformation, subgame_names
 from .sequence_game import SequenceGame, find

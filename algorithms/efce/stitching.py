@@ -11,8 +11,8 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, each_of, public
-from precomp_games.checks import shown
+from precomp_games._support.arguments import ArgumentError, each_of, public
+from precomp_games._support.checks import shown
 
 from .blueprints import AnyBlueprint, plan_of
 from .correlation_plans import CorrelationPlan

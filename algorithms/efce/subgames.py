@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
-from precomp_games.arguments import ArgumentError, PositiveInt, public
-from precomp_games.checks import shown
+from precomp_games._support.arguments import ArgumentError, PositiveInt, public
+from precomp_games._support.checks import shown
 
 from .public_information import PublicInformation, check_name
 from .sequence_game import SequenceGame, infoset_labels

@@ -31,8 +31,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import public
-from precomp_games.kernels import kernel, read_only
+from precomp_games._support.arguments import public
+from precomp_games._support.kernels import kernel, read_only
 
 from .correlation_plans import CorrelationPlan
 from .sequence_game import find, spread

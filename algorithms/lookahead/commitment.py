@@ -34,7 +34,7 @@ from typing import Annotated
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import (
+from precomp_games._support.arguments import (
     INFINITE,
     ArgumentError,
     GeneralSumGame,

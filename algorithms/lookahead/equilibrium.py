@@ -22,13 +22,8 @@ from typing import Any
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Game, GeneralSumGame, public
-from precomp_games.checks import (
-    check_integer,
-    check_probabilities,
-    check_turn,
-    shown,
-)
+from precomp_games._support.arguments import ArgumentError, Game, GeneralSumGame, public
+from precomp_games._support.checks import check_integer, check_probabilities, check_turn, shown
 
 from ..programs import ProgramBuilder
 from .follower import infoset_key

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import GeneralSumGame, NonNegativeFloat, Player, Seed, public
-from precomp_games.checks import check_evaluation, check_numbers, check_probabilities
-from precomp_games.policies import PolicyLike, as_batch_policy
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games._support.arguments import GeneralSumGame, NonNegativeFloat, Player, Seed, public
+from precomp_games._support.checks import check_evaluation, check_numbers, check_probabilities
+from precomp_games.policies.rows import PolicyLike, as_batch_policy
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .equilibrium import equilibrium
 from .follower import EvaluationFunction, check_own, legal_odds

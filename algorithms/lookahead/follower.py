@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, one_of
-from precomp_games.checks import check_ranking, shown
-from precomp_games.policies import BatchPolicy, infoset_key, policy_rows
+from precomp_games._support.arguments import ArgumentError, one_of
+from precomp_games._support.checks import check_ranking, shown
+from precomp_games.policies.rows import BatchPolicy, infoset_key, policy_rows
 
 __all__ = [
     "TIE_BREAKING",

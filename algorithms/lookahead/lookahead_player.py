@@ -18,9 +18,9 @@ from typing import Any
 
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import GeneralSumGame, Player, PositiveInt, public
-from precomp_games.checks import check_turn
-from precomp_games.policies import PolicyLike, as_batch_policy
+from precomp_games._support.arguments import GeneralSumGame, Player, PositiveInt, public
+from precomp_games._support.checks import check_turn
+from precomp_games.policies.rows import PolicyLike, as_batch_policy
 
 from .follower import EvaluationFunction, Follower, Order, TieBreaking, infoset_key, legal_odds
 from .outcome import LookaheadOutcome, lookahead_outcome

@@ -36,8 +36,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.tree_facts import TERMINAL
+from precomp_games._support.arguments import ArgumentError
+from precomp_games.tree.facts import TERMINAL
 
 from ..sequence_form import PlayerSequences
 from .follower import TIE_TOLERANCE, Follower

@@ -26,9 +26,9 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import GeneralSumGame, NonNegativeFloat, Player, PositiveInt, public
-from precomp_games.checks import check_evaluation
-from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy
+from precomp_games._support.arguments import GeneralSumGame, NonNegativeFloat, Player, PositiveInt, public
+from precomp_games._support.checks import check_evaluation
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
 
 from .follower import (
     TIE_TOLERANCE,

@@ -16,7 +16,7 @@ import dataclasses
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, GeneralSumGame, Player, public
+from precomp_games._support.arguments import ArgumentError, GeneralSumGame, Player, public
 
 from .equilibrium import StrategyPolicy
 from .evaluation_functions import evaluate_histories

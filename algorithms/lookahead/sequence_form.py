@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, GeneralSumGame, Player, public
-from precomp_games.checks import check_integer, check_numbers, check_state
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games._support.arguments import ArgumentError, GeneralSumGame, Player, public
+from precomp_games._support.checks import check_integer, check_numbers, check_state
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import FoundSequences, PlayerSequences
 from .follower import infoset_key

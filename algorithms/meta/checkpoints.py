@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import check_integer
-from precomp_games.files import read_archive, write_archive
-from precomp_games.history_tree import HistoryTree
-from precomp_games.messages import one_line
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import check_integer
+from precomp_games._support.files import read_archive, write_archive
+from precomp_games._support.messages import one_line
+from precomp_games.tree.history_tree import HistoryTree
 
 from .exploitability import Budgets
 

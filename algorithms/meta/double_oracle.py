@@ -32,10 +32,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy, realization_plan
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
 from ..programs import BASIS_STATUSES

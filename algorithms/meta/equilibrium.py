@@ -17,9 +17,9 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, PositiveInt, one_of, public
-from precomp_games.checks import check_number, check_pair, check_path
-from precomp_games.history_tree import HistoryTree
+from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, PositiveInt, one_of, public
+from precomp_games._support.checks import check_number, check_pair, check_path
+from precomp_games.tree.history_tree import HistoryTree
 
 from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle

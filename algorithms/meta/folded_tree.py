@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = ["ALONE", "LAST", "ONE_OF_SEVERAL", "DecisionTree"]
 

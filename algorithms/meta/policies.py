@@ -25,17 +25,17 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, Check, NonNegativeFloat, Player, public
-from precomp_games.checks import check_number, check_pair, shown
+from precomp_games._support.arguments import ArgumentError, Check, NonNegativeFloat, Player, public
+from precomp_games._support.checks import check_number, check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
-from precomp_games.meta_strategy import (
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
+from precomp_games.tree.meta_strategy import (
     MetaStrategy,
     at_most_one,
     check_memorization_set,
     check_strategies,
 )
-from precomp_games.policies import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
 
 from .exploitability import MetaTree
 

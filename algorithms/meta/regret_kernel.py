@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.kernels import kernel
+from precomp_games._support.kernels import kernel
 
 from .folded_tree import ALONE, ONE_OF_SEVERAL, DecisionTree
 

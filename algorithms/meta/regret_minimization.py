@@ -38,9 +38,9 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import one_of
-from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MetaStrategy, at_most_one
+from precomp_games._support.arguments import one_of
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one
 
 from .checkpoints import read_checkpoint, write_checkpoint
 from .folded_tree import DecisionTree

@@ -14,10 +14,10 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.expansion.levels import COLUMNS
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.tree_arrays import ARRAYS
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.arrays import ARRAYS
+from precomp_games.tree.expansion.levels import COLUMNS
+from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = ["restricted_tree"]
 

@@ -30,11 +30,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
-from precomp_games.arguments import public
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy
-from precomp_games.tree_facts import edge_product
+from precomp_games._support.arguments import public
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import edge_product
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
 from .exploitability import Budgets, MetaEquilibrium, MetaTree, measured

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Annotated, Any
 
-from precomp_games.arguments import (
+from precomp_games._support.arguments import (
     Ge,
     Lt,
     NonNegativeFloat,
@@ -35,7 +35,7 @@ from precomp_games.arguments import (
     PositiveInt,
     public,
 )
-from precomp_games.leaf_values import Evaluator
+from precomp_games.policies.leaf_values import Evaluator
 
 from .best_first_search import BestFirstSearch, SearchOrder
 from .partial_tree import CertifiedPrecomputation, PerfectGame, PreparationProblem

@@ -29,9 +29,9 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError, one_of
-from precomp_games.leaf_values import Evaluator, evaluated, within
-from precomp_games.tree_facts import Forest
+from precomp_games._support.arguments import ArgumentError, one_of
+from precomp_games.policies.leaf_values import Evaluator, evaluated, within
+from precomp_games.tree.facts import Forest
 
 from .budget import best_within_budget
 from .decisions import Decisions

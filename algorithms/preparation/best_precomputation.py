@@ -9,7 +9,7 @@ With u^sigma(h) the value of history h to the player when it stops there, and pi
 and what follows is information states, or leaves worth pi(h) u^sigma(h). The set is read off from the root.
 With menus, the first of the two is taken over the entries of I's menu.
 
-Source: `precomputation`, Algorithm 1 and Theorem 3; values of the leaves: `precomp_games.leaf_values`.
+Source: `precomputation`, Algorithm 1 and Theorem 3; leaves' values: `precomp_games.policies.leaf_values`.
 
 Deviations: either player; information states with several histories (imperfect information, where perfect
 recall makes the recursion sound); two meanings of stopping (`HistoryTree.from_game`, `stop_value`).
@@ -32,16 +32,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
-from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import (
-    MemorizedState,
-    MetaStrategy,
-    realization_plan,
-    strategy_policy,
-)
-from precomp_games.policies import PolicyLike, PrecomputationPolicy
-from precomp_games.tree_facts import has_choice
+from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
+from precomp_games.policies.rows import PolicyLike, PrecomputationPolicy
+from precomp_games.tree.facts import has_choice
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy, realization_plan, strategy_policy
 
 from ..programs import Clock
 from .budget import best_within_budget, truncation_loss

@@ -26,8 +26,8 @@ import math
 
 import numpy as np
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.kernels import kernel
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.kernels import kernel
 
 from .decisions import Decisions, utility_of
 from .frontier import MemoryFrontier

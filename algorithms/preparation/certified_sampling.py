@@ -42,9 +42,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import Ge, Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
-from precomp_games.policies import as_batch_policies, as_batch_policy
-from precomp_games.rollouts import Rollouts
+from precomp_games._support.arguments import Ge, Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
+from precomp_games.policies.rollouts import Rollouts
+from precomp_games.policies.rows import as_batch_policies, as_batch_policy
 
 from .partial_tree import (
     Branch,

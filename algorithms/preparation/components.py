@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.kernels import kernel
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.kernels import kernel
 
 from .best_precomputation import BestPrecomputation
 

@@ -46,7 +46,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from precomp_games.arguments import (
+from precomp_games._support.arguments import (
     Ge,
     Le,
     Lt,
@@ -58,9 +58,9 @@ from precomp_games.arguments import (
     Seed,
     public,
 )
-from precomp_games.leaf_values import Evaluator
-from precomp_games.playouts import mean_interval, play_on
-from precomp_games.policies import as_batch_policies
+from precomp_games.policies.leaf_values import Evaluator
+from precomp_games.policies.playouts import mean_interval, play_on
+from precomp_games.policies.rows import as_batch_policies
 
 from .best_first_search import BestFirstSearch
 from .partial_tree import (

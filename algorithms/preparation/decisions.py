@@ -35,12 +35,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, Player, public
-from precomp_games.checks import check_instance, check_number, check_prices
-from precomp_games.history_tree import TERMINAL, HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy, check_memorize, check_strategy
-from precomp_games.tree_facts import AnyForest, weighted
+from precomp_games._support.arguments import ArgumentError, Player, public
+from precomp_games._support.checks import check_instance, check_number, check_prices
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import AnyForest, weighted
+from precomp_games.tree.history_tree import TERMINAL, HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, check_memorize, check_strategy
 
 __all__ = ["Decisions", "StrategyValue", "utility_of"]
 

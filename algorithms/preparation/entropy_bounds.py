@@ -42,7 +42,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games.arguments import (
+from precomp_games._support.arguments import (
     ArgumentError,
     Check,
     Gt,
@@ -53,11 +53,11 @@ from precomp_games.arguments import (
     PositiveInt,
     public,
 )
-from precomp_games.checks import check_indices, check_number, shown
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
-from precomp_games.tree_facts import has_choice
+from precomp_games._support.checks import check_indices, check_number, shown
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import has_choice
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
 from .decisions import Decisions
 

@@ -24,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import shown
-from precomp_games.expansion.alike import history_words
-from precomp_games.expansion.positions import hashable
-from precomp_games.history_tree import HistoryTree
-from precomp_games.policies import PolicyLike, PrecomputationPolicy, check_policies
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.checks import shown
+from precomp_games.policies.rows import PolicyLike, PrecomputationPolicy, check_policies
+from precomp_games.tree.expansion.alike import history_words
+from precomp_games.tree.expansion.positions import hashable
+from precomp_games.tree.history_tree import HistoryTree
 
 from .best_precomputation import BestPrecomputation
 

@@ -29,9 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
-from precomp_games.expansion.alike import AlikeRows, history_words
-from precomp_games.policies import (
+from precomp_games._support.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
+from precomp_games.policies.rows import (
     BatchPolicy,
     PolicyLike,
     as_batch_policies,
@@ -39,6 +38,7 @@ from precomp_games.policies import (
     entry_rows,
     movers_rows,
 )
+from precomp_games.tree.expansion.alike import AlikeRows, history_words
 
 from .best_precomputation import BestPrecomputation
 from .every_visit import OwnPositions, candidates

@@ -36,12 +36,12 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import INFINITE, ArgumentError, Player, public
-from precomp_games.checks import check_integer, shown
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy, realization_plan
-from precomp_games.tree_facts import AnyForest, has_choice
+from precomp_games._support.arguments import INFINITE, ArgumentError, Player, public
+from precomp_games._support.checks import check_integer, shown
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import AnyForest, has_choice
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from .decisions import Decisions
 from .known import knowing

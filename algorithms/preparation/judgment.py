@@ -35,12 +35,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeInt, Player, public
-from precomp_games.checks import check_indices
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.meta_strategy import MetaStrategy, check_memorization_set
-from precomp_games.tree_facts import Forest
+from precomp_games._support.arguments import ArgumentError, NonNegativeInt, Player, public
+from precomp_games._support.checks import check_indices
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import Forest
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
 from .best_precomputation import BestPrecomputation, best_precomputation
 from .budget import best_within_budget

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import check_indices, shown
-from precomp_games.kernels import kernel
-from precomp_games.tree_facts import Forest
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import check_indices, shown
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import Forest
 
 from .decisions import Decisions
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import public
-from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import Alternative, MemorizedState, MetaStrategy
+from precomp_games._support.arguments import public
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import Alternative, MemorizedState, MetaStrategy
 
 from .decisions import Decisions
 

@@ -28,12 +28,11 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import Check
-from precomp_games.checks import check_game, check_pair, utility_sum
-from precomp_games.menus import Menu
-from precomp_games.meta_strategy import Alternative
-from precomp_games.mixtures import drawn_once, refuse_mixture
-from precomp_games.policies import (
+from precomp_games._support.arguments import Check
+from precomp_games._support.checks import check_game, check_pair, utility_sum
+from precomp_games.policies.menus import Menu
+from precomp_games.policies.mixtures import drawn_once, refuse_mixture
+from precomp_games.policies.rows import (
     DistinctStates,
     PolicyLike,
     PrecomputationPolicy,
@@ -43,6 +42,7 @@ from precomp_games.policies import (
     entry_rows,
     movers_rows,
 )
+from precomp_games.tree.meta_strategy import Alternative
 
 __all__ = [
     "Branch",

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError, NonNegativeFloat, Player, public
-from precomp_games.checks import check_integer, shown
-from precomp_games.history_tree import HistoryTree
-from precomp_games.meta_strategy import MetaStrategy
+from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, Player, public
+from precomp_games._support.checks import check_integer, shown
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy
 
 from .best_precomputation import BestPrecomputation, best_precomputation
 

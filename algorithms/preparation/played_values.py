@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.leaf_values import evaluated
+from precomp_games.policies.leaf_values import evaluated
 
 __all__ = ["PlayedValues"]
 

@@ -47,11 +47,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import shown
-from precomp_games.history_tree import HistoryTree
-from precomp_games.kernels import kernel
-from precomp_games.tree_facts import AnyForest
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import shown
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import AnyForest
+from precomp_games.tree.history_tree import HistoryTree
 
 from ..programs import ProgramBuilder, unit
 from .decisions import Decisions

@@ -28,7 +28,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.kernels import kernel
+from precomp_games._support.kernels import kernel
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
 from .decisions import Decisions

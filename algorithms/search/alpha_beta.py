@@ -43,7 +43,7 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from precomp_games.arguments import ArgumentError, public
+from precomp_games._support.arguments import ArgumentError, public
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget

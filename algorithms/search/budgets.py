@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Annotated, Any
 
-from precomp_games.arguments import ArgumentError, Check, PositiveFloat, PositiveInt, public
-from precomp_games.checks import check_game, check_state, shown
+from precomp_games._support.arguments import ArgumentError, Check, PositiveFloat, PositiveInt, public
+from precomp_games._support.checks import check_game, check_state, shown
 
 __all__ = ["MinimaxResult", "SearchBudget", "SearchState", "SimulationBudget", "position_of"]
 

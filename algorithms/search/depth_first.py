@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-from precomp_games.checks import check_evaluation, check_ranking, utility_sum
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games._support.checks import check_evaluation, check_ranking, utility_sum
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import MinimaxResult, SearchBudget, position_of
 

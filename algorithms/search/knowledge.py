@@ -15,8 +15,8 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_evaluation
+from precomp_games._support.arguments import public
+from precomp_games._support.checks import check_evaluation
 
 from .depth_first import Evaluator, Ordering
 

@@ -39,9 +39,9 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games.arguments import NonNegativeFloat, public
-from precomp_games.checks import check_evaluation, utility_sum
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games._support.arguments import NonNegativeFloat, public
+from precomp_games._support.checks import check_evaluation, utility_sum
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import SearchState, SimulationBudget
 from .depth_first import Evaluator

@@ -12,8 +12,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.kernels import kernel
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["EDGE", "NODE", "add_node", "next_leaf"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from precomp_games.arguments import public
+from precomp_games._support.arguments import public
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator

@@ -21,10 +21,16 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games.arguments import ArgumentError, GeneralSumGame, NonNegativeInt, PositiveFloat, public
-from precomp_games.checks import check_game, check_integer, check_number, check_turn, shown
-from precomp_games.policies import policy_rows
-from precomp_games.policy_specs import make_policy, register_policy
+from precomp_games._support.arguments import (
+    ArgumentError,
+    GeneralSumGame,
+    NonNegativeInt,
+    PositiveFloat,
+    public,
+)
+from precomp_games._support.checks import check_game, check_integer, check_number, check_turn, shown
+from precomp_games.policies.rows import policy_rows
+from precomp_games.policies.specs import make_policy, register_policy
 
 from .alpha_beta import alpha_beta, principal_variation_search
 from .budgets import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import Game, public
-from precomp_games.checks import check_state, utility_sum
-from precomp_games.tree_facts import CHANCE, TERMINAL
+from precomp_games._support.arguments import Game, public
+from precomp_games._support.checks import check_state, utility_sum
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["RandomRollouts"]
 

@@ -1,37 +1,34 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
-from precomp_games.chess.best_parts import best_parts
-from precomp_games.chess.book import (
-    Book,
-    BookExit,
-    BookMove,
-    BookPosition,
-    write_polyglot,
+from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
+from precomp_games.chess.books.pgn import write_pgn
+from precomp_games.chess.books.repertoire import (
+    Repertoire,
+    RepertoirePosition,
+    RepertoireReport,
+    read_repertoire,
 )
-from precomp_games.chess.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
-from precomp_games.chess.book_pgn import write_pgn
-from precomp_games.chess.calibration import (
-    CalibratedUtility,
-    CalibrationScope,
-    fit_calibration,
-    load_calibration,
-    save_calibration,
-)
-from precomp_games.chess.calibration_samples import CalibrationSample, material, played_samples
-from precomp_games.chess.cluster import DaskEngine
-from precomp_games.chess.control_books import main_line_book, most_reached_book
-from precomp_games.chess.count_fit import ALPHAS, HALF_LIVES, CountFit, RollingCounts
-from precomp_games.chess.drill import Drill, DrillCard
-from precomp_games.chess.engine import (
+from precomp_games.chess.engines.cluster import DaskEngine
+from precomp_games.chess.engines.pool import (
     EngineError,
     EngineNotFoundError,
     EnginePool,
     SearchLimit,
     find_engine,
 )
-from precomp_games.chess.engine_specs import opponent_policy
-from precomp_games.chess.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
-from precomp_games.chess.exports import EXPORTS, write_exports
+from precomp_games.chess.engines.searches import MAX_LIMIT
+from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.evaluation.calibration import (
+    CalibratedUtility,
+    CalibrationScope,
+    fit_calibration,
+    load_calibration,
+    save_calibration,
+)
+from precomp_games.chess.evaluation.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
+from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
+from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import (
     RULES_OF_CHESS,
     ChessGame,
@@ -41,37 +38,11 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
-from precomp_games.chess.game_records import (
-    SPEEDS,
-    GameRecord,
-    position_hash,
-    read_games,
-)
-from precomp_games.chess.judged import (
-    KNOWN,
-    KnownEntries,
-    RepertoireMenu,
-    known_entries,
-    repertoire_policies,
-)
-from precomp_games.chess.match import (
-    MATCH_PLIES,
-    ExitScore,
-    MatchGame,
-    MatchResult,
-    book_exits,
-    play_match,
-    write_match_pgn,
-)
-from precomp_games.chess.move_counts import (
-    CountsPolicy,
-    GameTable,
-    GameWeights,
-    MoveCounts,
-    own_states,
-    predicted_rows,
-)
-from precomp_games.chess.opponents import (
+from precomp_games.chess.opponents.count_fit import ALPHAS, HALF_LIVES, CountFit, RollingCounts
+from precomp_games.chess.opponents.engine_specs import opponent_policy
+from precomp_games.chess.opponents.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
+from precomp_games.chess.opponents.played import engine_moves, pgn_moves, pgn_results, played_in
+from precomp_games.chess.opponents.policies import (
     FITS,
     GamesPolicy,
     explorer_policy,
@@ -81,10 +52,29 @@ from precomp_games.chess.opponents import (
     read_table,
     rolling_fit,
 )
-from precomp_games.chess.pgn_files import GameReport, pgn_names
-from precomp_games.chess.played import engine_moves, pgn_moves, pgn_results, played_in
-from precomp_games.chess.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
-from precomp_games.chess.preparation import (
+from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames, reply_games
+from precomp_games.chess.play.match import (
+    MATCH_PLIES,
+    ExitScore,
+    MatchGame,
+    MatchResult,
+    book_exits,
+    play_match,
+    write_match_pgn,
+)
+from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.play.uci_engine import UciEngine, uci_book
+from precomp_games.chess.preparation.best_parts import best_parts
+from precomp_games.chess.preparation.control_books import main_line_book, most_reached_book
+from precomp_games.chess.preparation.judged import (
+    KNOWN,
+    KnownEntries,
+    RepertoireMenu,
+    known_entries,
+    repertoire_policies,
+)
+from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
+from precomp_games.chess.preparation.settings import (
     EVALUATIONS,
     PreparationPolicies,
     PreparationSettings,
@@ -93,22 +83,21 @@ from precomp_games.chess.preparation import (
     preparation_policies,
     preparation_tree,
 )
-from precomp_games.chess.prepared_book import certified_book, preparation_book
-from precomp_games.chess.repertoire import (
-    Repertoire,
-    RepertoirePosition,
-    RepertoireReport,
-    read_repertoire,
+from precomp_games.chess.preparation.written import WrittenPreparation, read_preparation, write_opponent_data
+from precomp_games.chess.records.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, read_games
+from precomp_games.chess.records.move_counts import (
+    CountsPolicy,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    own_states,
+    predicted_rows,
 )
-from precomp_games.chess.reply_games import PlayedGame, ReplyGames, reply_games
-from precomp_games.chess.report import ReportBook, ReportMatch, write_report
-from precomp_games.chess.scores import LinearUtility, ThresholdUtility, WdlUtility
-from precomp_games.chess.searches import MAX_LIMIT
-from precomp_games.chess.store import EvaluationStore, StoreError
-from precomp_games.chess.stored_engine import StoredEngine
-from precomp_games.chess.uci_engine import UciEngine, uci_book
-from precomp_games.chess.uci_players import EnginePlayer, PolicyPlayer
-from precomp_games.chess.written import WrittenPreparation, read_preparation, write_opponent_data
+from precomp_games.chess.records.pgn_files import GameReport, pgn_names
+from precomp_games.chess.study.drill import Drill, DrillCard
+from precomp_games.chess.study.exports import EXPORTS, write_exports
+from precomp_games.chess.study.report import ReportBook, ReportMatch, write_report
 
 __all__ = [
     "ALPHAS",

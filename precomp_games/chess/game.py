@@ -30,10 +30,10 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, Ge, Le, public
-from precomp_games.checks import check_integer, check_parameters, shown
+from precomp_games._support.arguments import ArgumentError, Ge, Le, public
+from precomp_games._support.checks import check_integer, check_parameters, shown
+from precomp_games._support.messages import one_line
 from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
-from precomp_games.messages import one_line
 
 __all__ = [
     "MAX_PLIES",

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import public
-from precomp_games.checks import check_parameters
+from precomp_games._support.arguments import public
+from precomp_games._support.checks import check_parameters
 from precomp_games.games.openspiel_game import game_type, observation_type
 
 __all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError
-from precomp_games.checks import shown
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import shown
 
 __all__ = ["StringObserver", "game_type", "load_base_game", "observation_type", "open_observer"]
 

@@ -26,11 +26,11 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
-from precomp_games.arguments import ArgumentError, FilePath, public
-from precomp_games.files import atomic_write
-from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
+from precomp_games._support.arguments import ArgumentError, FilePath, public
+from precomp_games._support.files import atomic_write
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.meta_game.rules import Form
+from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
 
 __all__ = ["to_efg", "write_efg"]
 

@@ -44,13 +44,13 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, public
-from precomp_games.checks import check_integer, check_number, check_parameters, check_path, shown
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.checks import check_integer, check_number, check_parameters, check_path, shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, observation_type
-from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
 from precomp_games.meta_game.observer import MetaObserver
 from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaPosition, MetaRules
-from precomp_games.policy_specs import make_policy
+from precomp_games.policies.specs import make_policy
+from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
 
 __all__ = ["MEMORIZE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
 

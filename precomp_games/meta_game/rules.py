@@ -56,9 +56,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games.arguments import ArgumentError, one_of, public
-from precomp_games.base_game import in_words
-from precomp_games.history_tree import CHANCE, TERMINAL, HistoryTree
+from precomp_games._support.arguments import ArgumentError, one_of, public
+from precomp_games.tree.base_game import in_words
+from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
 
 __all__ = ["FORMS", "MEMORIZE", "STOP", "Form", "MetaPosition", "MetaRules"]
 

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator
 
 import precomp_games.algorithms as face
-from precomp_games.meta_strategy import MetaStrategy
+from precomp_games.tree.meta_strategy import MetaStrategy
 
 _PACKAGE = face.__name__
 

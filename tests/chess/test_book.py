@@ -13,8 +13,8 @@ import chess.pgn
 import chess.polyglot
 import pytest
 
-from precomp_games.chess.book import Book, BookExit, BookLine, BookMove, BookPosition, write_polyglot
-from precomp_games.chess.book_pgn import write_pgn
+from precomp_games.chess.books.book import Book, BookExit, BookLine, BookMove, BookPosition, write_polyglot
+from precomp_games.chess.books.pgn import write_pgn
 
 ITALIAN = "r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4"
 

@@ -24,7 +24,7 @@ from precomp_games.chess import (
     preparation_policies,
     save_calibration,
 )
-from precomp_games.chess.searches import Line
+from precomp_games.chess.engines.searches import Line
 from tests.chess.test_preparation import HashEngine
 from tests.random_games import uniform
 

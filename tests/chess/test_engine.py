@@ -35,10 +35,10 @@ from precomp_games.chess import (
     find_engine,
     preparation_tree,
 )
-from precomp_games.chess import _uci as uci_module
-from precomp_games.chess import engine as engine_module
-from precomp_games.chess._uci import BadOutput, SearchReport
-from precomp_games.chess.store import Line, SearchResult
+from precomp_games.chess.engines import _uci as uci_module
+from precomp_games.chess.engines import pool as engine_module
+from precomp_games.chess.engines._uci import BadOutput, SearchReport
+from precomp_games.chess.engines.store import Line, SearchResult
 from tests.chess import fake_engine
 
 ROOT = Path(__file__).parents[2]
@@ -492,7 +492,7 @@ def test_no_process_is_left() -> None:
 
 CHILD = """
 import sys
-from precomp_games.chess.engine import EnginePool, SearchLimit
+from precomp_games.chess.engines.pool import EnginePool, SearchLimit
 pool = EnginePool(sys.argv[3:], workers=2)
 def show(*args):
     print(*[e.transport.get_pid() for e in pool._slots if e is not None], flush=True)

@@ -20,7 +20,7 @@ from precomp_games.chess import (
     preparation_policies,
     preparation_tree,
 )
-from precomp_games.mixtures import MixturePolicy
+from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 

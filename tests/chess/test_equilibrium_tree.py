@@ -19,7 +19,7 @@ from precomp_games.chess import (
     write_pgn,
     write_polyglot,
 )
-from precomp_games.chess.policies import softmax
+from precomp_games.chess.evaluation.policies import softmax
 from tests.chess.test_book import read_moves
 from tests.chess.test_menus import DistinctEngine, TyingEngine
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine

@@ -8,8 +8,8 @@ import chess
 import numpy as np
 import pytest
 
-from precomp_games.chess.estimation import Choice, fit_opponent, opponent_choices
-from precomp_games.chess.policies import softmax
+from precomp_games.chess.evaluation.policies import softmax
+from precomp_games.chess.opponents.estimation import Choice, fit_opponent, opponent_choices
 from tests.chess.test_preparation import SHALLOW, HashEngine
 
 

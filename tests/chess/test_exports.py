@@ -13,7 +13,8 @@ import chess.pgn
 import chess.svg
 import pytest
 
-from precomp_games.chess import EXPORTS, Book, ReportBook, book_exits, studies, write_exports, write_pgn
+from precomp_games.chess import EXPORTS, Book, ReportBook, book_exits, write_exports, write_pgn
+from precomp_games.chess.study import studies
 from tests.chess.test_book import (
     RANDOM_BOOKS,
     entry,

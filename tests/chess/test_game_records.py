@@ -6,16 +6,9 @@ from pathlib import Path
 import chess
 import pytest
 
-from precomp_games.chess import (
-    GameReport,
-    action_of,
-    move_of,
-    pgn_files,
-    pgn_names,
-    position_hash,
-    read_games,
-)
+from precomp_games.chess import GameReport, action_of, move_of, pgn_names, position_hash, read_games
 from precomp_games.chess.game import is_legal
+from precomp_games.chess.records import pgn_files
 from tools.fuzz.mutate import bent
 
 LINE = (

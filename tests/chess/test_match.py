@@ -25,8 +25,8 @@ from precomp_games.chess import (
     preparation_tree,
     write_match_pgn,
 )
-from precomp_games.chess.match import MatchGame, MatchResult
-from precomp_games.playouts import mean_interval
+from precomp_games.chess.play.match import MatchGame, MatchResult
+from precomp_games.policies.playouts import mean_interval
 from tests.chess.test_book import book_of, entry, games_of
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine
 from tests.random_games import uniform

@@ -17,7 +17,7 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
-from precomp_games.chess.searches import Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tests.chess.test_best_first import _best_first
 from tests.chess.test_preparation import HashEngine
 

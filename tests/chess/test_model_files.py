@@ -10,6 +10,7 @@ import chess
 import numpy as np
 import pytest
 
+from precomp_games._support.files import read_archive, write_archive
 from precomp_games.chess import (
     ChessGame,
     PreparationSettings,
@@ -21,8 +22,7 @@ from precomp_games.chess import (
     write_opponent_data,
     write_polyglot,
 )
-from precomp_games.chess.uci_main import main
-from precomp_games.files import read_archive, write_archive
+from precomp_games.chess.play.uci_main import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch

@@ -95,7 +95,7 @@ def test_weights_by_rating_and_speed(tmp_path: Path) -> None:
 
 
 def test_batches_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from precomp_games.chess import move_counts
+    from precomp_games.chess.records import move_counts
 
     whole = table_of(tmp_path, *GAMES)
     parts = [whole.select(np.arange(whole.num_games) == k) for k in range(whole.num_games)]

@@ -23,10 +23,10 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
-from precomp_games.chess.policies import softmax
-from precomp_games.chess.scores import MATE_CP, centipawns, score_utility
-from precomp_games.chess.searches import MAX_CP, MAX_MATE
-from precomp_games.chess.store import Line, SearchResult
+from precomp_games.chess.engines.searches import MAX_CP, MAX_MATE
+from precomp_games.chess.engines.store import Line, SearchResult
+from precomp_games.chess.evaluation.policies import softmax
+from precomp_games.chess.evaluation.scores import MATE_CP, centipawns, score_utility
 
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from precomp_games.chess.engine import SearchLimit
-from precomp_games.chess.store import EvaluationStore, Line, SearchResult, StoreError
+from precomp_games.chess.engines.pool import SearchLimit
+from precomp_games.chess.engines.store import EvaluationStore, Line, SearchResult, StoreError
 from tests.chess.test_engine import started
 
 LIMIT = SearchLimit(nodes=1000)
@@ -149,7 +149,7 @@ def test_damaged_rows(column: str, texts: list[object]) -> None:
 
 PUTS = """
 import sys
-from precomp_games.chess.store import EvaluationStore, Line, SearchResult
+from precomp_games.chess.engines.store import EvaluationStore, Line, SearchResult
 store = EvaluationStore(sys.argv[1])
 for i in range(10**9):
     store.put("A", "nodes=5", 1, f"{sys.argv[2]}{i}", SearchResult((Line("e2e4", i, None),), 1, i))

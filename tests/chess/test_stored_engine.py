@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from precomp_games.chess import stored_engine as search_module
-from precomp_games.chess.engine import EngineError, EnginePool, SearchLimit, find_engine
-from precomp_games.chess.store import EvaluationStore, StoreError
-from precomp_games.chess.stored_engine import StoredEngine
+from precomp_games.chess.engines import stored_engine as search_module
+from precomp_games.chess.engines.pool import EngineError, EnginePool, SearchLimit, find_engine
+from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.engines.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, started
 
 
@@ -155,9 +155,9 @@ def test_without_an_engine(pool: EnginePool, tmp_path: Path) -> None:
 
 RUN = """
 import json, sys
-from precomp_games.chess.engine import EnginePool, SearchLimit
-from precomp_games.chess.stored_engine import StoredEngine
-from precomp_games.chess.store import EvaluationStore
+from precomp_games.chess.engines.pool import EnginePool, SearchLimit
+from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.engines.store import EvaluationStore
 path, nodes, epds, *command = sys.argv[1:]
 with EvaluationStore(path) as store, EnginePool(command, workers=2) as pool:
     engine = StoredEngine(store, pool, on_search=lambda n: print(n, flush=True))

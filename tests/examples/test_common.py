@@ -142,7 +142,7 @@ def test_a_run_that_counts_nothing_says_that_it_goes_on(work, line):
     code = f"""
 import contextlib, threading
 from unittest import mock
-from precomp_games.bars import bar
+from precomp_games._support.bars import bar
 common._SECONDS_FIRST = 0.5; common._log = common._Log()
 def main(argv):
     with {work}:

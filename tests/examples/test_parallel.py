@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from precomp_games import map_on_cluster
-from precomp_games.cluster_tasks import UnderWay
+from precomp_games.cluster.tasks import UnderWay
 from tests.dask_clusters import cluster_of_threads, local_cluster, started
 from tests.examples.launcher import files, imported, printed
 
@@ -187,8 +187,8 @@ def test_a_result_that_goes_with_its_worker() -> None:
 def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its worker is there and says nothing: the task is given to others, some times."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("precomp_games.cluster_tasks.ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr("precomp_games.cluster_tasks._FETCH_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("precomp_games.cluster.tasks.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("precomp_games.cluster.tasks._FETCH_LOOK_SECONDS", 0.05)
     with cluster_of_threads() as made, distributed.Client(made) as client:
         under_way = UnderWay(client, "tcp://x:1", told=lambda purpose: f"{purpose!r}")
         under_way.submit("late", abs, -7)

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from precomp_games.history_tree import CHANCE, TERMINAL
-from precomp_games.tree_arrays import ARRAYS
+from precomp_games.tree.arrays import ARRAYS
+from precomp_games.tree.history_tree import CHANCE, TERMINAL
 from tests.history_tree.cases import tree_of
 
 

@@ -17,7 +17,7 @@ import pyspiel
 
 from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
-from precomp_games.chess.searches import Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.dask_clusters import cluster_address

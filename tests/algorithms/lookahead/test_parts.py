@@ -21,7 +21,7 @@ from precomp_games.algorithms.lookahead import (
 )
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
-from precomp_games.tree_facts import TERMINAL
+from precomp_games.tree.facts import TERMINAL
 from tests.algorithms.lookahead.games import random_evaluation, utility_of
 from tests.random_games import expand, random_efg, random_policy
 from tests.reference import AsPolicy

@@ -14,8 +14,8 @@ from precomp_games import Menu
 from precomp_games.algorithms import best_precomputation, confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import _Confirmed
 from precomp_games.algorithms.preparation.played_values import PlayedValues
-from precomp_games.playouts import play_on
-from precomp_games.policies import as_batch_policies
+from precomp_games.policies.playouts import play_on
+from precomp_games.policies.rows import as_batch_policies
 from tests.algorithms.preparation.cases import evaluation, one_sided, scored
 from tests.random_games import first, random_menu, random_policy, random_tree
 from tests.reference import play_value

@@ -11,7 +11,7 @@ from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precom
 from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
-from precomp_games.tree_facts import Forest
+from precomp_games.tree.facts import Forest
 from tests.algorithms.preparation.cases import all_sets, check_budgets, check_frontier, one_sided
 from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_policy, random_tree
 

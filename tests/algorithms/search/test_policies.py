@@ -22,7 +22,7 @@ from precomp_games.algorithms.search import (
     mcts,
     minimax,
 )
-from precomp_games.policy_specs import policy_names
+from precomp_games.policies.specs import policy_names
 from tests.algorithms.search.random_graphs import Oracle
 from tests.random_games import expand, random_tree
 

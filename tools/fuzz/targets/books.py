@@ -25,7 +25,6 @@ from precomp_games.chess import (
     ExplorerCounts,
     PolyglotCounts,
     PreparationSettings,
-    calibration,
     explorer_policy,
     games_policy,
     load_calibration,
@@ -42,7 +41,8 @@ from precomp_games.chess import (
     write_pgn,
     write_polyglot,
 )
-from precomp_games.chess.searches import SearchLimit
+from precomp_games.chess.engines.searches import SearchLimit
+from precomp_games.chess.evaluation import calibration
 from tools.fuzz import target
 from tools.fuzz.mutate import bent, bent_database, bent_json
 

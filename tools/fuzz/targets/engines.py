@@ -28,12 +28,12 @@ from precomp_games.chess import (
     PolicyPlayer,
     SearchLimit,
     UciEngine,
-    _uci,
     uci_book,
-    uci_main,
-    uci_players,
     write_polyglot,
 )
+from precomp_games.chess.engines import _uci
+from precomp_games.chess.play import players as uci_players
+from precomp_games.chess.play import uci_main
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
 from tools.fuzz.targets.books import small_book

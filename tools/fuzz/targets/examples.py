@@ -26,7 +26,8 @@ from unittest import mock
 
 import tqdm
 
-from precomp_games.chess import engine, write_polyglot
+from precomp_games.chess import write_polyglot
+from precomp_games.chess.engines import pool as engine
 from tools.forked_runs import EXAMPLES
 from tools.fuzz import target
 from tools.fuzz.mutate import bent_json

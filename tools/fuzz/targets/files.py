@@ -17,7 +17,7 @@ import pyspiel
 from precomp_games import HistoryTree, make_policy, write_efg
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
 from precomp_games.chess import EngineError, EvaluationStore, SearchLimit, StoredEngine, StoreError
-from precomp_games.chess.searches import Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tools.fuzz import target
 from tools.fuzz.mutate import bent_archive, bent_database
 

@@ -12,7 +12,6 @@ import chess
 import pyspiel
 
 from precomp_games import make_policy
-from precomp_games.base_game import loaded_game
 from precomp_games.chess import (
     ChessGame,
     EngineError,
@@ -24,8 +23,9 @@ from precomp_games.chess import (
     opponent_policy,
     write_polyglot,
 )
-from precomp_games.chess.searches import Line, SearchResult
-from precomp_games.policy_specs import check_spec
+from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.policies.specs import check_spec
+from precomp_games.tree.base_game import loaded_game
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
 from tools.fuzz.targets.books import sample_games, small_book

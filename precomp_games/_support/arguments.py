@@ -1,0 +1,265 @@
+"""What public functions take stands in their signatures, and what they do not take is refused in one line.
+
+    @public
+    def best_of_frontier(frontier: MemoryFrontier, budget: Annotated[int, Ge(0)]) -> BestPrecomputation: ...
+
+    best_of_frontier(): expected budget to be an integer of at least 0, got -1
+
+`public` checks each argument against its annotation, and gives the function the value in its plain type (int,
+float), so that what was checked is what is used. It reads bool, int, float, str, words (`Literal`), classes
+of which the value is an instance (of `Mapping[...]` and `dict[...]`, their class alone), functions
+(`Callable`), unions of classes, and None beside any of these; bounds (`Annotated[int, Ge(0)]`, of the package
+annotated-types); words that are kept elsewhere (`one_of`), instances in an iterable (`each_of`), and any
+other check, by `Check`. Numbers are finite unless `INFINITE` is there. Other annotations are left to the
+function, and so are defaults. Of a dataclass, the annotations are those of its fields, which `__post_init__`
+finds checked.
+
+Errors within a public function (`ArgumentError` and its like) name what was expected. The public function
+puts its own name before; where one calls another, the outer one, which is what the user called.
+
+In place of pydantic's `validate_call`, typeguard or beartype, whose errors take several lines or name types
+only, and which do not tell that True is no number.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import functools
+import inspect
+import os
+import types
+import typing
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+import pyspiel
+from annotated_types import Ge, Gt, Le, Lt
+
+from precomp_games._support.checks import (
+    ArgumentError,
+    Unnamed,
+    check_boolean,
+    check_choice,
+    check_function,
+    check_game,
+    check_instance,
+    check_integer,
+    check_number,
+    check_path,
+    check_player,
+    check_seed,
+    shown,
+)
+
+__all__ = [
+    "INFINITE",
+    "ArgumentError",
+    "Check",
+    "FilePath",
+    "Game",
+    "Ge",
+    "GeneralSumGame",
+    "Gt",
+    "Le",
+    "Lt",
+    "NonNegativeFloat",
+    "NonNegativeInt",
+    "Player",
+    "PositiveFloat",
+    "PositiveInt",
+    "Seconds",
+    "Seed",
+    "Unnamed",
+    "check_of",
+    "checks_of",
+    "each_of",
+    "one_of",
+    "public",
+]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_Test = Callable[[Any, str], Any]  # takes a value and the argument's name; gives what is kept
+
+_MARK = "_reads_annotations"  # what is public has, under this name, what reads its annotations
+
+INFINITE = object()
+"""`Annotated[float, Ge(0.0), INFINITE]`: infinities too, as far as bounds let them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """`Annotated[Any, Check(function)]`: it takes a value and the argument's name, and gives what is kept."""
+
+    function: _Test
+
+
+def one_of(words: Collection[str]) -> Check:
+    """In an annotation, beside str: one of these words, as `Literal` of words that are kept elsewhere."""
+    return Check(functools.partial(_word, words))
+
+
+def each_of(kind: type) -> Check:
+    """In an annotation, beside an iterable: instances of a class, which the function gets as a tuple."""
+    return Check(functools.partial(_each, kind))
+
+
+NonNegativeInt = Annotated[int, Ge(0)]
+"""0, 1, 2 and so on."""
+PositiveInt = Annotated[int, Ge(1)]
+"""1, 2, 3 and so on."""
+NonNegativeFloat = Annotated[float, Ge(0.0)]
+"""A finite number of at least 0."""
+PositiveFloat = Annotated[float, Gt(0.0)]
+"""A finite number above 0."""
+Seconds = Annotated[float, Gt(0.0), Le(1e6)]
+"""For which something is waited: some days at most, since event loops refuse what is much more."""
+Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
+"""0 or 1."""
+Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
+"""What numpy's generators start from."""
+FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
+"""A path, which the function gets as text."""
+Game = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value))]
+"""A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
+GeneralSumGame = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value, constant_sum=False))]
+"""The same, of any sum."""
+
+
+def public(function: _F) -> _F:
+    """A function, method or class (that is, its constructor) that checks its arguments; see above."""
+    if inspect.isclass(function):
+        function.__init__ = public(function.__init__)  # type: ignore[method-assign]
+        return function
+
+    @functools.cache
+    def read() -> tuple[dict[str, _Test], list[tuple[str, _Test | None]]]:
+        """At the first call, since annotations may name what is defined later."""
+        tests = _tests(function)
+        return tests, [(name, tests.get(name)) for name in inspect.signature(function).parameters]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            tests, positional = read()
+            given = [
+                value if test is None else test(value, name)
+                for value, (name, test) in zip(args, positional, strict=False)
+            ]
+            for name in kwargs:
+                if (test := tests.get(name)) is not None:
+                    kwargs[name] = test(kwargs[name], name)
+            return function(*given, *args[len(given) :], **kwargs)
+        except Unnamed as error:
+            error.function = _called(function, args)
+            raise
+
+    setattr(checked, _MARK, read)
+    return checked  # type: ignore[return-value]
+
+
+def _called(function: Any, args: Any) -> str:
+    """The words for it in an error: "Book()", "HistoryTree.find()"."""
+    if function.__name__ == "__init__":
+        return f"{type(args[0]).__name__}()"
+    return f"{function.__qualname__}()"
+
+
+def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
+    """What is asked of each argument of which something is."""
+    names = {**vars(typing), **function.__globals__}
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation = parameter.annotation
+        if annotation is parameter.empty or parameter.kind in _VARIADIC:
+            continue
+        if isinstance(annotation, str):
+            annotation = eval(annotation, names)
+        if (test := check_of(annotation)) is not None:
+            found[name] = test
+    return found
+
+
+def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
+    """What is asked of each argument of a function, or of a class (its constructor); not public: nothing."""
+    made: Any = function.__init__ if inspect.isclass(function) else function
+    return getattr(made, _MARK)()[0] if hasattr(made, _MARK) else {}
+
+
+def check_of(annotation: Any) -> _Test | None:
+    """What an annotation asks of a value; None if nothing that can be asked."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        base, *marks = typing.get_args(annotation)
+        return _marked(base, marks)
+    if origin in (typing.Union, types.UnionType):
+        return _union(typing.get_args(annotation))
+    if origin is Literal:
+        return functools.partial(_word, typing.get_args(annotation))
+    if origin is collections.abc.Callable:
+        return functools.partial(check_function)
+    if annotation in (bool, int, float):
+        numbers: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
+        return numbers[annotation]
+    if origin in (dict, collections.abc.Mapping):
+        return functools.partial(_instance, origin)
+    return functools.partial(_instance, annotation) if _is_kind(annotation) else None
+
+
+def _is_kind(annotation: Any) -> bool:
+    """Whether values are to be instances of it; arrays are made of anything that numpy takes."""
+    plain = inspect.isclass(annotation) and typing.get_origin(annotation) is None
+    return plain and annotation not in (Any, np.ndarray) and not getattr(annotation, "_is_protocol", False)
+
+
+def _marked(base: Any, marks: list[Any]) -> _Test | None:
+    for mark in marks:
+        if isinstance(mark, Check):
+            return mark.function
+    if base not in (int, float):
+        return check_of(base)
+    bounds: dict[str, Any] = {}
+    for mark in marks:
+        match mark:
+            case Ge():
+                bounds["least"] = mark.ge
+            case Le():
+                bounds["most"] = mark.le
+            case Gt():
+                bounds["above"] = mark.gt
+            case Lt():
+                bounds["below"] = mark.lt
+    if base is int:
+        return functools.partial(check_integer, **bounds)
+    return functools.partial(check_number, finite=INFINITE not in marks, **bounds)
+
+
+def _union(parts: tuple[Any, ...]) -> _Test | None:
+    rest = tuple(part for part in parts if part is not types.NoneType)
+    if len(rest) == 1:
+        test = check_of(rest[0])
+    elif all(_is_kind(part) and part not in (bool, int, float) for part in rest):
+        test = functools.partial(_instance, rest)
+    else:
+        return None
+    if test is None or len(rest) == len(parts):
+        return test
+    if getattr(test, "func", None) is check_function:
+        return functools.partial(check_function, optional=True)
+    return lambda value, name: None if value is None else test(value, name)
+
+
+def _word(words: Collection[str], value: Any, name: str) -> Any:
+    return check_choice(value, words, name)
+
+
+def _each(kind: type, value: Any, name: str) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
+        raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
+    return tuple(check_instance(each, kind, name) for each in value)
+
+
+def _instance(kind: Any, value: Any, name: str) -> Any:
+    return check_instance(value, kind, name)

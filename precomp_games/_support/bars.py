@@ -1,0 +1,44 @@
+"""Bars of what takes long where a caller gave no `progress`: on a terminal, for those who look."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from typing import Any
+
+from tqdm import tqdm
+
+from precomp_games._support.arguments import public
+
+__all__ = ["bar", "use_progress_bars"]
+
+_DELAY = 1.0  # seconds, below which a bar would only flicker
+
+
+def _on_terminal(**arguments: Any) -> tqdm[Any]:
+    # None: wherever standard error is no terminal. Workers' bars would write over each other.
+    disable = None if multiprocessing.parent_process() is None else True
+    return tqdm(delay=_DELAY, leave=False, disable=disable, **arguments)
+
+
+_make: Callable[..., Any] = _on_terminal
+
+
+def bar(**arguments: Any) -> Any:
+    """A bar; arguments are tqdm's, by name."""
+    return _make(**arguments)
+
+
+@public
+def use_progress_bars(make: Callable[..., Any] | None = None) -> None:
+    """Has the library show what takes long by other bars than its own, which are on terminals alone.
+
+    Args:
+        make: called as tqdm is, by name, with `desc`, `unit` and perhaps `total`, such as tqdm.notebook's.
+            None: the library's own again.
+
+    Raises:
+        ValueError: no function.
+    """
+    global _make
+    _make = make or _on_terminal

@@ -1,0 +1,1 @@
+"""Books, their files, and repertoires that are there already."""

@@ -1,0 +1,375 @@
+"""Books of memorized positions, and the format that chess programs play from.
+
+A book is what one side has memorized: histories after which it is to move, and what it plays there.
+It knows nothing of how it was computed. `write_polyglot` writes what engines and GUIs play from; what people
+read is in `book_pgn.py` and `exports.py`.
+
+A book counts histories, as the papers do. Polyglot files know positions only: histories that
+transpose into each other are one entry there, and a program plays from the entry however it got
+there, so it may know more than the book's owner was charged for. `len(book)` and
+`book.distinct_positions` give both counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import chess
+import chess.polyglot
+
+from precomp_games._support.arguments import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Ge,
+    Le,
+    NonNegativeInt,
+    each_of,
+    public,
+)
+from precomp_games._support.checks import check_instance, check_number, shown
+from precomp_games._support.files import atomic_write
+from precomp_games.chess.game import board_after, is_legal
+
+__all__ = ["Book", "BookExit", "BookLine", "BookMove", "BookPosition", "Exits", "write_polyglot"]
+
+# How far from 1 a probability, or the sum of a position's, may be.
+_TOLERANCE = 1e-6
+_Probability = Annotated[float, Ge(0.0), Le(1.0 + _TOLERANCE)]  # a product of some, perhaps a little over 1
+_History = Annotated[tuple[chess.Move, ...], each_of(chess.Move)]
+# A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
+_MAX_WEIGHT_SUM = 32767
+
+
+@public
+@dataclass(frozen=True)
+class BookMove:
+    """A move that we play, with its probability in [0, 1]; at 0 it is written nowhere.
+
+    Raises:
+      ValueError: no move, or no probability.
+    """
+
+    move: chess.Move
+    probability: _Probability
+
+
+@public
+@dataclass(frozen=True)
+class BookPosition:
+    """A memorized history and what we play after it.
+
+    Attributes:
+      history: all moves, ours and the opponent's, from the book's start to this position.
+      moves: what we play, best first; the probabilities sum to 1.
+      reach: probability in [0, 1] that a game comes here.
+      worth: what forgetting it, and all that follows it, would cost: utility from our viewpoint, in all
+        games (not only those that come here), less the penalties that it would save.
+      others: moves that there were to choose among as well, with what choosing each would cost, as `worth`.
+
+    Raises:
+      ValueError: moves that are none, or whose probabilities do not sum to 1; reach outside [0, 1]; a
+        worth that is not finite.
+    """
+
+    history: _History
+    moves: Annotated[tuple[BookMove, ...], each_of(BookMove)]
+    reach: _Probability
+    worth: float
+    others: Annotated[tuple[tuple[chess.Move, float], ...], Check(_others)] = ()
+
+    def __post_init__(self) -> None:
+        """Checks what can be checked without the position; `Book` checks the rest."""
+        probabilities = [entry.probability for entry in self.moves]
+        # Sums of products, so 1 may be missed by a little.
+        if abs(math.fsum(probabilities) - 1.0) > _TOLERANCE:
+            raise ArgumentError(
+                f"expected moves with probabilities that sum to 1, got {probabilities} after {self}"
+            )
+
+    def __str__(self) -> str:
+        """The history in UCI."""
+        return " ".join(move.uci() for move in self.history) or "(start)"
+
+
+@dataclass(frozen=True)
+class BookLine:
+    """A line of the book to its end: SAN moves from the start, and its last position's reach."""
+
+    moves: tuple[str, ...]
+    reach: float
+
+
+@public
+@dataclass(frozen=True)
+class BookExit:
+    """Where games leave a book, or end in it.
+
+    Attributes:
+      history: all moves up to the first position of ours that the book does not have, or to the game's end.
+      over: whether the game ends here, inside the book.
+      reach: probability that a game leaves here, against the opponent as modelled. They sum to 1.
+      promised: what the preparation counts for such a game, for the book's side, in [0, 1]; None if unknown.
+
+    Raises:
+      ValueError: a history that is none, a reach or a score outside [0, 1], or `over` that is no boolean.
+    """
+
+    history: _History
+    over: bool
+    reach: _Probability
+    promised: _Probability | None
+
+
+Exits = Annotated[Iterable[BookExit], each_of(BookExit)]
+"""Where games leave a book, as `book_exits` gives them."""
+
+
+@dataclass
+class Node:
+    """A position that is memorized or on the way to one that is: a trie of histories, by moves.
+
+    Attributes:
+      board: without move stack.
+      children: nodes after a move.
+      position: what is memorized here, if anything.
+      flow: the reach of the most reached memorized position, or exit, here or below.
+      exit: whether and how games leave the book here.
+      mass: the reach of all exits here or below; 0 where they are not known.
+    """
+
+    board: chess.Board
+    children: dict[chess.Move, Node] = field(default_factory=dict)
+    position: BookPosition | None = None
+    flow: float = 0.0
+    exit: BookExit | None = None
+    mass: float = 0.0
+
+    def child(self, move: chess.Move) -> Node | None:
+        """The node after `move`, made if need be; None if the move is illegal."""
+        if move not in self.children and is_legal(self.board, move):
+            self.children[move] = Node(board_after(self.board, move))
+        return self.children.get(move)
+
+
+class Book:
+    """What one side has memorized.
+
+    Positions need not be closed under predecessors: where we come to a memorized position from one
+    that is not, our move is shown on the way, without a comment.
+
+    Attributes:
+      start: the position in which every history begins; a copy.
+      side: chess.WHITE or chess.BLACK, whose book it is.
+      positions: as given, possibly none.
+      distinct_positions: how many positions they are, by EPD.
+
+    Raises:
+      ValueError: `start` is not a valid position of standard chess; a history has an illegal move,
+        leads to the other side's move, or comes twice; moves to play are illegal or repeated.
+    """
+
+    @public
+    def __init__(
+        self,
+        start: chess.Board,
+        side: chess.Color,
+        positions: Annotated[Iterable[BookPosition], each_of(BookPosition)],
+    ) -> None:
+        if type(start).uci_variant != "chess" or start.chess960 or start.status():
+            raise ArgumentError(f"expected a valid start position of standard chess, got {start!r}")
+        self.start = start.copy(stack=False)
+        self.side: chess.Color = side
+        self.positions = tuple(positions)
+        self._root = Node(self.start)
+        self._nodes = tuple(self._add(position) for position in self.positions)
+        self.distinct_positions = len({node.board.epd() for node in self._nodes})
+        _measure_flows(self._root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A trie is as deep as games are long, deeper than pickle follows.
+        return Book, (self.start, self.side, self.positions)
+
+    def __len__(self) -> int:
+        """The number of memorized histories."""
+        return len(self.positions)
+
+    @property
+    def boards(self) -> list[chess.Board]:
+        """The board of each position, in their order: copies without move stack."""
+        return [node.board.copy(stack=False) for node in self._nodes]
+
+    def lines(self) -> list[BookLine]:
+        """The lines of the book, each to its last memorized position and our best move there.
+
+        A line ends where the book has nothing after our best move, so that every memorized position
+        is on a line. Sorted by falling reach of the last position, then by the moves in UCI.
+        """
+        found = []
+        for moves, reach in self._lines():
+            board = self.start.copy()
+            found.append(BookLine(tuple(board.san_and_push(move) for move in moves), reach))
+        return found
+
+    @public
+    def first_lines(self, n: NonNegativeInt) -> str:
+        """The `n` most reached lines as text, one a line: reach, then numbered moves.
+
+        Raises:
+          ValueError: negative `n`.
+        """
+        return "\n".join(
+            f"{percent(reach):>8}  {self.start.variation_san(moves)}" for moves, reach in self._lines()[:n]
+        )
+
+    def _lines(self) -> list[tuple[tuple[chess.Move, ...], float]]:
+        """The lines in order, each as its moves and its last position's reach."""
+        ends = [
+            position
+            for position, node in zip(self.positions, self._nodes, strict=True)
+            # A node is in the trie only if it is memorized or leads to one that is.
+            if _best_move(position) not in node.children
+        ]
+        ends.sort(key=lambda position: (-position.reach, [m.uci() for m in position.history]))
+        return [((*position.history, _best_move(position)), position.reach) for position in ends]
+
+    def _add(self, position: BookPosition) -> Node:
+        """Checks a position and puts it into the trie."""
+        text = str(position)
+        node = self._root
+        for ply, move in enumerate(position.history, start=1):
+            child = node.child(move)
+            if child is None:
+                raise ArgumentError(f"expected legal moves, got {move.uci()} as move {ply} of {text}")
+            node = child
+        if node.board.turn != self.side:
+            color = chess.COLOR_NAMES[self.side]
+            raise ArgumentError(f"expected {color} to move after each history, got {text}")
+        if node.position is not None:
+            raise ArgumentError(f"expected each history once, got {text} twice")
+        seen: set[chess.Move] = set()
+        for entry in position.moves:
+            if entry.move in seen or not is_legal(node.board, entry.move):
+                raise ArgumentError(
+                    f"expected different legal moves to play, got {entry.move.uci()} after {text}"
+                )
+            seen.add(entry.move)
+        node.position = position
+        return node
+
+
+@public
+def write_polyglot(book: Book, path: FilePath) -> None:
+    """Writes a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
+
+    Entries are 16 bytes, big-endian: position key, move, weight, learn (0); sorted by key, then by
+    falling weight. Weights are proportional to the moves' probabilities, but at least 1; those of a
+    position add up to at most 32767. Histories with the same key are merged, their probabilities
+    weighted by reach (equally, where none is ever reached). An EPD can have two keys, since
+    Polyglot looks only at whether a pawn stands beside the en passant square: each key gets what
+    was memorized for it.
+
+    An empty book is an empty file, which programs read as a book without positions.
+
+    Raises:
+      ValueError: no book, or no path.
+      OSError: as `atomic_write`.
+    """
+    merged: dict[int, list[Node]] = defaultdict(list)
+    for node in book._nodes:
+        merged[chess.polyglot.zobrist_hash(node.board)].append(node)
+    data = bytearray()
+    for key in sorted(merged):
+        weights = _polyglot_weights(merged[key])
+        for move, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
+            data += chess.polyglot.ENTRY_STRUCT.pack(key, move, weight, 0)
+    with atomic_write(path, "wb") as file:
+        file.write(data)
+
+
+def trie_with_exits(book: Book, exits: Exits) -> Node:
+    """A book's trie with its exits, or as it is where there are none.
+
+    Raises:
+      ValueError: see `write_pgn`.
+    """
+    if not exits:
+        return book._root
+    root = Book(book.start, book.side, book.positions)._root
+    for each in exits:
+        node = root
+        node.mass += each.reach
+        for move in each.history:
+            child = node.child(move)
+            if child is None:
+                raise ArgumentError(f"expected exits with legal moves, got {move.uci()} in {each!r}")
+            node = child
+            node.mass += each.reach
+        node.exit = each
+    _measure_flows(root)
+    return root
+
+
+def _others(value: Any, name: str) -> tuple[tuple[chess.Move, float], ...]:
+    """Moves, each with a number."""
+    try:
+        pairs = [(move, loss) for move, loss in value]
+    except (TypeError, ValueError):
+        raise ArgumentError(f"expected {name} to be (move, loss), got {shown(value)}") from None
+    return tuple((check_instance(move, chess.Move, name), check_number(loss, name)) for move, loss in pairs)
+
+
+def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:
+    """Weights by Polyglot move of a position that is memorized after each of some histories."""
+    positions = [node.position for node in nodes if node.position is not None]
+    reached = any(position.reach > 0.0 for position in positions)
+    masses: dict[int, float] = defaultdict(float)
+    board = nodes[0].board
+    for position in positions:
+        for entry in position.moves:
+            if entry.probability > 0.0:
+                scale = position.reach if reached else 1.0
+                masses[_polyglot_move(board, entry.move)] += scale * entry.probability
+    total = math.fsum(masses.values())
+    # Programs take a weight of 0 for a deleted move, so rare moves are rounded up...
+    weights = {move: max(1, int(_MAX_WEIGHT_SUM * (mass / total))) for move, mass in masses.items()}
+    # ...at the expense of the most common, which is always large enough: at most 218 moves.
+    most_common = max(weights, key=lambda move: (weights[move], -move))
+    weights[most_common] -= max(0, sum(weights.values()) - _MAX_WEIGHT_SUM)
+    return weights
+
+
+def _polyglot_move(board: chess.Board, move: chess.Move) -> int:
+    """A move's 16 bits: to, from << 6, promotion << 12 (knight 1 to queen 4)."""
+    to_square = move.to_square
+    if board.is_castling(move):
+        # Polyglot writes castling as king takes rook.
+        rook_file = 7 if board.is_kingside_castling(move) else 0
+        to_square = chess.square(rook_file, chess.square_rank(to_square))
+    promotion = move.promotion - 1 if move.promotion else 0
+    return to_square | move.from_square << 6 | promotion << 12
+
+
+def _measure_flows(root: Node) -> None:
+    """Sets `flow` of each node of a trie."""
+    order = [root]
+    for node in order:  # Grows as it goes: parents before children.
+        order.extend(node.children.values())
+    for node in reversed(order):
+        own = node.position.reach if node.position is not None else 0.0
+        own = max(own, node.exit.reach) if node.exit is not None else own
+        node.flow = max([own, *(child.flow for child in node.children.values())])
+
+
+def _best_move(position: BookPosition) -> chess.Move:
+    """The first move that is played at all."""
+    return next(entry.move for entry in position.moves if entry.probability > 0.0)
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage of three digits."""
+    return f"{100.0 * fraction:.3g}%"

@@ -1,0 +1,440 @@
+"""A person's own book, as its files have it: which moves one side plays in which positions.
+
+A repertoire comes from PGN, one game with variations or many, and from Polyglot files (names that end in
+".bin"). A player knows positions: whatever the order of moves, a position is known once, by its EPD. Where
+files give several moves for it, the first one is what is played; the others are kept, and counted.
+
+PGN files are not to be trusted. Every variation is a line that is read to its end, or to its first move that
+cannot be read, or is refused, and each is counted. What is left out: other rules, games that begin elsewhere
+than the book, what follows a null move, and moves of one's own that the file marks as mistakes ("?", "??",
+$2, $4), since books show them as warnings. Comments and other marks are passed over. After an unreadable
+move python-chess would go on from the wrong position; so such a move is replaced by a null move here, which
+the alternative to it takes back, and what follows is passed over. python-chess finds moves in prose too: a
+file without a tag, in which more lines break off at what is no move than do not, is refused.
+
+A Polyglot file has keys, and no lines. It is walked from the start, with the book's moves for one side and
+all legal ones for the other, so entries that play cannot reach by such ways are not found; they are counted.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import chess
+import chess.pgn
+
+from precomp_games._support.arguments import ArgumentError, PositiveInt, public
+from precomp_games._support.checks import check_path, shown
+from precomp_games.chess.game import action_of, board_after, check_fen, move_of
+from precomp_games.chess.records.book_counts import PolyglotCounts
+from precomp_games.chess.records.game_records import STANDARD_RULES
+from precomp_games.chess.records.pgn_files import GameReport, game_texts, visited
+
+__all__ = ["Repertoire", "RepertoirePosition", "RepertoireReport", "read_repertoire"]
+
+_MAX_GAMES = 100_000
+_MAX_PLIES = 200  # of a line
+_MAX_POSITIONS = 200_000
+_MAX_DEPTH = 100  # of variations within variations
+_MISTAKES = (chess.pgn.NAG_MISTAKE, chess.pgn.NAG_BLUNDER)
+
+
+@dataclasses.dataclass
+class RepertoireReport(GameReport):
+    """What was read of a book's files, and what was not, and why.
+
+    Attributes:
+      lines: Variations that were read, main lines included.
+      redundant: Those whose moves of the book's side, one or more, all stand in lines before.
+      entries: Entries of Polyglot files that were used.
+      mistakes: Moves of the book's side that are marked as mistakes, and left out.
+      positions: Distinct positions in which the book has a move.
+      transpositions: Those to which several orders of moves lead.
+      contradictions: Those with several moves, of which the first is played.
+    """
+
+    lines: int = 0
+    redundant: int = 0
+    entries: int = 0
+    mistakes: int = 0
+    positions: int = 0
+    transpositions: int = 0
+    contradictions: int = 0
+
+    def __str__(self) -> str:
+        """One line."""
+        told = [f"{self.positions} positions"]
+        if self.entries:
+            told.append(f"{self.entries} Polyglot entries")
+        told += [f"{self.lines} lines in {GameReport.__str__(self)}"] if self.games or self.left_out else []
+        for count, what in (
+            (self.transpositions, "positions that several lines reach"),
+            (self.contradictions, "with several moves, of which the first counts"),
+            (self.redundant, "lines that add nothing"),
+            (self.mistakes, "moves marked as mistakes, left out"),
+        ):
+            told += [f"{count} {what}"] * (count > 0)
+        return "; ".join(told)
+
+
+@dataclasses.dataclass(frozen=True)
+class RepertoirePosition:
+    """What a book says in one position.
+
+    Attributes:
+      history: The moves that lead to it, as the files have it first.
+      moves: What is played, and then what else the files have.
+      source: Where the first one comes from: a file's name, and the number of the game.
+    """
+
+    history: tuple[chess.Move, ...]
+    moves: tuple[chess.Move, ...]
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Repertoire:
+    """One side's own book.
+
+    Attributes:
+      start: Where lines begin.
+      side: Whose book, chess.WHITE or chess.BLACK.
+      positions: What is played, by EPD.
+      lines: The EPD after each sequence of actions (`action_of`) after which the files have a move.
+      report: What was read.
+    """
+
+    start: chess.Board
+    side: chess.Color
+    positions: Mapping[str, RepertoirePosition] = dataclasses.field(repr=False)
+    lines: Mapping[tuple[int, ...], str] = dataclasses.field(repr=False)
+    report: RepertoireReport = dataclasses.field(repr=False)
+
+    def __len__(self) -> int:
+        """Distinct positions."""
+        return len(self.positions)
+
+    @property
+    def player(self) -> int:
+        """The side as a player of `ChessGame`."""
+        return 0 if self.side == chess.WHITE else 1
+
+    @property
+    def longest(self) -> int:
+        """Half-moves of the longest line, with the book's last move."""
+        return 1 + max(map(len, self.lines))
+
+    @public
+    def actions_at(self, epd: str) -> tuple[int, ...]:
+        """What the book has in a position, what is played first; () where it has nothing.
+
+        Raises:
+          ValueError: no text.
+        """
+        known = self.positions.get(epd)
+        return () if known is None else tuple(map(action_of, known.moves))
+
+    @functools.cached_property
+    def playable(self) -> frozenset[str]:
+        """The positions that lines reach in which the book itself plays its first choices."""
+        found = set()
+        for line, epd in self.lines.items():
+            own = (k for k in range(len(line)) if line[:k] in self.lines)
+            if all(action_of(self.positions[self.lines[line[:k]]].moves[0]) == line[k] for k in own):
+                found.add(epd)
+        return frozenset(found)
+
+
+@public
+def read_repertoire(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    side: chess.Color,
+    *,
+    fen: str = "",
+    max_games: PositiveInt = _MAX_GAMES,
+    max_plies: PositiveInt = _MAX_PLIES,
+) -> Repertoire:
+    """Reads a person's own book.
+
+    Args:
+      paths: a file, or several, the most important one first: PGN, or Polyglot where names end in ".bin".
+      side: whose book, chess.WHITE or chess.BLACK.
+      fen: where it begins, "" for the usual start. Games that begin elsewhere are left out, and counted.
+      max_games: games that are read of a file.
+      max_plies: half-moves of a line that are read.
+
+    Raises:
+      ValueError: an argument is not as above, a file is no PGN, or the files have no move of that side; the
+        error says what was read instead.
+      OSError: a file cannot be read.
+    """
+    several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
+    listed = [check_path(path, "paths") for path in (paths if several else [paths])]  # type: ignore[union-attr]
+    if not listed:
+        raise ArgumentError(f"expected paths of at least one file, got {shown(paths)}")
+    start = check_fen(fen)
+    reader = _Reader(start, side, max_plies)
+    for path in listed:
+        if path.lower().endswith(".bin"):
+            reader.read_polyglot(path)
+        else:
+            reader.read_pgn(path, max_games)
+    if not reader.moves:
+        color, files = chess.COLOR_NAMES[side], ", ".join(map(repr, listed))
+        raise ArgumentError(f"expected moves of {color} in {files}, got none ({reader.report})")
+    return reader.result()
+
+
+class _Reader:
+    """A repertoire in the making."""
+
+    def __init__(self, start: chess.Board, side: chess.Color, max_plies: int) -> None:
+        self.start, self.side, self.max_plies = start, side, max_plies
+        self.start_epd = start.epd()
+        self.report = RepertoireReport()
+        self.moves: dict[str, list[int]] = {}
+        self.first: dict[str, tuple[tuple[int, ...], str]] = {}  # how it was met first, and where
+        self.lines: dict[tuple[int, ...], str] = {}
+        self.source = ""
+        self.tags = self.whole = self.broken = 0  # of a PGN file: what tells it from prose
+
+    def add(self, epd: str, history: tuple[int, ...], action: int) -> bool:
+        """Adds a move; whether it is news."""
+        if epd not in self.moves:
+            if len(self.moves) >= _MAX_POSITIONS:
+                self.report.left_out["moves in more positions than are read"] += 1
+                return False
+            self.moves[epd], self.first[epd] = [], (history, self.source)
+        self.lines.setdefault(history, epd)
+        news = action not in self.moves[epd]
+        if news:
+            self.moves[epd].append(action)
+        return news
+
+    def result(self) -> Repertoire:
+        ways = collections.Counter(self.lines.values())
+        report = self.report
+        report.positions = len(self.moves)
+        report.transpositions = sum(count > 1 for count in ways.values())
+        report.contradictions = sum(len(moves) > 1 for moves in self.moves.values())
+        positions = {
+            epd: RepertoirePosition(
+                tuple(map(move_of, self.first[epd][0])), tuple(map(move_of, moves)), self.first[epd][1]
+            )
+            for epd, moves in self.moves.items()
+        }
+        return Repertoire(self.start, self.side, positions, self.lines, report)
+
+    def read_pgn(self, path: str, max_games: int) -> None:
+        """Reads a file's games, one after the other."""
+        report, name, read = self.report, os.path.basename(path), 0
+        self.source = f"{name}, game 1"
+        self.tags = self.whole = self.broken = 0
+        for text, too_long in game_texts(path, report, None):
+            for game, whole in visited(text, functools.partial(_Lines, self)):
+                if not whole:
+                    game.cut("a game that cannot be read")
+                game.end_game()
+                if game.reason is not None:
+                    report.left_out[game.reason] += 1
+                    continue
+                if too_long:
+                    game.cut("too much text")
+                read += 1
+                report.games += 1
+                self.source = f"{name}, game {read + 1}"
+                if read >= max_games or not whole:
+                    break  # what is left of a broken one would be read from the start position
+            if read >= max_games:
+                report.left_out["games beyond the number that is read"] += 1
+                break
+        if not self.tags and self.broken > self.whole:
+            raise ArgumentError(
+                f"expected moves of {chess.COLOR_NAMES[self.side]} in {path!r}, got none: it has no "
+                f"PGN tags, and {self.broken} of {self.broken + self.whole} passages break off"
+            )
+
+    def read_polyglot(self, path: str) -> None:
+        """Walks through a Polyglot file from the start."""
+        book, used = PolyglotCounts(path), 0
+        self.source = os.path.basename(path)
+        self.report.left_out.update(book.left_out)
+        waiting: collections.deque[tuple[chess.Board, tuple[int, ...]]] = collections.deque()
+        met: set[str] = set()
+
+        def meet(board: chess.Board, history: tuple[int, ...]) -> None:
+            if len(history) < self.max_plies and (epd := board.epd()) not in met:
+                met.add(epd)
+                waiting.append((board, history))
+
+        def replies(board: chess.Board, history: tuple[int, ...]) -> None:
+            for move in list(board.legal_moves):
+                after = board_after(board, move)
+                if book.at(after)[0]:
+                    meet(after, (*history, action_of(move)))
+
+        begin = self.start.copy(stack=False)
+        if begin.turn == self.side:
+            meet(begin, ())
+        else:
+            replies(begin, ())
+        while waiting:
+            board, history = waiting.popleft()
+            found = sorted((-weight, action) for action, weight in book.at(board)[0].items() if weight > 0.0)
+            for _, action in found:
+                used += 1
+                self.add(board.epd(), history, action)
+                replies(board_after(board, move_of(action)), (*history, action))
+        self.report.entries += used
+        if len(book) > used:
+            self.report.left_out["entries of the other side, or that play does not reach"] += len(book) - used
+
+
+@dataclasses.dataclass
+class _Variation:
+    """A variation that is being read: its moves, the side's own, and those that are news.
+
+    broken: no more of it is read; short: though it can be read, as far as that goes.
+    """
+
+    read: int = 0
+    own: int = 0
+    news: int = 0
+    broken: bool = False
+    short: bool = False
+    passed_over: int = 0
+
+
+class _Lines(chess.pgn.BaseVisitor["_Lines"]):
+    """Reads one game with its variations."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+        self.reason: str | None = None
+        self._variant = self._fen = ""
+        self._managed = chess.pgn.Headers({})
+        self._open = [_Variation()]
+        self._pending: tuple[str, tuple[int, ...], int] | None = None
+        self._started = False
+
+    def cut(self, why: str, *, short: bool = False) -> None:
+        """Reads no more of a variation; `short` is one that shows nothing of prose."""
+        self._reader.report.cut[why] += 1
+        if self._open:
+            self._open[-1].broken, self._open[-1].short = True, short
+
+    def begin_headers(self) -> chess.pgn.Headers:
+        return self._managed
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        self._reader.tags += 1
+        if tagname == "FEN":
+            self._fen = tagvalue.strip()
+        elif tagname == "Variant":
+            self._variant = tagvalue.strip().casefold()
+
+    def end_headers(self) -> Any:
+        if self._variant not in STANDARD_RULES:
+            self.reason = "other rules"
+            return chess.pgn.SKIP
+        if self._fen:
+            self._managed["FEN"] = self._fen
+        return None
+
+    def visit_board(self, board: chess.Board) -> None:
+        if not self._started:
+            self._started = True
+            if not board.is_valid() or board.chess960 or board.epd() != self._reader.start_epd:
+                self.reason = "another start position"
+
+    def begin_variation(self) -> Any:
+        self._flush()
+        above = self._open[-1]
+        self._open.append(_Variation())
+        if self.reason is not None:
+            return chess.pgn.SKIP
+        if len(self._open) > _MAX_DEPTH:
+            self.cut("variations within too many others", short=True)
+            return chess.pgn.SKIP
+        if above.passed_over:
+            self.cut("a variation of what cannot be read", short=above.short)
+            return chess.pgn.SKIP
+        return None
+
+    def end_variation(self) -> None:
+        self._flush()
+        if len(self._open) > 1:
+            self._close(self._open.pop())
+
+    def begin_parse_san(self, board: chess.Board, san: str) -> Any:
+        del board, san
+        here = self._open[-1]
+        if self.reason is None and not here.broken:
+            return None
+        here.passed_over += 1
+        return chess.pgn.SKIP
+
+    def parse_san(self, board: chess.Board, san: str) -> chess.Move:
+        try:
+            move = board.parse_san(san)
+        except ValueError:
+            self.cut("a move that cannot be read")
+            return chess.Move.null()
+        if not move:
+            self.cut("a null move", short=self._open[-1].read > 0)
+        elif len(board.move_stack) >= self._reader.max_plies:
+            self.cut("a line that is too long", short=True)
+        return move
+
+    def visit_move(self, board: chess.Board, move: chess.Move) -> None:
+        self._flush()
+        here = self._open[-1]
+        if here.broken:
+            return
+        here.read += 1
+        if board.turn == self._reader.side:
+            history = tuple(map(action_of, board.move_stack))
+            self._pending = board.epd(), history, action_of(move)
+
+    def visit_nag(self, nag: int) -> None:
+        if nag in _MISTAKES and self._pending is not None:
+            self._pending = None
+            self._reader.report.mistakes += 1
+
+    def handle_error(self, error: Exception) -> None:
+        # Of moves there are none (see `parse_san`): rules or a start position that nothing can be.
+        self.reason = self.reason or "another start position"
+
+    def end_game(self) -> None:
+        self._flush()
+        while self._open:
+            self._close(self._open.pop())
+
+    def result(self) -> _Lines:
+        return self
+
+    def _flush(self) -> None:
+        """A move counts once no mark can follow it."""
+        if self._pending is not None:
+            self._open[-1].own += 1
+            self._open[-1].news += self._reader.add(*self._pending)
+            self._pending = None
+
+    def _close(self, variation: _Variation) -> None:
+        report = self._reader.report
+        if self.reason is not None:
+            return
+        if variation.read and (variation.short or not variation.broken):
+            self._reader.whole += 1
+        elif not variation.short:
+            self._reader.broken += 1
+        if variation.read:
+            report.lines += 1
+            report.redundant += variation.own > 0 and not variation.news
+        else:
+            report.left_out["a line without a move that can be read"] += 1

@@ -1,0 +1,110 @@
+"""What runs on the workers of a cluster: one engine each, checked before it is used, and searches by it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from typing import Any
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from precomp_games.chess.engines.cluster import REFERENCE, REFERENCE_POSITIONS, STARTING, ClusterPool
+from precomp_games.chess.engines.pool import EngineError, EnginePool
+from precomp_games.chess.engines.searches import SearchLimit, SearchResult
+
+__all__ = ["EnginePlugin", "search", "state"]
+
+_VERSION = importlib.metadata.version("precomp-games")
+
+# By plugin: a worker's engine, or why it has none. A process is one worker.
+_ENGINES: dict[str, EnginePool | str] = {}
+
+
+class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
+    """Starts a worker's engine, compares it with the client's, and ends it.
+
+    A worker whose engine is the same offers a resource of the plugin's name, which searches ask for, so that
+    others get none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        engine_id: str,
+        expected: list[SearchResult],
+        how: dict[str, Any],
+    ) -> None:
+        """Remembers what the client's engine is and found; `how` is what `EnginePool` is told."""
+        self.name = name
+        self._engine_id, self._expected, self._how = engine_id, expected, how
+        self._version = _VERSION
+
+    async def setup(self, worker: Worker) -> None:
+        """Starts the engine; what goes wrong is remembered, since an error here would end the worker."""
+        try:
+            _ENGINES[self.name] = self._start()
+        except (EngineError, ValueError, OSError) as error:
+            _ENGINES[self.name] = str(error)
+        else:
+            await worker.set_resources(**{self.name: 1})
+
+    def _start(self) -> EnginePool:
+        """The engine.
+
+        Raises:
+            EngineError: it is not the client's, and how it differs.
+        """
+        if self._version != _VERSION:
+            raise EngineError(f"precomp-games {_VERSION} in place of {self._version}")
+        pool = ClusterPool(workers=1, **self._how)
+        try:
+            if pool.engine_id != self._engine_id:
+                raise EngineError(f"the engine {pool.engine_id!r} in place of {self._engine_id!r}")
+            found = pool.search(REFERENCE_POSITIONS, *REFERENCE)
+            for epd, own, expected in zip(REFERENCE_POSITIONS, found, self._expected, strict=True):
+                if own != expected:
+                    raise EngineError(
+                        f"other lines of {epd!r} at {REFERENCE[0]}: {_told(own)} in place of "
+                        f"{_told(expected)}; another build of the engine, or another network?"
+                    )
+        except BaseException:
+            pool.close()
+            raise
+        return pool
+
+    def teardown(self, worker: Worker) -> None:
+        """Ends the engine."""
+        del worker
+        engine = _ENGINES.pop(self.name, "")
+        if isinstance(engine, EnginePool):
+            engine.close()
+
+
+def _told(result: SearchResult) -> str:
+    lines = " ".join(f"{x.move} {x.cp if x.mate is None else f'#{x.mate}'}" for x in result.lines)
+    return f"{lines} (depth {result.depth}, {result.nodes} nodes)"
+
+
+def state(name: str) -> str:
+    """Of this worker: "" where its engine is ready, else why it is not used."""
+    engine = _ENGINES.get(name, STARTING)
+    return engine if isinstance(engine, str) else ""
+
+
+def search(
+    name: str, epds: list[str], limit: SearchLimit, multipv: int, samples: int
+) -> tuple[list[SearchResult], float]:
+    """Searches positions on this worker; the results, and the seconds that they took.
+
+    Raises:
+        EngineError: a search failed, or this worker has no engine; says which worker.
+    """
+    started, engine = time.monotonic(), _ENGINES.get(name, STARTING)
+    address = get_worker().address
+    if isinstance(engine, str):
+        raise EngineError(f"worker {address}: {engine}")
+    try:
+        results = engine.search(epds, limit, multipv, samples=samples)
+    except EngineError as error:
+        raise EngineError(f"worker {address}: {error}") from None
+    return results, time.monotonic() - started

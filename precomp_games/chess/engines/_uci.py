@@ -1,0 +1,437 @@
+"""What `engine.py` adds to python-chess's UCI protocol: a strict, quick search command.
+
+`SearchReport` is the reading of one search's output, apart from processes; `SearchCommand` sends
+the search and feeds it; `UciEngine` is python-chess's process and protocol with a way to kill it
+for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import chess
+import chess.engine
+
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines.arguments import check_strength
+from precomp_games.chess.engines.searches import (
+    MAX_CP,
+    MAX_DEPTH,
+    MAX_MATE,
+    MAX_MULTIPV,
+    MAX_NODES,
+    Line,
+    SearchLimit,
+    SearchResult,
+)
+
+BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
+MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not one
+MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write what a GUI does not know, within reason
+EXCESS = 20  # times the node limit, and a million more: an engine that goes on so far does not heed it
+EXHAUSTED_DEPTH = 60  # plies; engines stop by themselves somewhere above this
+MOST_NODES = 1_000_000  # up to which a search with too few lines is made again, for longer
+MOST_MILLISECONDS = 10_000
+QUIT_SECONDS = 1.0
+COUNT_SECONDS = 5.0  # an engine that has reported lines for so long, and no nodes, reports none
+DEEPER = 10  # plies beyond a limit of depth: an engine that goes on so far does not heed it
+KILL_SECONDS = 5.0
+
+_T = TypeVar("_T")
+_RANGES = {  # least and most of each number that is read
+    "depth": (0, MAX_DEPTH),
+    "multipv": (1, MAX_MULTIPV),
+    "nodes": (0, MAX_NODES),
+    "cp": (-MAX_CP, MAX_CP),
+    "mate": (-MAX_MATE, MAX_MATE),
+}
+_LONGEST_NUMBER = 20  # characters; int() refuses more than some 4,000, and takes long over them
+_SKIPPED = frozenset({"seldepth", "nps", "hashfull", "tbhits", "time", "cpuload", "currmove"})
+
+
+class BadOutput(Exception):
+    """The engine's answer is not what UCI says; the text names what came."""
+
+
+class TooFewLines(BadOutput):
+    """The limit ended the search amid its first iteration: a longer search has more."""
+
+
+class NoNodes(BadOutput):
+    """The engine does not report nodes, so that nobody knows whether it heeds a limit of them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """A position to search.
+
+    Attributes:
+        index: which of the positions it is.
+        epd, fen: the position as given, and as sent.
+        limit, multipv: what is asked for.
+        lines: how many lines must come.
+        samples: how many fresh searches tell what is played; 0 where that is not asked for.
+    """
+
+    index: int
+    epd: str
+    fen: str
+    limit: SearchLimit
+    multipv: int
+    lines: int
+    samples: int = 0
+
+    def longer(self) -> Question | None:
+        """With twice its limit, for more lines; None where that is out of proportion."""
+        nodes, milliseconds = self.limit.nodes, self.limit.movetime_ms
+        if nodes is not None and 2 * nodes <= MOST_NODES:
+            return dataclasses.replace(self, limit=SearchLimit(nodes=2 * nodes))
+        if milliseconds is not None and 2 * milliseconds <= MOST_MILLISECONDS:
+            return dataclasses.replace(self, limit=SearchLimit(movetime_ms=2 * milliseconds))
+        return None
+
+
+class UciEngine(chess.engine.UciProtocol):
+    """One engine process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.multipv: int | None = None  # what the engine was last told
+        self._said: collections.deque[str] = collections.deque(maxlen=3)
+
+    async def ask(self, command: chess.engine.BaseCommand[_T]) -> _T:
+        """Runs a command and waits for its result."""
+        return await self.communicate(lambda _: command)
+
+    async def set_options(self, options: Mapping[str, str | int | bool]) -> str:
+        """Sets the options and returns the engine's identity."""
+        if not self.id.get("name", "").strip():
+            raise chess.engine.EngineError("no 'id name', without which searches have no key")
+        name = one_line(self.id["name"])
+        lacking = [option for option in options if option not in self.options]
+        if lacking:
+            raise chess.engine.EngineError(
+                f"no option {lacking[0]!r} (it has: {', '.join(sorted(self.options))})"
+            )
+        base = chess.engine.UciOptionMap(BASE_OPTIONS.items())  # which knows names in capitals and without
+        settings = chess.engine.UciOptionMap[str | int | bool | None](options.items())
+        for option, usual in {**base, "UCI_AnalyzeMode": True}.items():
+            if option in self.options:
+                settings.setdefault(option, usual)
+        await self.configure(settings)
+        await self.ask(SyncCommand(self))
+        different = []
+        for option in sorted(options, key=str.lower):
+            spec = self.options[option]
+            if spec.type == "button":
+                raise chess.engine.EngineError(f"{option!r} as a button, which is no setting")
+            value = spec.parse(options[option])
+            if value != base.get(option, spec.default):
+                text = str(value).lower() if isinstance(value, bool) else str(value)
+                different.append(f"{spec.name}={text}")
+        check_strength(different)
+        return f"{name} [{', '.join(different)}]" if different else name
+
+    def remember(self, line: str) -> None:
+        """Keeps a line for error messages."""
+        self._said.append(line[:200])
+
+    def last_words(self) -> str:
+        """What the engine last wrote outside the protocol, as a part of an error message."""
+        return f" (it wrote: {' / '.join(self._said)!r})" if self._said else ""
+
+    def error_line_received(self, line: str) -> None:
+        self.remember(line)  # python-chess would log it, which prints
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        # Replaces python-chess's, which copies the rest of the buffer for every line, and logs a
+        # warning for what is no UTF-8.
+        buffer = self.buffer[fd]
+        buffer.extend(data.encode() if isinstance(data, str) else data)
+        *lines, rest = buffer.split(b"\n")
+        self.buffer[fd] = rest
+        for line in lines:
+            self._line(fd, line.rstrip(b"\r").decode("utf-8", "replace"))
+        if len(rest) > MAX_LINE_BYTES:
+            self.buffer[fd] = bytearray()
+            self.remember(f"{MAX_LINE_BYTES} bytes without a line break")
+            self.signal_kill()
+
+    def _line(self, fd: int, line: str) -> None:
+        if fd == 1:
+            self._line_received(line)
+        else:
+            self.error_line_received(line)
+
+    def signal_kill(self) -> None:
+        """Sends SIGKILL to the engine and what it started, which ends a stopped process too."""
+        transport = self.transport
+        if transport is None:
+            return
+        if transport.get_returncode() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(transport.get_pid(), signal.SIGKILL)  # it leads a group of its own
+                else:
+                    transport.kill()
+        transport.close()
+
+    async def kill(self) -> None:
+        """Kills the process and waits until it is gone."""
+        self.signal_kill()
+        await asyncio.wait([self.returncode], timeout=KILL_SECONDS)
+
+    async def quit_or_kill(self) -> None:
+        """Asks the engine to end, and kills it where it does not within a second."""
+        if not self.returncode.done():
+            self.send_line("quit")
+            await asyncio.wait([self.returncode], timeout=QUIT_SECONDS)
+        await self.kill()
+
+
+class SyncCommand(chess.engine.BaseCommand[None]):
+    """Waits until the engine has taken in everything sent before."""
+
+    def start(self) -> None:
+        self._engine.send_line("isready")
+
+    def line_received(self, line: str) -> None:
+        if line.strip() == "readyok" and not self.result.done():
+            self.result.set_result(None)
+            self.set_finished()
+
+
+class SearchReport:
+    """Reads the `info` lines of one search and keeps the last iteration that was finished.
+
+    An iteration counts when all its lines have come, exact (no bounds), of one depth and with
+    different first moves, and a line of a greater depth has come after them: the last report of an
+    interrupted search carries the new depth over old scores. Where only one depth was reported in
+    all, there is nothing older to fall back on, and it counts. A limit of depth interrupts nothing, so
+    that the last iteration counts.
+
+    Args:
+        lines: how many lines there must be: the smaller of MultiPV and the number of legal moves.
+    """
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+        self._pending: dict[int, Line] = {}
+        self._pending_depth = -1
+        self._latest: tuple[int, tuple[Line, ...]] | None = None  # complete, perhaps interrupted
+        self._finished: tuple[int, tuple[Line, ...]] | None = None
+        self._last: dict[int, Line] = {}
+        self.nodes = 0
+        self.counted = False  # whether nodes were reported
+        self.depth = 0  # the greatest reported
+        self._first_depth = 0
+
+    def info(self, tokens: Sequence[str]) -> None:
+        """Takes in the words of an `info` line, "info" included.
+
+        Raises:
+            ValueError, IndexError: it is malformed, which an engine may do that says what we do not know.
+            BadOutput: it has a number that nothing can mean.
+        """
+        depth, index, nodes = 0, 1, self.nodes
+        cp: int | None = None
+        mate: int | None = None
+        move: str | None = None
+        exact = True
+        position, end = 1, len(tokens)
+        while position < end:
+            token = tokens[position]
+            value = tokens[position + 1] if position + 1 < end else ""
+            position += 2
+            if token == "depth":
+                depth = _number(token, value)
+            elif token == "nodes":
+                nodes = _number(token, value)
+                self.counted = True
+            elif token == "multipv":
+                index = _number(token, value)
+            elif token == "score":
+                if value == "cp":
+                    cp = _number(value, tokens[position])
+                elif value == "mate":
+                    mate = _number(value, tokens[position])
+                position += 1
+            elif token == "pv":
+                move = value.lower()
+            elif token == "string":
+                break
+            elif token not in _SKIPPED:
+                exact = exact and token not in ("lowerbound", "upperbound")
+                position -= 1  # a word of its own, e.g. a move of the variation
+        self.nodes = nodes
+        if move is None or (cp is None and mate is None):
+            return
+        if not self._last:
+            self._first_depth = depth
+        if depth > self.depth:
+            self.depth = depth
+            if self._latest is not None:
+                self._finished = self._latest
+        if index > self._lines:
+            return
+        if not exact or index in self._pending or depth != self._pending_depth:
+            self._pending.clear()
+        self._pending_depth = depth
+        self._last[index] = line = Line(move, cp, mate)
+        if exact:
+            self._pending[index] = line
+            if len(self._pending) == self._lines:
+                found = tuple(self._pending[i + 1] for i in range(self._lines))
+                if len({line.move for line in found}) == self._lines:
+                    self._latest = depth, found
+
+    @property
+    def any_lines(self) -> bool:
+        """Whether a line was reported."""
+        return bool(self._last)
+
+    def result(self, fen: str, best: str, limit: SearchLimit, play: bool = False) -> SearchResult:
+        """The result of the finished search.
+
+        Args:
+            fen: the position, to check moves against.
+            best: the move after "bestmove".
+            limit: what the engine was told.
+            play: the result says what the engine played and what it reported last, too.
+
+        Raises:
+            NoNodes: there is a limit of nodes, and lines without any.
+            TooFewLines: lines are missing, and the engine had no time for more than the first iteration.
+            BadOutput: moves that are illegal, lines that are missing, too few nodes, too little depth.
+        """
+        board = chess.Board(fen)
+        found = self._latest if limit.depth else self._finished or self._latest
+        if limit.nodes and self.any_lines and not self.counted:
+            raise NoNodes("lines without nodes")
+        if found is None:
+            told = f"no {self._lines} exact line(s) of one depth before bestmove {best!r}"
+            used_up = not limit.depth and self.nodes >= (limit.nodes or 0)
+            if used_up and self.any_lines and self.depth == self._first_depth and _is_legal(board, best):
+                raise TooFewLines(told)
+            raise BadOutput(told)
+        depth, lines = found
+
+        def check(line: Line) -> Line:
+            # parse_uci also brings castling as king takes rook into the usual form.
+            return Line(board.parse_uci(line.move).uci(), line.cp, line.mate)
+
+        try:
+            played = board.parse_uci(best.lower()).uci()
+            checked = tuple(map(check, lines))
+            reported = [check(self._last[index]) for index in sorted(self._last)] if play else []
+        except ValueError as err:
+            raise BadOutput(f"an illegal move: {err}") from None
+        asked, what = (limit.depth, "depth") if limit.depth else (limit.nodes or 0, "nodes")
+        reached = depth if limit.depth else self.nodes
+        if reached < asked and not self._exhausted(board, lines[0]):
+            raise BadOutput(f"{reached} {what} reported of {asked} asked")
+        if not play:
+            return SearchResult(checked, depth, self.nodes)
+        last: dict[str, Line] = {}
+        for line in reported:  # of a move that stands in two places, the better one counts
+            last.setdefault(line.move, line)
+        return SearchResult(checked, depth, self.nodes, ((played, 1),), tuple(last.values()))
+
+    def _exhausted(self, board: chess.Board, best: Line) -> bool:
+        """Whether an engine may stop before its limit: depth used up, mate proven, one move."""
+        if self.depth >= EXHAUSTED_DEPTH or sum(1 for _ in board.legal_moves) == 1:
+            return True
+        return best.mate is not None and self.depth >= 2 * abs(best.mate) - 1
+
+
+def _is_legal(board: chess.Board, move: str) -> bool:
+    try:
+        return bool(board.parse_uci(move.lower()))
+    except ValueError:
+        return False
+
+
+def _number(name: str, text: str) -> int:
+    """A number of an `info` line; ValueError where there is none, BadOutput where it is nonsense."""
+    least, most = _RANGES[name]
+    if len(text) > _LONGEST_NUMBER or not least <= (number := int(text)) <= most:
+        raise BadOutput(f"{name} {text[:_LONGEST_NUMBER]!r} where a number from {least} to {most} can be")
+    return number
+
+
+class SearchCommand(chess.engine.BaseCommand[SearchResult]):
+    """A new game, one position, one search by the engine it is given to."""
+
+    def __init__(self, engine: UciEngine, question: Question) -> None:
+        super().__init__(engine)
+        self._uci = engine
+        self._question = question
+        self._since = time.monotonic()
+        self._report = SearchReport(question.lines)
+        self._ready = False
+        self._unknown = 0
+
+    def start(self) -> None:
+        sent, asked = [], self._question
+        if self._uci.multipv != asked.multipv and "MultiPV" in self._uci.options:
+            sent.append(f"setoption name MultiPV value {asked.multipv}")
+            self._uci.multipv = asked.multipv
+        # All in one write: an engine takes its input in order. The answer to isready parts the
+        # output of this search from anything that was still to come from earlier ones.
+        sent += ["ucinewgame", "isready", f"position fen {asked.fen}", f"go {asked.limit.uci}"]
+        self._uci.send_line("\n".join(sent))
+
+    def line_received(self, line: str) -> None:
+        tokens = line.split()
+        if not tokens or self.result.done():
+            return
+        try:
+            self._read(line, tokens)
+        except BadOutput as err:
+            self.result.set_exception(err)
+            self.set_finished()
+
+    def _read(self, line: str, tokens: list[str]) -> None:
+        """Takes in a line; BadOutput, which ends the search, where it cannot be one of it."""
+        if not self._ready:
+            self._ready = tokens == ["readyok"]
+        elif tokens[0] == "info":
+            if tokens[1:3] == ["string", "ERROR:"]:
+                self._uci.remember(line)
+            try:
+                self._report.info(tokens)
+            except (ValueError, IndexError):
+                self._strange(line)
+            self._check_heed(self._question.limit)
+        elif tokens[0] == "bestmove":
+            best = tokens[1] if len(tokens) > 1 else ""
+            asked = self._question
+            self.result.set_result(self._report.result(asked.fen, best, asked.limit, asked.samples > 0))
+            self.set_finished()
+        else:
+            self._strange(line)
+
+    def _check_heed(self, limit: SearchLimit) -> None:
+        """Refuses to wait for an engine that searches on beyond its limit, or for ever."""
+        report = self._report
+        if limit.nodes and report.nodes > EXCESS * limit.nodes + 1_000_000:
+            raise BadOutput(f"{report.nodes} nodes and no end, {limit.nodes} asked: no heed of node limits")
+        if limit.depth and report.depth > limit.depth + DEEPER:
+            raise BadOutput(f"depth {report.depth} and no end, {limit.depth} asked: no heed of depth limits")
+        uncounted = limit.nodes and report.any_lines and not report.counted
+        if uncounted and time.monotonic() > self._since + COUNT_SECONDS:
+            raise NoNodes("lines without nodes, and no end")
+
+    def _strange(self, line: str) -> None:
+        self._uci.remember(line)
+        self._unknown += 1
+        if self._unknown > MAX_UNKNOWN_LINES:
+            raise BadOutput(f"{self._unknown} lines that are no UCI")

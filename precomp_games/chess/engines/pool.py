@@ -1,0 +1,493 @@
+"""A pool of UCI engines whose answers do not depend on its size, its order or its accidents.
+
+A search is a function of (engine, position, limit, MultiPV). What that takes, as measured on real
+engines:
+
+* one thread, a fixed hash table, and a new game before every search (`ucinewgame`, which empties
+  the hash table and the history tables; sending "Clear Hash" as well changes no result and costs
+  another 0.6 ms);
+* a position without clocks: the EPD with a halfmove clock of 0 and move number 1;
+* only iterations that the engine has finished. When a limit stops Stockfish in the middle of an
+  iteration, it reports once more under the new depth, with scores that may be bounds, or left over
+  from the iteration before: of 78 such last reports without a bound, at 5,000 nodes and MultiPV 2,
+  15 were not what a finished iteration of that depth or of the one before says. So an iteration
+  counts once the engine has reported a deeper one; the iteration before the last report was the
+  finished one in 78 of 78. Where the limit ends a search amid its first iteration, before there is
+  a line for each move asked for, the position is searched on with twice the limit, and twice that,
+  until there is (at 300 nodes and MultiPV 4 in one of fifty middle-game positions). That is a
+  function of the question, too; `SearchResult.nodes` says how far it went.
+
+What goes wrong with engines (they die, hang, are stopped, write nonsense) is cured by killing the
+process, starting another and asking again; since the answer is a function of the question, nothing
+else changes. What would go wrong every time ends in one `EngineError`.
+
+Processes, option handling and the handshake are python-chess's; only the search command is our own,
+because parsing whole principal variations takes python-chess 1.2 to 1.9 ms a search, and the first
+moves need 0.3 ms (with two engines at 1,000 nodes: 430 searches a second against 590).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+import queue
+import shutil
+import threading
+import weakref
+from collections.abc import Callable
+from itertools import islice
+from typing import Annotated, Any
+
+import chess
+import chess.engine
+
+from precomp_games._support.arguments import Ge, Le, Seconds, Unnamed, public
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines._uci import (
+    BadOutput,
+    NoNodes,
+    Question,
+    SearchCommand,
+    TooFewLines,
+    UciEngine,
+)
+from precomp_games.chess.engines.arguments import Options, Positions, Retries, check_command, check_position
+from precomp_games.chess.engines.searches import Multipv, Samples, SearchLimit, SearchResult
+
+__all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
+
+DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
+MAX_WORKERS = 1024
+
+_LOGGER = logging.getLogger(__name__)
+_Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
+_Accident = (chess.engine.EngineTerminatedError, TimeoutError)  # at a start: another may go well
+
+
+class EngineError(Unnamed, RuntimeError):
+    """An engine cannot be started or does not answer as UCI says; the message says what to do."""
+
+
+class EngineNotFoundError(EngineError):
+    """No engine was named, and none is installed where engines are looked for."""
+
+
+@public
+def find_engine(path: str | None = None) -> str:
+    """The path of the engine to use.
+
+    Args:
+        path: a file, or a command on PATH. None: `$STOCKFISH`, else `stockfish` on PATH, else
+            Debian's /usr/games/stockfish.
+
+    Raises:
+        ValueError: `path` is no text.
+        EngineError: `path`, or `$STOCKFISH`, names nothing that can be run.
+        EngineNotFoundError: nothing was named, and nothing is installed.
+    """
+    source = "path"
+    if path is None and os.environ.get("STOCKFISH"):
+        source, path = "$STOCKFISH", os.environ["STOCKFISH"]
+    if path is not None:
+        found = shutil.which(path) if path else None
+        if found is None:
+            problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
+            raise EngineError(
+                f"expected {source} to be an engine's file or a command on PATH, "
+                f"got {path!r}, which {problem}; correct it, or leave it out to use an installed "
+                "Stockfish"
+            )
+        return found
+    for candidate in ("stockfish", *DEFAULT_PATHS):
+        found = shutil.which(candidate)
+        if found is not None:
+            return found
+    raise EngineNotFoundError(
+        "expected Stockfish on PATH or in /usr/games, got neither: install it "
+        "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
+    )
+
+
+class EnginePool:
+    """Identical engines that share out searches; what they answer does not depend on how many.
+
+    One engine is started at once, to know who it is; the others when there is work for them. They
+    run in process groups of their own (Ctrl-C reaches Python, not them), and end when the pool is
+    closed, when it is collected, and when the Python process dies in whatever way (their input
+    ends). A pool that is sent to another process starts engines of its own there.
+
+    Args:
+        command: the engine's file (`find_engine`), or a list of it and its arguments.
+        workers: how many engines; None for one a core that this process may use.
+        options: UCI options over Threads=1 and Hash=16, by name. Those that the pool sets itself
+            (MultiPV, Ponder, UCI_Chess960, UCI_Variant) are refused, and so are those with which
+            an engine plays other moves than it finds (UCI_LimitStrength, UCI_Elo, Skill Level): a
+            pool reads scores, which they leave as they are. With Threads above 1 results are not
+            reproducible.
+        timeout_seconds: what a search may take, on top of a move time, before its engine is
+            taken for hung and replaced. Choose more for node limits of many millions.
+        retries: how often a failed search is asked again, of a new process, and how often an engine that
+            ends or does not answer while it starts is started again; once, where none has answered yet.
+        startup_seconds: what starting an engine may take.
+
+    Attributes:
+        engine_id: the engine's UCI name and the options that differ from what the pool sets
+            and from the engine's defaults, e.g. "Stockfish 15.1 [Hash=64]": the key in a store.
+        command: the command as a list.
+        workers: how many engines at most.
+
+    Raises:
+        ValueError: an argument out of range, or an option that is refused.
+        EngineError: the command cannot be run, is no UCI engine, or lacks one of `options`.
+    """
+
+    _called = "EnginePool"  # what errors name
+    _before_engine: Callable[[], None] | None = None  # called in an engine's process before it starts
+
+    @public
+    def __init__(
+        self,
+        command: str | list[str],
+        *,
+        workers: Annotated[int, Ge(1), Le(MAX_WORKERS)] | None = None,
+        options: Options | None = None,
+        timeout_seconds: Seconds = 60.0,
+        retries: Retries = 3,
+        startup_seconds: Seconds = 10.0,
+    ) -> None:
+        self.command, self._options = check_command(command), dict(options or {})
+        self.timeout_seconds, self.retries = timeout_seconds, retries
+        self._startup_seconds = startup_seconds
+        self.workers = workers or min(_cores(), MAX_WORKERS)
+        self._lock = threading.Lock()
+        self._searching: int | None = None  # the thread that has the lock
+        self._told_too_few = False
+        self._slots: list[UciEngine | None] = [None] * self.workers
+        self._closed = False
+        self.engine_id = ""
+        self._loop = asyncio.new_event_loop()
+        # Callbacks of processes that we killed are no news; failures reach the caller as errors.
+        self._loop.set_exception_handler(lambda loop, context: None)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="engine-pool", daemon=True)
+        self._thread.start()
+        # Holds no reference to the pool, so that a forgotten one is closed; runs at exit too.
+        self._finalizer = weakref.finalize(self, _shut_down, self._loop, self._thread, self._slots)
+        try:
+            asyncio.run_coroutine_threadsafe(self._engine(0), self._loop).result()
+        except BaseException:
+            self.close()
+            raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._closed:
+            raise TypeError("EnginePool: expected an open pool to pickle, got a closed one")
+        remake = functools.partial(
+            EnginePool,
+            workers=self.workers,
+            options=self._options,
+            timeout_seconds=self.timeout_seconds,
+            retries=self.retries,
+            startup_seconds=self._startup_seconds,
+        )
+        return remake, (self.command,)
+
+    # Everything below named async runs in the loop's thread; self._slots is touched there only.
+
+    async def _engine(self, slot: int) -> UciEngine:
+        engine = self._slots[slot]
+        if engine is None:
+            engine = self._slots[slot] = await self._spawn()
+        return engine
+
+    async def _spawn(self) -> UciEngine:
+        """Starts and configures an engine; EngineError, and no process left, where that fails."""
+        shown, tried = " ".join(self.command), 0
+        while True:
+            engine: UciEngine | None = None
+            try:
+                before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
+                _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
+                async with asyncio.timeout(self._startup_seconds):
+                    await engine.initialize()
+                    engine_id = await engine.set_options(self._options)
+                break
+            except BaseException as err:
+                if engine is not None:
+                    await engine.kill()
+                if not isinstance(err, _Failure):
+                    raise
+                what = _told(err, f"no answer within {self._startup_seconds:g} s")
+                what += "" if engine is None else engine.last_words()
+                tried += 1
+                unheard = isinstance(err, TimeoutError) and not self.engine_id  # perhaps it is no engine
+                most = min(self.retries, 1) if unheard else self.retries
+                if isinstance(err, _Accident) and tried <= most:
+                    _LOGGER.warning("an engine is started again: at its start it gave %s", what)
+                    continue
+                times = f", {tried} times running" if tried > 1 else ""
+                raise EngineError(
+                    f"{self._called}(): expected {shown!r} to start as a UCI engine, got {what}{times}: "
+                    "check that it runs by itself, answers 'uci', and takes these options"
+                ) from err
+        if self.engine_id and engine_id != self.engine_id:
+            await engine.kill()
+            raise EngineError(
+                f"{self._called}.search(): expected {shown!r} to be {self.engine_id!r} as before, got "
+                f"{engine_id!r}: the engine was replaced during the run; run again"
+            )
+        self.engine_id = engine_id
+        return engine
+
+    @public
+    def search(
+        self,
+        epds: Positions,
+        limit: SearchLimit,
+        multipv: Multipv,
+        on_result: Callable[[str, SearchResult], None] | None = None,
+        samples: Samples = 0,
+    ) -> list[SearchResult]:
+        """Searches positions and returns the results in the order asked.
+
+        Args:
+            epds: positions without clocks, each with a legal move.
+            limit: for each position.
+            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer. Where the limit
+                is too little for so many, the position is searched on until they are there.
+            on_result: called in this thread with each position and its result as soon as that is
+                there, in the order of finishing. Where this method raises, every search that was
+                finished has been handed over before, unless it is `on_result` itself that raised.
+            samples: how often each position is searched anew to see what the engine plays; 0 where only
+                its lines are asked for. An engine that draws its moves at random draws others next time.
+
+        Raises:
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched;
+                nothing was sent.
+            EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
+                nodes where these are limited; or this is called within `on_result`.
+        """
+        questions = []
+        for index, epd in enumerate(epds):
+            board = check_position(epd)
+            lines = sum(1 for _ in islice(board.legal_moves, multipv))
+            fen = board.fen(en_passant="fen")
+            questions.append(Question(index, epd, fen, limit, multipv, lines, samples))
+        results: dict[int, SearchResult] = {}
+
+        def deliver(index: int, result: SearchResult) -> None:
+            results[index] = result
+            if on_result is not None:
+                on_result(questions[index].epd, result)
+
+        if self._searching == threading.get_ident():
+            raise EngineError(
+                "expected no search within on_result, while its engines are at work, got one: "
+                "search afterwards, or by another pool"
+            )
+        with self._lock:
+            if self._closed:
+                raise EngineError("expected an open pool, got a closed one")
+            self._searching = threading.get_ident()
+            try:
+                _Batch(self, questions).run(deliver)
+            finally:
+                self._searching = None
+        return [results[index] for index in range(len(questions))]
+
+    async def _answer(self, slot: int, question: Question) -> SearchResult:
+        """What a position's first search found, with what all of its searches played."""
+        first = await self._search(slot, question)
+        if question.samples < 2:
+            return first
+        played = collections.Counter(dict(first.played))
+        for _ in range(question.samples - 1):
+            played.update(dict((await self._search(slot, question)).played))
+        ranked = sorted(played.items(), key=lambda entry: (-entry[1], entry[0]))
+        return dataclasses.replace(first, played=tuple(ranked))
+
+    async def _search(self, slot: int, question: Question) -> SearchResult:
+        asked, what = question, ""
+        problem: BaseException | None = None
+        failures = too_few = 0
+        while failures <= self.retries:
+            engine = await self._engine(slot)
+            if question.multipv > 1:
+                self._check_multipv(engine, question.multipv)
+            seconds = self.timeout_seconds + (asked.limit.movetime_ms or 0) / 1000
+            try:
+                async with asyncio.timeout(seconds):
+                    return await engine.ask(SearchCommand(engine, asked))
+            except TooFewLines as err:
+                problem, what, too_few = err, str(err), too_few + 1
+                if too_few % 2 == 0:  # not by an accident
+                    if (longer := asked.longer()) is None:
+                        break
+                    asked = longer
+                    self._tell_too_few(question)
+            except BaseException as err:
+                # Whatever it was, also a cancelled search: this process is in an unknown state.
+                self._slots[slot] = None
+                said = engine.last_words()
+                await engine.kill()
+                if not isinstance(err, _Failure):
+                    raise
+                if isinstance(err, NoNodes):
+                    raise EngineError(
+                        f"{self._called}.search(): expected {' '.join(self.command)!r} to report nodes, by "
+                        f"which {asked.limit} is kept, got {err} for {asked.epd!r}: limit its time or its "
+                        "depth, by --opponent_movetime_ms=50 and --analyst_movetime_ms=50, or uci(depth=4)"
+                    ) from err
+                failures += 1
+                problem, what = err, _told(err, "no answer in time") + said
+                _LOGGER.warning(
+                    "an engine is replaced: it gave %s for %s at %s", what, asked.epd, asked.limit
+                )
+        times = f", {failures} times running" if failures else ""
+        raise EngineError(
+            f"{self._called}.search(): expected {question.lines} line(s) for {question.epd!r} at "
+            f"{asked.limit} from {' '.join(self.command)!r}, got {what}{times}: searches that were finished "
+            "are kept; try a larger limit, or a move time, fewer lines, the position in the engine by hand, "
+            "or another engine"
+        ) from problem
+
+    def _tell_too_few(self, question: Question) -> None:
+        if not self._told_too_few:
+            _LOGGER.warning(
+                "%s is too little for %d lines of %s: there, and wherever else that is so, it is searched on "
+                "until they are known (told once)",
+                *(question.limit, question.lines, question.epd),
+            )
+        self._told_too_few = True
+
+    def _check_multipv(self, engine: UciEngine, multipv: int) -> None:
+        option = engine.options.get("MultiPV")
+        if option is None or (option.max is not None and option.max < multipv):
+            has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
+            raise EngineError(
+                f"{self._called}.search(): expected {' '.join(self.command)!r} to search {multipv} "
+                f"lines, got an engine with {has}: use another engine, or fewer moves a position (--top_k=1 "
+                "and --menu=1; an opponent's with --opponent_plays=bestmove or uci(plays=bestmove) needs one)"
+            )
+
+    def close(self) -> None:
+        """Ends the engines; a search in another thread ends in EngineError. Again is harmless."""
+        self._closed = True
+        self._finalizer()
+
+    def __enter__(self) -> EnginePool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Batch:
+    """One call of `search`: its tasks in the loop, and the way of the results to the caller."""
+
+    def __init__(self, pool: EnginePool, questions: list[Question]) -> None:
+        self._pool = pool
+        self._left = iter(questions)
+        self._workers = min(pool.workers, len(questions))
+        self._task: asyncio.Task[None] | None = None
+        # Results, and at the end None: the task is over, and its engines are idle or dead.
+        self._queue: queue.SimpleQueue[tuple[int, SearchResult] | None] = queue.SimpleQueue()
+        self._over = False
+
+    def run(self, deliver: Callable[[int, SearchResult], None]) -> None:
+        """Delivers results as they come; raises EngineError after the last that was finished."""
+        loop = self._pool._loop
+        item = None
+        try:
+            loop.call_soon_threadsafe(self._start)
+            while (item := self._next()) is not None:
+                deliver(*item)
+        except BaseException as err:
+            with contextlib.suppress(RuntimeError):  # a closed loop
+                loop.call_soon_threadsafe(self._cancel)
+            rest = [] if item is None else [item]  # the one that was being delivered, again
+            while (item := self._next()) is not None:
+                rest.append(item)
+            if isinstance(err, KeyboardInterrupt):
+                for item in rest:
+                    deliver(*item)
+            raise
+        task = self._task
+        if task is None or task.cancelled() or not task.done():
+            raise EngineError(
+                f"{self._pool._called}.search(): expected an open pool, got it closed meanwhile"
+            )
+        error = task.exception()
+        if error is not None:
+            raise error
+
+    def _next(self) -> tuple[int, SearchResult] | None:
+        while True:
+            # Looked at before the queue is: everything is in the queue by the time that it is over.
+            over = self._over or not self._pool._thread.is_alive()
+            with contextlib.suppress(queue.Empty):
+                return self._queue.get(timeout=0.01 if over else 1.0)
+            if over:  # the end may have been taken from the queue by an interrupted call of this
+                return None
+
+    def _start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._over = True
+        self._queue.put(None)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        tasks = [asyncio.create_task(self._work(slot)) for slot in range(self._workers)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _work(self, slot: int) -> None:
+        """One engine's share: whatever question is next, until there is none."""
+        for question in self._left:
+            self._queue.put((question.index, await self._pool._answer(slot, question)))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _told(error: BaseException, late: str) -> str:
+    """What an engine did wrong, for a message; `late` where it did nothing in time."""
+    return late if isinstance(error, TimeoutError) else one_line(error)
+
+
+def _shut_down(
+    loop: asyncio.AbstractEventLoop, thread: threading.Thread, slots: list[UciEngine | None]
+) -> None:
+    """Cancels what runs, ends all engines and the loop."""
+    if not thread.is_alive():  # in a forked child, whose engines are its parent's
+        return
+
+    async def finish() -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(*(engine.quit_or_kill() for engine in slots if engine is not None))
+        slots[:] = [None] * len(slots)
+
+    with contextlib.suppress(Exception):
+        asyncio.run_coroutine_threadsafe(finish(), loop).result(timeout=10.0)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(timeout=5.0)
+    if not thread.is_alive():
+        loop.close()

@@ -1,0 +1,232 @@
+"""What a search is: its limit, its lines, what was played, and the compact text of these.
+
+Scores are the engine's own, from the viewpoint of the side to move; centipawns are ints, and a mate
+is never a centipawn value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from precomp_games._support.arguments import ArgumentError, Ge, Le, public
+from precomp_games._support.checks import shown
+
+__all__ = [
+    "MATE_CP",
+    "MAX_CP",
+    "MAX_DEPTH",
+    "MAX_LIMIT",
+    "MAX_MATE",
+    "MAX_MULTIPV",
+    "MAX_NODES",
+    "MAX_SAMPLES",
+    "Line",
+    "Multipv",
+    "Samples",
+    "SearchLimit",
+    "SearchResult",
+    "SomeSamples",
+    "decode",
+    "decode_played",
+    "encode_lines",
+    "encode_played",
+]
+
+# What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
+# at most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.
+MATE_CP = 100_000
+"""Centipawns of a mate on the board: mate in n moves is MATE_CP - n, finite so that softmax is defined."""
+MAX_CP = 50_000
+MAX_MATE = 10_000
+MAX_DEPTH = 10_000
+MAX_MULTIPV = 500
+"""The largest MultiPV that is asked for, Stockfish's."""
+MAX_LIMIT = 10**15
+"""The largest `SearchLimit`, in nodes or milliseconds."""
+MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
+MAX_SAMPLES = 10**6
+"""How often one position is searched to see what an engine plays there."""
+
+Multipv = Annotated[int, Ge(1), Le(MAX_MULTIPV)]
+"""How many lines a search is asked for."""
+Samples = Annotated[int, Ge(0), Le(MAX_SAMPLES)]
+"""In how many fresh searches it is seen what an engine plays; 0 where only its lines are asked for."""
+SomeSamples = Annotated[int, Ge(1), Le(MAX_SAMPLES)]
+"""The same of an engine that is asked what it plays."""
+
+_MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
+_LINE = re.compile(
+    r"(?P<move>[a-h][1-8][a-h][1-8][qrbn]?):"
+    r"(?:(?P<cp>0|-?[1-9][0-9]{0,8})|#(?P<mate>-?[1-9][0-9]{0,8}))"
+)
+_PLAYED = re.compile(r"([a-h][1-8][a-h][1-8][qrbn]?):([1-9][0-9]{0,6})", re.ASCII)
+
+
+# What limits are called in UCI and in stores, by their attribute.
+_LIMITS = {"nodes": "nodes", "movetime_ms": "movetime", "depth": "depth"}
+_LIMIT = re.compile(rf"({'|'.join(_LIMITS.values())})=([1-9][0-9]{{0,15}})")
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class SearchLimit:
+    """How long an engine searches a position: so many nodes, a time in milliseconds, or so many iterations.
+
+    Exactly one is set. Limits of nodes and of depth are reproducible; at move times the best move differs
+    from run to run in a tenth of the positions. A depth is the engine's own, in plies: another engine's, or
+    another version's, is other work, and even one engine's takes a hundred times as long in one position as
+    in another.
+    """
+
+    nodes: Annotated[int, Ge(1), Le(MAX_LIMIT)] | None = None
+    movetime_ms: Annotated[int, Ge(1), Le(MAX_LIMIT)] | None = None
+    depth: Annotated[int, Ge(1), Le(MAX_DEPTH)] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the limit.
+
+        Raises:
+          ValueError: none of the three is set, or several.
+        """
+        given = [name for name in _LIMITS if getattr(self, name) is not None]
+        if len(given) != 1:
+            told = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
+            raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {told}")
+
+    def __str__(self) -> str:
+        given = ((called, getattr(self, name)) for name, called in _LIMITS.items())
+        return next(f"{called}={value}" for called, value in given if value is not None)
+
+    @classmethod
+    @public
+    def parse(cls, text: str) -> SearchLimit:
+        """The limit that `str` gives: "nodes=5000", "movetime=50" (milliseconds) or "depth=4".
+
+        Raises:
+          ValueError: other text.
+        """
+        if match := _LIMIT.fullmatch(text):
+            name = next(name for name, called in _LIMITS.items() if called == match[1])
+            with contextlib.suppress(ValueError):  # too large
+                return cls(**{name: int(match[2])})
+        raise ArgumentError(f"expected 'nodes=5000', 'movetime=50' or 'depth=4', got {shown(text)}")
+
+    @property
+    def uci(self) -> str:
+        """The arguments of UCI's `go`."""
+        return str(self).replace("=", " ")
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a search: its first move and its score, from the side to move's viewpoint.
+
+    Attributes:
+        move: the move in UCI notation, e.g. "e7e8q".
+        cp: the score in the engine's centipawns, at most `MAX_CP` either way, or None where it is a mate.
+        mate: moves to mate, at most `MAX_MATE`, or None: +3 means that the side to move mates in 3, -2
+            that it is mated in 2. Never 0, and exactly one of `cp` and `mate` is set.
+    """
+
+    move: str
+    cp: int | None
+    mate: int | None
+
+    def __post_init__(self) -> None:
+        if not _MOVE.fullmatch(self.move):
+            raise ArgumentError(f"expected a UCI move such as 'e2e4', got {self.move!r}")
+        if self.mate is None:
+            holds = self.cp is not None and -MAX_CP <= self.cp <= MAX_CP
+        else:
+            holds = self.cp is None and 1 <= abs(self.mate) <= MAX_MATE
+        if not holds:
+            raise ArgumentError(
+                f"expected either cp or mate as an int, cp at most {MAX_CP} either way, and mate "
+                f"from 1 to {MAX_MATE} either way, got cp={shown(self.cp)}, mate={shown(self.mate)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        lines: one `Line` a move, best first, all of them exact and of the same depth; as many as
+            MultiPV asked for, or as there are legal moves where those are fewer.
+        depth: the iteration the lines come from, in the engine's plies.
+        nodes: what the whole search visited, the iteration that the limit interrupted included. Twice the
+            limit or more where that was too little for all lines, and the position was searched on.
+        played: (move, how often it was the engine's answer) in so many fresh searches, the most frequent
+            first; empty where that was not asked for.
+        last: what the first of these searches reported last, bounds and unfinished iterations included, one
+            `Line` a move; empty where that was not asked for.
+    """
+
+    lines: tuple[Line, ...]
+    depth: int
+    nodes: int
+    played: tuple[tuple[str, int], ...] = ()
+    last: tuple[Line, ...] = ()
+
+    @property
+    def samples(self) -> int:
+        """How many searches `played` counts."""
+        return sum(count for _, count in self.played)
+
+
+def encode_lines(lines: tuple[Line, ...]) -> str:
+    """Lines as text: "e2e4:31 d2d4:-28", with "#3" and "#-2" for mates."""
+    return " ".join(
+        f"{line.move}:{line.cp}" if line.cp is not None else f"{line.move}:#{line.mate}" for line in lines
+    )
+
+
+def decode(depth: object, nodes: object, text: object, multipv: int) -> SearchResult:
+    """A row as a `SearchResult` without what was played; ValueError if it is not one."""
+    if type(depth) is not int or type(nodes) is not int:
+        raise ValueError("values of the wrong type")
+    if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
+        raise ValueError(f"depth {depth} and {nodes} nodes")
+    return SearchResult(_decode_lines(text, multipv), depth, nodes)
+
+
+def encode_played(played: tuple[tuple[str, int], ...]) -> str:
+    """What was played as text: "e2e4:13 d2d4:7"."""
+    return " ".join(f"{move}:{count}" for move, count in played)
+
+
+def decode_played(
+    result: SearchResult, played: object, last: object, multipv: int, samples: int
+) -> SearchResult:
+    """A result with what was played in so many searches; ValueError if texts are not what was written."""
+    moves: dict[str, int] = {}
+    for item in played.split(" ") if isinstance(played, str) else [""]:
+        match = _PLAYED.fullmatch(item)
+        if match is None or match[1] in moves:
+            raise ValueError(f"the move played {item[:40]!r}")
+        moves[match[1]] = int(match[2])
+    if sum(moves.values()) != samples:
+        raise ValueError(f"{sum(moves.values())} searches of {samples}")
+    lines = _decode_lines(last, multipv)
+    return SearchResult(result.lines, result.depth, result.nodes, tuple(moves.items()), lines)
+
+
+def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
+    if type(text) is not str:
+        raise ValueError("values of the wrong type")
+    lines = []
+    for item in text.split(" "):
+        match = _LINE.fullmatch(item)
+        if match is None:
+            raise ValueError(f"the line {item[:40]!r}")
+        cp, mate = match["cp"], match["mate"]
+        lines.append(
+            Line(match["move"], None if cp is None else int(cp), None if mate is None else int(mate))
+        )
+    if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
+        raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
+    return tuple(lines)

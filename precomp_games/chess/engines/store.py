@@ -1,0 +1,493 @@
+"""A store of engine searches: a position is searched once per engine, limit and MultiPV, ever.
+
+One SQLite file holds any number of engines and limits. It is written in write-ahead mode, so every
+`EvaluationStore.put` that has returned survives the death of the process, by SIGKILL as well; what
+a power cut can take is the last few rows, never the file. `EvaluationStore.export` writes a compact
+copy without the journal files, fit to be shipped and opened read-only.
+
+A search stands under the limit that was asked for. Where that was too little for all of its lines, it went
+on until they were there, and its nodes, which stand in its row, are twice the limit or more.
+
+Layout (schema 1, marked by `application_id` and `user_version`): the texts of engines and limits
+stand once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
+the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates. Scores are the
+engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
+business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, and what it reported
+last stand in a table of their own, `plays`, which a file has from the first time that this was asked
+of it: a file without the table has nobody's moves, and is as good as ever for all else.
+
+A file may have been damaged or made by another program, so rows are parsed strictly, and anything
+odd raises `StoreError` with the position.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from precomp_games._support.arguments import ArgumentError, FilePath, Unnamed, public
+from precomp_games._support.checks import check_integer, shown
+from precomp_games._support.files import write_together
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines.arguments import Positions
+from precomp_games.chess.engines.searches import (
+    MAX_MULTIPV,
+    Line,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    decode,
+    decode_played,
+    encode_lines,
+    encode_played,
+)
+from precomp_games.chess.engines.sqlite_files import first_strange
+
+__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
+
+APPLICATION_ID = 0x50434753  # "PCGS"
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 30.0  # how long to wait for another process that is writing
+CHUNK = 500  # positions a query; SQLite before 3.32 takes 999 parameters
+
+_SCHEMA = (
+    "CREATE TABLE engines (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE budgets (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE searches (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+    " multipv INTEGER NOT NULL, epd TEXT NOT NULL, depth INTEGER NOT NULL,"
+    " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
+    " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
+)
+_PLAYS_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+    " multipv INTEGER NOT NULL, epd TEXT NOT NULL, samples INTEGER NOT NULL,"
+    " played TEXT NOT NULL, last TEXT NOT NULL,"
+    " PRIMARY KEY (engine, budget, multipv, epd, samples)) WITHOUT ROWID"
+)
+
+_NAMES = "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget"
+_ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches {_NAMES}"
+_PLAYS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}"
+_OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
+
+_DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
+# What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
+_HINTS = {
+    "free disk space (or raise the quota) and run again; stored rows are kept": ("full", "disk i/o"),
+    "another process holds it: wait for that to finish, or use another store": ("locked", "busy"),
+    "check the permissions of the file and of its directory": ("readonly", "unable to open", "permission"),
+    "the file is something else: choose another path": ("not a database",),
+}
+
+
+class StoreError(Unnamed, RuntimeError):
+    """The store cannot be opened, read or written; the message says what to do."""
+
+
+class EvaluationStore:
+    """Searches by (engine, limit, multipv, epd) in one SQLite file.
+
+    Usable from several threads (a lock serializes them) and from several processes at once (SQLite
+    locks the file; a writer waits up to 30 seconds for another). A context manager; closing folds
+    the journal into the file. One that is sent to another process opens its file there.
+
+    Args:
+        path: the file, created where it does not exist (its directory must), or ":memory:".
+        read_only: open an existing file without writing to it or beside it, e.g. from a
+            read-only installation. Meant for files made by `export`: a file that another process
+            is writing is read through its journal instead.
+
+    Raises:
+        ValueError: an argument of another kind, or ":memory:" to be read only.
+        StoreError: the file cannot be opened, is no store, or is one of another version.
+    """
+
+    @public
+    def __init__(self, path: FilePath, read_only: bool = False) -> None:
+        self.path, self.read_only = os.fspath(path), read_only
+        self._lock = threading.RLock()
+        self._db: sqlite3.Connection | None = None
+        memory = self.path == ":memory:"
+        if memory and read_only:
+            raise ArgumentError("expected a file to open read-only, got ':memory:'")
+        name = self.path
+        if not memory:
+            self._check_path()
+            # `immutable` promises that nobody writes, which needs no lock files beside the
+            # store; with a journal at hand the promise does not hold, and rows stand in it.
+            quiet = not _has_journal(self.path)
+            mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
+            name = f"{Path(self.path).absolute().as_uri()}?{mode}"
+        with self._errors():
+            # Transactions are begun and ended by hand (isolation_level=None).
+            self._db = sqlite3.connect(
+                name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            )
+            try:
+                self._open(self._db)
+            except BaseException:
+                self.close()
+                raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._db is None or self.path == ":memory:":
+            what = "a closed one" if self._db is None else "one in this process's memory"
+            raise TypeError(f"EvaluationStore: expected an open store in a file to pickle, got {what}")
+        return EvaluationStore, (self.path, self.read_only)
+
+    def _check_path(self) -> None:
+        """SQLite says only "unable to open database file" for all of these."""
+        path = Path(self.path)
+        problem = None
+        if not path.absolute().parent.is_dir():
+            problem = "its directory does not exist: create it, or choose another path"
+        elif path.is_dir():
+            problem = "it is a directory: name a file"
+        elif path.exists() and not path.is_file():
+            kind = "named pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
+            problem = f"it is a {kind}, which keeps nothing: name a file"
+        elif self.read_only and not path.exists():
+            problem = "there is no such file: check the path, or open it for writing to create it"
+        elif path.exists() and not os.access(path, os.R_OK):
+            problem = "no permission to read it"
+        elif not self.read_only and not os.access(path if path.exists() else path.parent, os.W_OK):
+            problem = "no permission to write it: open it read-only, or copy it"
+        if problem is not None:
+            raise StoreError(f"expected the path of a store, got {self.path!r}: {problem}")
+
+    def _open(self, db: sqlite3.Connection) -> None:
+        """Checks that the file is ours before anything is written to it, and creates the tables."""
+        with self._transaction(db, "DEFERRED"):  # all at one moment: another process may be creating it
+            empty = self._check_version(db)
+        if self.read_only:
+            if empty:
+                raise StoreError(f"expected a store to read, got an empty file {self.path!r}")
+            return
+        # Changing the journal mode does not wait for other processes, so wait here.
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode=WAL").fetchone()
+                break
+            except sqlite3.OperationalError as err:
+                if "locked" not in str(err) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        db.execute("PRAGMA synchronous=NORMAL")
+        with self._transaction(db):
+            if self._check_version(db):  # again: another process may have just created it
+                _create_tables(db)
+
+    def _check_version(self, db: sqlite3.Connection) -> bool:
+        """True for an empty database, False for a store of this version, else StoreError."""
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+            strange = first_strange(db, *_SCHEMA, optional=[_PLAYS_SCHEMA])
+            if strange is not None:
+                raise StoreError(
+                    f"expected the tables of a store in {self.path!r}, got another or no "
+                    f"{shown(strange)}: {_DAMAGED}"
+                )
+            return False
+        if application == APPLICATION_ID:
+            raise StoreError(
+                f"expected a store of schema version {SCHEMA_VERSION}, got "
+                f"version {version} in {self.path!r}: use the release that wrote it, or another "
+                "file"
+            )
+        tables: int = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application or version or tables:
+            raise StoreError(
+                "expected an evaluation store, got an SQLite database of "
+                f"another program in {self.path!r}: choose another path"
+            )
+        return True
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turns SQLite's errors into a StoreError that says what to do."""
+        try:
+            yield
+        except sqlite3.Error as err:
+            text = str(err).lower()
+            hint = next((hint for hint, words in _HINTS.items() if any(w in text for w in words)), _DAMAGED)
+            raise StoreError(
+                f"expected a usable store in {self.path!r}, got {one_line(err)}: {hint}"
+            ) from err
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """The database, for this thread alone; StoreError where it is closed, and for what goes wrong."""
+        with self._lock, self._errors():
+            if self._db is None:
+                raise StoreError("expected an open store, got a closed one")
+            yield self._db
+
+    @contextlib.contextmanager
+    def _transaction(self, db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+        db.execute(f"BEGIN {kind}")
+        try:
+            yield
+            db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
+                db.execute("ROLLBACK")
+            raise
+
+    @public
+    def put(
+        self, engine: str, limit: SearchLimit | str, multipv: int, epd: str, result: SearchResult
+    ) -> None:
+        """Stores a search; on return it is committed. A search already there is left as it is.
+
+        Args:
+            engine: the engine's identity, `EnginePool.engine_id`.
+            limit: a `SearchLimit`, or its text, e.g. "nodes=5000".
+            multipv: the MultiPV asked for, 1 or more.
+            epd: the position, without clocks.
+            result: what was found, from the side to move's viewpoint.
+
+        Raises:
+            ValueError: a key or a result that could not be read back.
+            StoreError: a store that is read-only, closed, damaged or on a full disk.
+        """
+        name, multipv = _check_key(engine, limit, multipv, epd)
+        text = encode_lines(result.lines)
+        played, last = encode_played(result.played), encode_lines(result.last)
+        try:
+            plain = decode(result.depth, result.nodes, text, multipv)
+            if result.played or result.last:
+                decode_played(plain, played, last, multipv, result.samples)
+        except ValueError as err:
+            raise ArgumentError(
+                f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
+            ) from None
+        with self._database() as db:
+            if self.read_only:
+                raise StoreError(
+                    f"expected a store opened for writing, got {self.path!r} opened read-only: "
+                    "copy it and open the copy"
+                )
+            with self._transaction(db):
+                _insert(db, engine, name, multipv, epd, result.depth, result.nodes, text)
+                if result.played:
+                    db.execute(_PLAYS_SCHEMA)
+                    _insert_plays(db, engine, name, multipv, epd, result.samples, played, last)
+
+    @public
+    def get_many(
+        self,
+        engine: str,
+        limit: SearchLimit | str,
+        multipv: int,
+        epds: Positions,
+        samples: Samples = 0,
+    ) -> dict[str, SearchResult]:
+        """The searches of these positions that are stored, by EPD; absent ones are left out.
+
+        Args:
+            engine: the engine's identity.
+            limit: a `SearchLimit`, or its text.
+            multipv: the MultiPV asked for.
+            epds: the positions, without clocks.
+            samples: with what was played in so many searches, where that is stored. 0: without.
+
+        Raises:
+            ValueError: a key that is none.
+            StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
+        """
+        name, multipv = _check_key(engine, limit, multipv)
+        asked = dict.fromkeys(epds)
+        wanted = list(asked)
+        found: dict[str, SearchResult] = {}
+        with self._database() as db:
+            if samples and not _has_plays(db):
+                return found
+            for start in range(0, len(wanted), CHUNK):
+                chunk = wanted[start : start + CHUNK]
+                of_chunk = f"{_OF_KEY} AND epd IN ({','.join('?' * len(chunk))})"
+                key = (engine, name, multipv, *chunk)
+                rows = db.execute(f"{_ROWS} {of_chunk}", key).fetchall()
+                moves = db.execute(f"{_PLAYS} {of_chunk} AND samples = ?", (*key, samples)) if samples else ()
+                played = {epd: (texts, last) for _, _, _, epd, _, texts, last in moves}
+                for *_, epd, depth, nodes, text in rows:
+                    if samples and epd not in played:
+                        continue
+                    try:
+                        if epd not in asked:  # an index that is damaged finds other rows
+                            raise ValueError("a position that was not asked for")
+                        found[epd] = decode(depth, nodes, text, multipv)
+                        if samples:
+                            found[epd] = decode_played(found[epd], *played[epd], multipv, samples)
+                    except ValueError as err:
+                        raise StoreError(
+                            f"expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
+                        ) from None
+        return found
+
+    @public
+    def engines(self) -> list[str]:
+        """The identities of the engines with at least one search, in alphabetical order."""
+        with self._database() as db:
+            rows = db.execute(
+                "SELECT name FROM engines WHERE EXISTS "
+                "(SELECT 1 FROM searches WHERE engine = engines.id) ORDER BY name"
+            )
+            return [str(name) for (name,) in rows]
+
+    @public
+    def __len__(self) -> int:
+        """The number of searches."""
+        with self._database() as db:
+            return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
+
+    def __bool__(self) -> bool:
+        """True: an empty store is a store."""
+        return True
+
+    @public
+    def export(
+        self,
+        path: FilePath,
+        keys: Iterable[tuple[str, SearchLimit | str, int, str]] | None = None,
+    ) -> None:
+        """Writes a compact copy: one file without journals, the same bytes for the same content.
+
+        The file appears under its name only when it is complete, in place of an older one.
+
+        Args:
+            path: the file to write; not the store itself, nor a store that is open for writing.
+            keys: the (engine, limit, multipv, epd) to keep, with all that was played there; None keeps
+                all.
+
+        Raises:
+            ValueError: a path or keys that are none.
+            StoreError: the copy cannot be written, or a key is not in the store.
+        """
+        target = Path(path).absolute()
+        chosen = None if keys is None else _check_keys(keys)
+        if not target.parent.is_dir():
+            raise StoreError(f"expected a path in an existing directory, got {path!s}")
+        own = target.exists() and self.path != ":memory:" and target.samefile(self.path)
+        if own or _has_journal(target):
+            raise StoreError(f"expected a path that no store is open on, got {path!s}: choose another")
+        with self._database() as db:
+            rows: Iterable[tuple[object, ...]]
+            plays: Iterable[tuple[object, ...]] = ()
+            if _has_plays(db):
+                plays = db.execute(f"{_PLAYS} ORDER BY engines.name, budgets.name, multipv, epd, samples")
+            if chosen is None:
+                rows = db.execute(f"{_ROWS} ORDER BY engines.name, budgets.name, multipv, epd")
+            else:
+                rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
+                kept = set(chosen)
+                plays = [row for row in plays if row[:4] in kept]
+                missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
+                if missing:
+                    raise StoreError(
+                        f"expected keys that are stored, got {len(missing)} of {len(chosen)} that are "
+                        f"not, the first {missing[0]!r}"
+                    )
+            try:
+                with write_together(target.parent) as drafts:
+                    _write_copy(drafts / target.name, rows, plays)
+            except OSError as err:
+                raise StoreError(f"expected to write {path!s}, got {err}") from err
+
+    def close(self) -> None:
+        """Closes the store; again is harmless."""
+        with self._lock:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
+
+    def __enter__(self) -> EvaluationStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _check_key(engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[str, int]:
+    """Checks a key and returns the limit's text, and the MultiPV."""
+    if not isinstance(engine, str) or not engine:
+        raise ArgumentError(f"expected an engine's identity, got {shown(engine)}")
+    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
+    if not isinstance(epd, str) or not epd:
+        raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
+    if isinstance(limit, str):
+        with contextlib.suppress(ValueError):
+            limit = SearchLimit.parse(limit)
+    if not isinstance(limit, SearchLimit):
+        raise ArgumentError(f"expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
+    return str(limit), multipv
+
+
+def _check_keys(keys: Any) -> list[tuple[str, str, int, str]]:
+    """Different keys, sorted, with their limits as text."""
+    if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
+        keys = list(keys)
+        if all(isinstance(key, list | tuple) and len(key) == 4 for key in keys):
+            return sorted({(key[0], *_check_key(*key), key[3]) for key in keys})
+    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
+
+
+def _create_tables(db: sqlite3.Connection) -> None:
+    for statement in _SCHEMA:
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _has_plays(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'plays'").fetchone() is not None
+
+
+def _insert(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
+    """Adds a row of `searches`, with engine and limit by name, where its key is not there yet."""
+    db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
+    db.execute("INSERT OR IGNORE INTO budgets (name) VALUES (?)", (budget,))
+    db.execute(
+        "INSERT OR IGNORE INTO searches SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
+        "WHERE engines.name = ? AND budgets.name = ?",
+        (*rest, engine, budget),
+    )
+
+
+def _insert_plays(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
+    """Adds a row of `plays` where its key is not there yet; that of the search is."""
+    db.execute(
+        "INSERT OR IGNORE INTO plays SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
+        "WHERE engines.name = ? AND budgets.name = ?",
+        (*rest, engine, budget),
+    )
+
+
+def _write_copy(path: Path, rows: Iterable[tuple[object, ...]], plays: Iterable[tuple[object, ...]]) -> None:
+    """A fresh store with these rows (engine and limit by name), in the order given."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
+        copy.execute("PRAGMA journal_mode=DELETE")
+        copy.execute("BEGIN")
+        _create_tables(copy)
+        for row in rows:
+            _insert(copy, *row)
+        for row in plays:
+            copy.execute(_PLAYS_SCHEMA)
+            _insert_plays(copy, *row)
+        copy.execute("COMMIT")
+        copy.execute("VACUUM")
+
+
+def _has_journal(path: str | os.PathLike[str]) -> bool:
+    """Whether a write-ahead journal with content stands beside the file."""
+    try:
+        return os.stat(f"{os.fspath(path)}-wal").st_size > 0
+    except OSError:
+        return False

@@ -1,0 +1,210 @@
+"""Searches through a store: what is there is read, what is missing is searched and stored."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from precomp_games._support.arguments import ArgumentError, Check, public
+from precomp_games._support.checks import shown
+from precomp_games.chess.engines.arguments import Positions, check_position, weakened_by
+from precomp_games.chess.engines.cluster import DaskEngine
+from precomp_games.chess.engines.pool import EngineError, EnginePool
+from precomp_games.chess.engines.searches import Line, Multipv, Samples, SearchLimit, SearchResult
+from precomp_games.chess.engines.store import EvaluationStore
+
+__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores"]
+
+REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
+
+
+class StoredEngine:
+    """An engine that searches a position once per limit and MultiPV, ever.
+
+    Every search is in the store before the next result is looked at, so a run that is killed loses
+    none that was finished. Without a pool only stored searches are available. One that is sent to another
+    process opens the same store there, with a pool of its own, and without `on_search` and `progress`.
+
+    Args:
+        store: where searches are looked up and kept.
+        pool: what searches the missing ones; None to read the store only.
+        engine_id: whose searches to read where there is no pool; None for the only engine in
+            the store.
+        on_search: called with the number of searches so far after each.
+        progress: called with (searches finished, searches known to be needed) so far, by this
+            object, when either grows: a progress bar's n and total.
+
+    Attributes:
+        engine_id: the store's key for the engine.
+        searches: searches done by the pool for this object.
+        hits: positions answered without a search, distinct ones in each call.
+        progress: as above; may be set later.
+        record: None, or a set to which the store's key (engine, limit, multipv, epd) of everything
+            asked for is added: what a run needs, whether searched or stored.
+
+    Raises:
+        ValueError: an `engine_id` that is not the pool's, or an argument of another kind.
+        EngineError: no pool, and the store does not settle which engine is meant.
+    """
+
+    @public
+    def __init__(
+        self,
+        store: EvaluationStore,
+        pool: EnginePool | DaskEngine | None = None,
+        *,
+        engine_id: str | None = None,
+        on_search: Callable[[int], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.store, self.pool = store, pool
+        self.progress = progress
+        self.searches = 0
+        self.hits = 0
+        self.record: set[tuple[str, str, int, str]] | None = None
+        self._on_search = on_search
+        self._needed = 0
+        self._memory: dict[tuple[SearchLimit, int, int, str], SearchResult] = {}
+        if pool is not None and engine_id not in (None, pool.engine_id):
+            raise ArgumentError(f"expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}")
+        self.engine_id = self._stored_engine(engine_id) if pool is None else pool.engine_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(StoredEngine, engine_id=self.engine_id), (self.store, self.pool)
+
+    def _stored_engine(self, engine_id: str | None) -> str:
+        names = self.store.engines()
+        if engine_id in names or (engine_id is None and len(names) == 1):
+            return engine_id or names[0]
+        asked = "an engine" if engine_id is None else f"the engine {shown(engine_id)}"
+        hint = "name one of them" if names else "install Stockfish (Debian: apt install stockfish)"
+        raise EngineError(
+            f"expected stored searches of {asked} in {self.store.path!r}, got "
+            f"{shown(names) if names else 'an empty store'}: {hint}"
+        )
+
+    @public
+    def search(
+        self, epds: Positions, limit: SearchLimit, multipv: Multipv, samples: Samples = 0
+    ) -> list[SearchResult]:
+        """The search of each position, in the order asked; a position asked twice is searched once.
+
+        Args:
+            epds: positions without clocks, each with a legal move.
+            limit: for each position.
+            multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
+            samples: in how many fresh searches it is seen what the engine plays (see `EnginePool.search`);
+                what another number of them played is another result. 0: only its lines are asked for.
+
+        Raises:
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched.
+            EngineError: a search failed, or is not in the store and there is no engine.
+            StoreError: the store cannot be read or written.
+        """
+        distinct = list(dict.fromkeys(epds))
+        if self.record is not None:
+            self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
+        keys = {epd: (limit, multipv, samples, epd) for epd in distinct}
+        found = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
+        unknown = [epd for epd in distinct if epd not in found]
+        stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples)
+        for epd, result in stored.items():
+            found[epd] = self._remember(keys[epd], result)
+        missing = [epd for epd in distinct if epd not in found]
+        self.hits += len(distinct) - len(missing)
+        if missing:
+            self._search_missing(missing, limit, multipv, samples, found)
+        return [found[epd] for epd in epds]
+
+    def _search_missing(
+        self,
+        missing: list[str],
+        limit: SearchLimit,
+        multipv: int,
+        samples: int,
+        found: dict[str, SearchResult],
+    ) -> None:
+        if self.pool is None:
+            for epd in missing:
+                check_position(epd)
+            raise EngineError(
+                f"expected searches by {shown(self.engine_id)} at {limit}, "
+                f"MultiPV {multipv}{f', {samples} for the move played' if samples else ''}, to be stored in "
+                f"{self.store.path!r}, got {len(missing)} "
+                f"position(s) that are not, the first {missing[0]!r}: without an engine only "
+                "stored searches are available; install Stockfish (Debian: apt install "
+                "stockfish), or name an engine with --engine or $STOCKFISH"
+            )
+        before = self.searches
+        self._needed += len(missing)
+        self._report()
+
+        def keep(epd: str, result: SearchResult) -> None:
+            self.store.put(self.engine_id, limit, multipv, epd, result)
+            if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
+                result = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)[epd]
+            found[epd] = self._remember((limit, multipv, samples, epd), result)
+            self.searches += 1
+            if self._on_search is not None:
+                self._on_search(self.searches)
+            self._report()
+
+        try:
+            self.pool.search(missing, limit, multipv, keep, samples)
+        finally:
+            self._needed -= len(missing) - (self.searches - before)  # less what failed
+
+    def _remember(self, key: tuple[SearchLimit, int, int, str], result: SearchResult) -> SearchResult:
+        if len(self._memory) >= REMEMBERED:
+            del self._memory[next(iter(self._memory))]  # the oldest
+        # There are 1,968 different moves: keep each text once.
+        lines, last = (
+            tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in found)
+            for found in (result.lines, result.last)
+        )
+        kept = SearchResult(lines, result.depth, result.nodes, result.played, last)
+        self._memory[key] = kept
+        return kept
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            self.progress(self.searches, self._needed)
+
+
+_OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"
+
+
+def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> StoredEngine:
+    """A `StoredEngine`, or what searches as one does, whose scores are those of what it plays.
+
+    Args:
+        value: what was given.
+        name: the argument.
+        otherwise: where a weakened engine has a place, for the error.
+
+    Raises:
+        ValueError: it is none, or has options by which it plays other moves than its scores say.
+    """
+    engine: StoredEngine = _searches(value, name)
+    if option := weakened_by(engine.engine_id):
+        raise ArgumentError(
+            f"expected options of {name} that change what the engine finds, got {option!r}, with "
+            "which it finds the same and plays other moves: its scores, which are all that is read here, "
+            f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
+        )
+    return engine
+
+
+def _searches(value: Any, name: str) -> Any:
+    searches = callable(getattr(value, "search", None)) and isinstance(getattr(value, "engine_id", None), str)
+    if isinstance(value, type) or not searches:
+        raise ArgumentError(f"expected {name} to be a StoredEngine, got {shown(value)}")
+    return value
+
+
+EngineLike = Annotated[StoredEngine, Check(_searches)]
+"""A `StoredEngine`, or what searches as one does."""
+ScoringEngine = Annotated[StoredEngine, Check(check_scores)]
+"""The same, where scores are read: they must be those of what it plays."""

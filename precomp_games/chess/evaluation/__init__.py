@@ -1,0 +1,1 @@
+"""What engines' scores are worth, and policies made of them."""

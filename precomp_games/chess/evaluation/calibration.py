@@ -1,0 +1,415 @@
+"""What an analyst's score is worth in games: an evaluation that is fitted to how they end.
+
+A deep search's centipawns are not what shallow play makes of a position. Here the expected score of the side
+that prepares and is to move, when both sides play on as modelled, is
+
+    P = epsilon + (1 - 2 epsilon) / (1 + exp(-a - b cp / 400 - c sign(m) ln(1 + |m|))).
+
+cp is the score of the analyst's best line, cut at +-2000, where mates are too. m is what the mover has more
+on the board than the opponent, in pawns (knights and bishops 3, rooks 5, queens 9): of two positions with
+equal scores, the one that is ahead in material is easier to play. With b of at least 0, P grows with the
+score. Nothing else that was tried says more about games kept out: r, the number of pieces, the score of a
+shallower search. Nor has material been shown to; docs/chess.md has the figures.
+
+How far positions with equal features differ is fitted too. Let t^2 be the variance of true expected scores
+around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games: after n of
+them with total score T, (n0 P + T) / (n0 + n) is the best linear estimate (credibility theory's), which is
+what `confirmed_precomputation` takes as `prior_games`. Nothing but t^2 and v is assumed for that; it is what
+is expected, given the games, only if true scores have a Beta distribution and no game is drawn. Nor is n0
+fitted by a beta-binomial likelihood: draws, which vary less than wins and losses, would be taken for
+positions that do not differ. So t^2 and v are moments: products of the residuals of two games average to
+t^2. Coefficients have the greatest likelihood of a logistic regression in which n
+games count as n (n0 + 1) / (n0 + n) independent ones, plus a small ridge.
+
+Cost: a fit takes some hundred passes over the samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+import chess
+import numpy as np
+import numpy.typing as npt
+import scipy  # which imports `optimize` when that is used: half a second
+
+from precomp_games._support.arguments import ArgumentError, Check, FilePath, PositiveFloat, each_of, public
+from precomp_games._support.checks import check_choice, check_number, check_path, shown
+from precomp_games._support.files import atomic_write
+from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit
+from precomp_games.chess.evaluation.samples import CalibrationSample, material
+from precomp_games.chess.evaluation.scores import centipawns
+
+__all__ = [
+    "GAMES",
+    "CalibratedUtility",
+    "CalibrationScope",
+    "as_json",
+    "fit_calibration",
+    "is_shipped",
+    "load_calibration",
+    "of_json",
+    "save_calibration",
+]
+
+GAMES = "games"
+"""What `CalibrationScope.plays` is where the results of games in a file were fitted."""
+
+_FORMAT = "precomp-games calibration 1"
+_DATA = pathlib.Path(__file__).parent / "data"
+_SHIPPED = {None: _DATA / "calibration.json", "people": _DATA / "people.json"}
+_MOST_BYTES = 1 << 20
+_HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation.py."
+
+_EPSILON = 0.005
+_MOST_CP = 2000.0
+# a, b and c: names, and what they may be.
+_COEFFICIENTS = {"constant": (-100.0, 100.0), "score": (0.0, 100.0), "material": (-100.0, 100.0)}
+_RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
+_PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
+_PASSES = 4  # each with the last one's n0
+
+
+@runtime_checkable
+class _Settings(Protocol):
+    """What `PreparationSettings` say about who searches what, and how the opponent plays."""
+
+    @property
+    def analyst_limit(self) -> SearchLimit: ...
+    @property
+    def opponent_limit(self) -> SearchLimit: ...
+    @property
+    def multipv(self) -> int: ...
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def opponent_plays(self) -> str: ...
+    @property
+    def opponent_temperatures_cp(self) -> tuple[float, ...]: ...
+    @property
+    def opponent(self) -> str: ...
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class CalibrationScope:
+    """What a fit holds for.
+
+    Attributes:
+      engine: The engine's name, without its options.
+      analyst, opponent: Limits of their searches, as text.
+      multipv: Lines of the analyst's searches.
+      top_k, plays: How the opponent plays, see `EnginePolicy`; plays is `GAMES` where the results are those
+        of games in a file, of which only the analyst's searches matter.
+      least_r, most_r: The opponent's temperatures, in centipawns.
+    """
+
+    engine: str
+    analyst: Annotated[str, Check(_limit)]
+    opponent: Annotated[str, Check(_limit)]
+    multipv: Multipv
+    top_k: Multipv
+    plays: str
+    least_r: PositiveFloat
+    most_r: float
+
+    def __post_init__(self) -> None:
+        """Checks the scope."""
+        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=self.least_r))
+
+
+def _limit(value: Any, name: str) -> str:
+    try:
+        return str(SearchLimit.parse(value))
+    except ValueError:
+        raise ArgumentError(
+            f"expected {name} to be a limit such as 'nodes=5000', got {shown(value)}"
+        ) from None
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class CalibratedUtility:
+    """Expected score of the side that prepares and is to move, when both sides play on as modelled.
+
+    Attributes:
+      coefficients: a, b and c, see the module.
+      prior_games: n0, how many games a value is worth.
+      made_for: What they hold for.
+    """
+
+    coefficients: tuple[float, ...]
+    prior_games: PositiveFloat
+    made_for: CalibrationScope
+
+    def __post_init__(self) -> None:
+        """Checks the fit."""
+        if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_COEFFICIENTS):
+            raise ArgumentError(
+                f"expected coefficients to be a tuple of {len(_COEFFICIENTS)} numbers, "
+                f"got {shown(self.coefficients)}"
+            )
+        coefficients = tuple(
+            check_number(value, name, least=least, most=most)
+            for (name, (least, most)), value in zip(_COEFFICIENTS.items(), self.coefficients, strict=True)
+        )
+        object.__setattr__(self, "coefficients", coefficients)
+
+    @public
+    def mover_utility(self, line: Line, board: chess.Board) -> float:
+        """See `ScoreUtility`; always inside (0, 1)."""
+        return self._utility(line, material(board))
+
+    @public
+    def predicted(self, sample: CalibrationSample) -> float:
+        """The expected score of a game from a sample's position."""
+        return self._utility(sample.line, sample.material)
+
+    def _utility(self, line: Line, ahead: int) -> float:
+        terms = zip(self.coefficients, _features(line, ahead), strict=True)
+        return float(_expected(sum(weight * feature for weight, feature in terms)))
+
+    @public
+    def misfits(self, settings: Any, engine_id: str) -> list[str]:
+        """Sentences that say where settings are others than those of the fit; none where all is well.
+
+        Args:
+          settings: `PreparationSettings`.
+          engine_id: the analyst's, as `StoredEngine` has it.
+
+        Raises:
+          ValueError: something else.
+        """
+        given = _scope(settings, engine_id, ())
+        fitted = self.made_for
+        compared = [
+            ("the engine", fitted.engine, given.engine),
+            ("the analyst's", fitted.analyst, given.analyst),
+            ("MultiPV", fitted.multipv, given.multipv),
+            ("an opponent that plays", fitted.plays, settings.opponent or given.plays),
+        ]
+        people = fitted.plays == GAMES
+        if people and settings.opponent:  # what plays is named by a spec, as people and books are
+            compared.pop()
+        elif not people and not settings.opponent:
+            compared[2:2] = [("the opponent's", fitted.opponent, given.opponent)]
+            compared[4:4] = [("top_k =", fitted.top_k, given.top_k)]
+        found = [
+            f"The calibrated evaluation was fitted with {name} {there}, and not with {here}."
+            for name, there, here in compared
+            if there != here
+        ]
+        if people or settings.opponent:
+            return [*found, _HINT] if found else []
+        within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
+        if not within and given.plays != "bestmove":
+            to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
+            found.append(
+                "The calibrated evaluation was fitted with r from "
+                f"{fitted.least_r:g} to {fitted.most_r:g} cp, and not with {given.least_r:g}{to}."
+            )
+        return [*found, _HINT] if found else []
+
+
+def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
+    """What a fit with these settings holds for, at these r; by default at the settings' own."""
+    if isinstance(settings, type) or not isinstance(settings, _Settings):
+        raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
+    known = sorted(temperatures) or sorted(settings.opponent_temperatures_cp)
+    return CalibrationScope(
+        engine_id.partition(" [")[0],
+        str(settings.analyst_limit),
+        str(settings.opponent_limit),
+        settings.multipv,
+        settings.top_k,
+        settings.opponent_plays,
+        known[0],
+        known[-1],
+    )
+
+
+def _features(line: Line, ahead: int) -> tuple[float, float, float]:
+    """What the coefficients are multiplied by."""
+    cp = min(max(float(centipawns(line)), -_MOST_CP), _MOST_CP)
+    return 1.0, cp / 400.0, math.copysign(math.log1p(abs(ahead)), ahead)
+
+
+def _expected(z: Any) -> Any:
+    """P."""
+    return _EPSILON + (1.0 - 2.0 * _EPSILON) * scipy.special.expit(z)
+
+
+@public
+def fit_calibration(
+    samples: Annotated[Iterable[CalibrationSample], each_of(CalibrationSample)],
+    settings: Any,
+    engine_id: str,
+    *,
+    of_games: bool = False,
+) -> CalibratedUtility:
+    """The fit of the greatest likelihood.
+
+    Args:
+      samples: positions and games. Some positions must have two games or more, since one says nothing about
+        how far positions differ.
+      settings: the `PreparationSettings` of the searches and the games; their side and r do not matter.
+      engine_id: the analyst's, as `StoredEngine` has it.
+      of_games: whether the samples are of games in a file, and not of both sides' play as modelled.
+
+    Raises:
+      ValueError: something else, or too few games.
+    """
+    given = [each for each in samples if each.games]
+    if not any(each.games > 1 for each in given):
+        raise ArgumentError(f"expected samples with positions of two games or more, got none of {len(given)}")
+    scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given])
+    if of_games:
+        scope = dataclasses.replace(scope, plays=GAMES)
+    features = np.array([_features(each.line, each.material) for each in given])
+    games = np.array([each.games for each in given], np.float64)
+    scores = np.array([each.score for each in given])
+    squares = np.array([each.wins + 0.25 * each.draws for each in given])
+    coefficients, prior = np.zeros(len(_COEFFICIENTS)), 5.0
+    for _ in range(_PASSES):
+        weights = (prior + 1.0) / (prior + games)
+        coefficients = _regression(coefficients, features, weights * games, weights * scores)
+        p = _expected(features @ coefficients)
+        prior = _credibility(games, scores, squares, p)
+    return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
+
+
+def _regression(
+    start: npt.NDArray[np.float64],
+    features: npt.NDArray[np.float64],
+    games: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """The coefficients of the greatest likelihood, draws being half a win and half a loss."""
+
+    def loss(coefficients: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+        p = _expected(features @ coefficients)
+        likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
+        slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
+        gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
+        ridge = _RIDGE * float(coefficients @ coefficients)
+        return ridge - likelihood, 2.0 * _RIDGE * coefficients - gradient
+
+    bounds = list(_COEFFICIENTS.values())
+    options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
+    found = scipy.optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    return np.asarray(found.x, np.float64)
+
+
+def _credibility(
+    games: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+    squares: npt.NDArray[np.float64],
+    p: npt.NDArray[np.float64],
+) -> float:
+    """n0, of games with these sums of scores and of their squares, where P was expected."""
+    residuals = scores - games * p
+    own = squares - 2.0 * p * scores + games * p**2  # products of a residual with itself
+    between = float((residuals**2 - own).sum() / (games * (games - 1.0)).sum())
+    within = float((squares - scores**2 / games).sum() / (games - 1.0).sum())
+    least, most = _PRIOR_GAMES
+    return most if within >= most * between else max(least, within / between)
+
+
+@public
+def save_calibration(
+    calibration: CalibratedUtility,
+    path: FilePath,
+    evidence: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes a fit as JSON, replacing `path` atomically.
+
+    Args:
+      calibration: the fit.
+      path: the file.
+      evidence: what is to stand beside it for people, as JSON has it: data, errors on games kept out.
+
+    Raises:
+      ValueError: something else.
+      OSError: as `atomic_write`.
+    """
+    told = as_json(calibration) | {"evidence": dict(evidence or {})}
+    try:
+        text = json.dumps(told, indent=1, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
+        ) from None
+    with atomic_write(path) as file:
+        file.write(text + "\n")
+
+
+def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
+    """A fit as JSON has it, which `of_json` reads."""
+    return {
+        "format": _FORMAT,
+        "made_for": dataclasses.asdict(calibration.made_for),
+        "coefficients": dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True)),
+        "prior_games": calibration.prior_games,
+        "evidence": {},
+    }
+
+
+@public
+def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUtility:
+    """Reads what `save_calibration` wrote, or one of the fits that are shipped.
+
+    Args:
+      path: the file, which is not to be trusted: anything odd is refused. None: the fit for shallow searches
+        of Stockfish 15.1. "people": the one for games of grandmasters.
+
+    Raises:
+      ValueError: no path, or what is in the file is no calibration.
+      OSError: the file cannot be read.
+    """
+    shipped = _SHIPPED.get(path) if path is None or isinstance(path, str) else None
+    name = str(shipped) if shipped else check_path(path, "path")
+    with open(name, "rb") as file:
+        raw = file.read(_MOST_BYTES + 1)
+    try:
+        if len(raw) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES} bytes")
+        return of_json(json.loads(raw.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArgumentError(f"expected a calibration, got {shown(name)} ({reason})") from None
+
+
+def is_shipped(name: str) -> bool:
+    """Whether a calibration's name, "" for the default, is that of one that is shipped, and no file's."""
+    return (name or None) in _SHIPPED
+
+
+def of_json(told: Any) -> CalibratedUtility:
+    """What stands in a file.
+
+    Raises:
+      ValueError: it is no calibration.
+    """
+    top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
+    check_choice(top["format"], (_FORMAT,), "format")
+    scope = [field.name for field in dataclasses.fields(CalibrationScope)]
+    coefficients = _fields(top["coefficients"], _COEFFICIENTS, "coefficients")
+    return CalibratedUtility(
+        tuple(coefficients[name] for name in _COEFFICIENTS),
+        top["prior_games"],
+        CalibrationScope(**_fields(top["made_for"], scope, "made_for")),
+    )
+
+
+def _fields(value: Any, names: Iterable[str], what: str) -> dict[str, Any]:
+    """An object of JSON with exactly these names."""
+    names = list(names)
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ValueError(f"expected {what} to have {', '.join(names)}, got {shown(value)}")
+    return value

@@ -1,0 +1,260 @@
+"""An engine as a policy, as a menu, and as an evaluation of positions.
+
+How a policy plays is one of three:
+
+* "softmax": the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of the
+  MultiPV scores of the last iteration that was finished, r in centipawns. As r goes to 0 it plays the best
+  move; at r = 100 a move that loses a pawn is played 1/e as often.
+* "bestmove": what the engine answers, with its own options. One that draws its moves at random (Skill Level,
+  UCI_LimitStrength) is asked several times, and its answers' frequencies are the probabilities. Of n answers,
+  the frequency of a move with probability p has a standard error of sqrt(p (1 - p) / n), 0.11 at most with
+  n = 20, and a move is missed altogether with probability (1 - p)^n.
+* "last_lines": softmax of what it reported last, where the limit may have interrupted an iteration: bounds,
+  and scores of different depths.
+
+Positions go to the engine as EPD, without clocks and without history, so that what it answers is a function
+of the position alone.
+
+Source: `precomputation`, section 5 and appendix, "Experimental Details", for the softmax.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import chess
+import numpy as np
+import numpy.typing as npt
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support.arguments import (
+    ArgumentError,
+    Check,
+    Ge,
+    Le,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
+from precomp_games._support.checks import check_instance, check_integer, shown
+from precomp_games.chess.engines.arguments import weakened_by
+from precomp_games.chess.engines.pool import SearchLimit
+from precomp_games.chess.engines.searches import Multipv, SearchResult, SomeSamples
+from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
+from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
+
+__all__ = [
+    "PLAYS",
+    "SAMPLES",
+    "EngineEvaluation",
+    "EngineMenu",
+    "EnginePolicy",
+    "Plays",
+    "UnfinishedStates",
+    "check_unfinished",
+    "softmax",
+]
+
+PLAYS = ("softmax", "bestmove", "last_lines")
+"""How an `EnginePolicy` may play."""
+Plays = Annotated[str, one_of(PLAYS)]
+"""One of `PLAYS`."""
+SAMPLES = 20
+"""How often an engine that draws its moves is asked, where nothing else is said."""
+
+
+@public
+def softmax(scores_cp: Sequence[float], temperature_cp: PositiveFloat) -> npt.NDArray[np.float64]:
+    """Probabilities proportional to exp(score / temperature), both in centipawns.
+
+    Raises:
+      ValueError: the temperature is not positive and finite.
+    """
+    scores = np.asarray(scores_cp, np.float64)
+    # The best score is taken off first: at r = 1e-6 the exponents would overflow otherwise.
+    weights = np.exp((scores - scores.max()) / temperature_cp)
+    return np.asarray(weights / weights.sum())
+
+
+class EnginePolicy(openspiel_policy.Policy):
+    """What an engine plays: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
+
+    Attributes:
+      temperature_cp: r, in centipawns, positive; "bestmove" has no use for it.
+      top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
+        "bestmove" has no use for it.
+      plays: one of `PLAYS`.
+      samples: for "bestmove", how often an engine is asked whose options make it draw; others are asked once.
+    """
+
+    @public
+    def __init__(
+        self,
+        game: ChessGame,
+        engine: EngineLike,
+        limit: SearchLimit,
+        temperature_cp: PositiveFloat,
+        top_k: Multipv = 2,
+        *,
+        plays: Plays = "softmax",
+        samples: SomeSamples = SAMPLES,
+    ) -> None:
+        """Makes the policy.
+
+        Raises:
+          ValueError: another game than chess, no engine, a number out of range, or an engine with options by
+            which it plays other moves than its scores say, where the scores are what is read.
+        """
+        super().__init__(game, [0, 1])
+        if plays != "bestmove":
+            check_scores(engine, "engine")
+        self.engine, self.limit = engine, limit
+        self.temperature_cp, self.top_k, self.plays = temperature_cp, top_k, plays
+        self.samples = samples if weakened_by(engine.engine_id) else 1
+        self._asked: tuple[Any, ...] = {
+            "softmax": (limit, top_k),
+            "bestmove": (limit, 1, self.samples),
+            "last_lines": (limit, top_k, 1),
+        }[plays]
+
+    @public
+    def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
+        """One {action: probability} a state; the engine searches what it has not seen before.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        return self._rows([state.epd for state in states])
+
+    def _rows(self, epds: list[str]) -> list[dict[int, float]]:
+        return [
+            {action_of(chess.Move.from_uci(move)): p for move, p in self._odds(result).items()}
+            for result in self.engine.search(epds, *self._asked)
+        ]
+
+    def _odds(self, result: SearchResult) -> dict[str, float]:
+        """How likely each move is after a search."""
+        if self.plays == "bestmove":
+            return {move: count / result.samples for move, count in result.played}
+        lines = (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
+        odds = softmax([centipawns(line) for line in lines], self.temperature_cp)
+        return {line.move: float(p) for line, p in zip(lines, odds, strict=True)}
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{action: probability} at one state; `player_id` can only be the side to move.
+
+        Raises:
+          ValueError: what is no state of chess, one where the game is over, or another player.
+        """
+        return self._rows([each.epd for each in check_unfinished([state], "state", player_id)])[0]
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class EngineMenu:
+    """An engine's best moves as a menu: which is memorized is a choice (`precomp_games.policies.menus`).
+
+    Attributes:
+      engine, limit, multipv: The search; one that has been made already is not made again.
+      count: The most moves; no more than `multipv`.
+      window_cp: Moves that are worse than the best one by more than this, in centipawns, are left out. 0: of
+        several best moves, each is an entry.
+      max_plies: How far a book may look: from this half-move on there is nothing to memorize.
+    """
+
+    engine: ScoringEngine
+    limit: SearchLimit
+    multipv: Multipv
+    count: PositiveInt
+    window_cp: NonNegativeFloat
+    max_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = MAX_PLIES
+
+    def __post_init__(self) -> None:
+        """Checks the count."""
+        if self.count > self.multipv:
+            raise ArgumentError(f"expected count to be at most multipv, {self.multipv}, got {self.count}")
+
+    @public
+    def entries_batch(self, states: UnfinishedStates) -> list[list[int]]:
+        """The actions at each state, the best one first.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        within = [state.ply < self.max_plies for state in states]
+        asked = [state.epd for state, looks in zip(states, within, strict=True) if looks]
+        results = iter(self.engine.search(asked, self.limit, self.multipv))
+        return [self._entries(next(results)) if looks else [] for looks in within]
+
+    def _entries(self, result: SearchResult) -> list[int]:
+        least = centipawns(result.lines[0]) - self.window_cp
+        return [
+            action_of(chess.Move.from_uci(line.move))
+            for line in result.lines[: self.count]
+            if centipawns(line) >= least
+        ]
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class EngineEvaluation:
+    """White's utility of positions by an engine's search, as `leaf_value` of a `HistoryTree`.
+
+    Attributes:
+      engine, limit, multipv: The search; one that a policy has made already is not made again.
+      utility: What a score is worth.
+    """
+
+    engine: ScoringEngine
+    limit: SearchLimit
+    multipv: Multipv
+    utility: ScoreUtility
+
+    def __post_init__(self) -> None:
+        """Checks the utility."""
+        if isinstance(self.utility, type) or not callable(getattr(self.utility, "mover_utility", None)):
+            raise ArgumentError(f"expected utility to be a LinearUtility or alike, got {shown(self.utility)}")
+
+    @public
+    def evaluate_batch(self, states: UnfinishedStates) -> npt.NDArray[np.float64]:
+        """float64[n]: utility of player 0, White, in [0, 1].
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
+        values = np.empty(len(states))
+        for k, (state, result) in enumerate(zip(states, results, strict=True)):
+            mover = self.utility.mover_utility(result.lines[0], state.board)
+            values[k] = mover if state.board.turn == chess.WHITE else 1.0 - mover
+        return values
+
+
+def check_unfinished(states: Any, name: str, player_id: int | None = None) -> list[ChessState]:
+    """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
+
+    Raises:
+      ValueError: they are none.
+    """
+    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+        raise ArgumentError(f"expected states of chess, got {shown(states)}")
+    found = []
+    for state in states:
+        check_instance(state, ChessState, name)
+        if state.is_terminal():
+            raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
+        if player_id is not None:
+            mover = state.current_player()
+            player_id = check_integer(player_id, "player_id", least=mover, most=mover)
+        found.append(state)
+    return found
+
+
+UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
+"""States of unfinished games of chess."""

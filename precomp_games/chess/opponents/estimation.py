@@ -1,0 +1,253 @@
+"""How random a player is: the temperature r, in centipawns, that fits moves which were played best.
+
+The model is that of `EnginePolicy`, with a floor, since no player keeps to an engine's k best moves: with
+probability 1 - epsilon a move is drawn by Softmax(cp / r) among the k best moves of the model's search, and
+with probability epsilon, a lapse, it is any of the n legal moves, all equally likely. So
+
+    P(m) = (1 - epsilon) exp(cp_m / r) [m is among the k best] / sum_j exp(cp_j / r) + epsilon / n.
+
+r and epsilon are those of the greatest likelihood. The interval for r is that of the profile likelihood: all
+r whose likelihood, with the epsilon that is best for each, is so near to the greatest that a likelihood ratio
+test would not refuse them. It takes the model for true and moves for independent. What fits best among
+several k is the one with the greatest likelihood, each with searches at its own MultiPV.
+
+Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy  # which imports `optimize` when that is used: half a second
+
+from precomp_games._support.arguments import ArgumentError, Ge, Gt, Le, Lt, each_of, public
+from precomp_games._support.checks import check_integer, shown
+from precomp_games.chess.engines.arguments import check_position
+from precomp_games.chess.engines.pool import SearchLimit
+from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV
+from precomp_games.chess.engines.stored_engine import ScoringEngine
+from precomp_games.chess.evaluation.scores import centipawns
+
+__all__ = ["Choice", "OpponentFit", "fit_opponent", "opponent_choices"]
+
+MAX_COUNT = 10**9  # how often a move can have been played
+_Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
+MOST_LEGAL = 218  # moves in a position of chess
+_LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
+_GRID = 36  # five a decade
+_HALVINGS = 30
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A position, as the model's search sees it, and the move that was played there.
+
+    Attributes:
+        scores_cp: of the k best moves, in centipawns, for the side to move.
+        played: which of them was played; None for a move that is not among them.
+        legal: how many legal moves there are.
+        count: how often it was played.
+    """
+
+    scores_cp: tuple[int, ...]
+    played: int | None
+    legal: int
+    count: _Count = 1
+
+    def __post_init__(self) -> None:
+        """Checks the choice."""
+        scores = self.scores_cp
+        if not isinstance(scores, tuple) or not 1 <= len(scores) <= MAX_MULTIPV:
+            raise ArgumentError(
+                f"expected scores_cp to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(scores)}"
+            )
+        kept: dict[str, Any] = {
+            "scores_cp": tuple(
+                check_integer(score, "scores_cp", least=-MATE_CP, most=MATE_CP) for score in scores
+            ),
+            "legal": check_integer(self.legal, "legal", least=len(scores), most=MOST_LEGAL),
+        }
+        if self.played is not None:
+            kept["played"] = check_integer(self.played, "played", least=0, most=len(scores) - 1)
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class OpponentFit:
+    """What fits a player's moves best.
+
+    Attributes:
+        temperature_cp: r; `interval` says how well it is known.
+        interval: the least and the greatest r that the moves allow, 0.0 and infinity where there is none.
+        confidence: how often such an interval has the true r in it.
+        lapse: epsilon.
+        top_k: the most moves that the model looked at.
+        log_likelihood: natural logarithm, of all moves together.
+        uniform_log_likelihood: the same of a player who draws any legal move.
+        moves: how many were fitted; those in positions with one legal move say nothing and are left out.
+        positions: in how many positions.
+        outside: how many of the moves are not among the k best.
+    """
+
+    temperature_cp: float
+    interval: tuple[float, float]
+    confidence: float
+    lapse: float
+    top_k: int
+    log_likelihood: float
+    uniform_log_likelihood: float
+    moves: int
+    positions: int
+    outside: int
+
+    @property
+    def bits(self) -> float:
+        """How much each move surprises the model, in bits."""
+        return -self.log_likelihood / self.moves / math.log(2.0)
+
+
+@public
+def opponent_choices(
+    engine: ScoringEngine,
+    limit: SearchLimit,
+    top_k: Annotated[int, Ge(2), Le(MAX_MULTIPV)],
+    moves: Mapping[tuple[str, str], int],
+) -> list[Choice]:
+    """What the model's engine says of moves that were played.
+
+    Args:
+        engine: the model's.
+        limit: of its searches.
+        top_k: how many moves the model plays, and the MultiPV of its searches.
+        moves: how often each (position as EPD, move in UCI notation) was played.
+
+    Raises:
+        ValueError: an argument of another kind, or a move that is not legal.
+        EngineError, StoreError: a search failed.
+    """
+    if not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
+        raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
+    legal: dict[str, list[str]] = {}
+    counts: list[int] = []
+    for (epd, move), count in moves.items():
+        if epd not in legal:
+            legal[epd] = [m.uci() for m in check_position(epd).legal_moves]
+        if move not in legal[epd]:
+            raise ArgumentError(f"expected a legal move in {epd!r}, got {shown(move)}")
+        counts.append(check_integer(count, "moves", least=1, most=MAX_COUNT))
+    results = dict(zip(legal, engine.search(list(legal), limit, top_k), strict=True))
+    choices = []
+    for (epd, move), count in zip(moves, counts, strict=True):
+        lines = results[epd].lines
+        ranks = [line.move for line in lines]
+        played = ranks.index(move) if move in ranks else None
+        choices.append(Choice(tuple(map(centipawns, lines)), played, len(legal[epd]), count))
+    return choices
+
+
+@public
+def fit_opponent(
+    choices: Annotated[Iterable[Choice], each_of(Choice)],
+    *,
+    confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95,
+) -> OpponentFit:
+    """The r and the lapses that fit choices best.
+
+    Args:
+        choices: moves that were played; of one player, by one model.
+        confidence: of the interval for r.
+
+    Raises:
+        ValueError: what are no choices, or none that says anything about r.
+    """
+    free = [choice for choice in choices if choice.legal > 1]
+    if not any(len(choice.scores_cp) > 1 for choice in free):
+        raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
+    likelihood = _Likelihood(free)
+    grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
+    heights = np.array([likelihood.profile(r)[0] for r in grid])
+    top = int(heights.argmax())
+    around = grid[max(top - 1, 0)], grid[min(top + 1, _GRID - 1)]
+    found = scipy.optimize.minimize_scalar(
+        lambda x: -likelihood.profile(math.exp(x))[0],
+        bounds=(math.log(around[0]), math.log(around[1])),
+        method="bounded",
+        options={"xatol": 1e-5},
+    )
+    best = math.exp(found.x) if -found.fun > heights[top] else float(grid[top])
+    highest, lapse = likelihood.profile(best)
+    # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
+    floor = highest - float(scipy.special.gammaincinv(0.5, confidence))
+    return OpponentFit(
+        temperature_cp=best,
+        interval=_interval(likelihood, grid, heights, best, floor),
+        confidence=confidence,
+        lapse=lapse,
+        top_k=max(len(choice.scores_cp) for choice in free),
+        log_likelihood=highest,
+        uniform_log_likelihood=-sum(choice.count * math.log(choice.legal) for choice in free),
+        moves=sum(choice.count for choice in free),
+        positions=len(free),
+        outside=sum(choice.count for choice in free if choice.played is None),
+    )
+
+
+class _Likelihood:
+    """Of choices: gaps to the best score, and that of the move played (-inf where it is outside)."""
+
+    def __init__(self, choices: list[Choice]) -> None:
+        width = max(len(choice.scores_cp) for choice in choices)
+        self._gaps = np.full((len(choices), width), -np.inf)
+        self._played = np.full(len(choices), -np.inf)
+        for k, choice in enumerate(choices):
+            scores = np.array(choice.scores_cp, np.float64)
+            self._gaps[k, : len(scores)] = scores - scores.max()
+            if choice.played is not None:
+                self._played[k] = self._gaps[k, choice.played]
+        self._lapse = 1.0 / np.array([choice.legal for choice in choices])
+        self._count = np.array([choice.count for choice in choices], np.float64)
+
+    def profile(self, r: float) -> tuple[float, float]:
+        """The log-likelihood at a temperature with the best epsilon, and that epsilon."""
+        p: npt.NDArray[np.float64] = np.exp(self._played / r) / np.exp(self._gaps / r).sum(axis=1)
+        rise = self._lapse - p
+        # The log-likelihood is concave in epsilon: its slope falls.
+        low, high = 0.0, 1.0
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            slope = float((self._count * rise / (p + middle * rise)).sum())
+            low, high = (middle, high) if slope > 0.0 else (low, middle)
+        epsilon = 0.5 * (low + high)
+        return float((self._count * np.log(p + epsilon * rise)).sum()), epsilon
+
+
+def _interval(
+    likelihood: _Likelihood,
+    grid: npt.NDArray[np.float64],
+    heights: npt.NDArray[np.float64],
+    best: float,
+    floor: float,
+) -> tuple[float, float]:
+    """The least and the greatest r whose profile is above the floor."""
+
+    def crossing(outside: float, inside: float) -> float:
+        def above(x: float) -> float:
+            return likelihood.profile(math.exp(x))[0] - floor
+
+        return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
+
+    inside = [*grid[heights >= floor], best]
+    least, greatest = min(inside), max(inside)
+    low = high = None
+    if least > grid[0]:
+        low = crossing(float(grid[grid < least].max()), float(least))
+    if greatest < grid[-1]:
+        high = crossing(float(grid[grid > greatest].min()), float(greatest))
+    return 0.0 if low is None else low, math.inf if high is None else high

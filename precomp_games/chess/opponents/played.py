@@ -1,0 +1,206 @@
+"""Moves that were played: read from games in PGN, which may be broken, or drawn from an engine's own games.
+
+What is read of a file, and what is left out, is `read_games`'s to say. Games from other start positions count
+here, as positions of chess like others.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeAlias
+
+import chess
+import numpy as np
+
+from precomp_games._support.arguments import (
+    ArgumentError,
+    FilePath,
+    Ge,
+    Le,
+    NonNegativeInt,
+    PositiveInt,
+    public,
+)
+from precomp_games.chess.engines.arguments import Positions, check_position, weakened_by
+from precomp_games.chess.engines.pool import SearchLimit
+from precomp_games.chess.engines.searches import SomeSamples
+from precomp_games.chess.engines.stored_engine import EngineLike
+from precomp_games.chess.game import move_of
+from precomp_games.chess.records.game_records import MAX_GAMES, MAX_PLIES, GameRecord, read_games
+from precomp_games.chess.records.pgn_files import GameReport, name_words
+
+__all__ = ["engine_moves", "pgn_moves", "pgn_results", "played_in"]
+
+Moves: TypeAlias = dict[tuple[str, str], int]
+
+_RESULTS = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
+
+
+@public
+def pgn_moves(
+    path: FilePath,
+    player: str | None = None,
+    *,
+    skip_plies: NonNegativeInt = 0,
+    max_games: PositiveInt = MAX_GAMES,
+) -> Moves:
+    """How often each (position as EPD, move in UCI notation) was played in a file of games.
+
+    A game that stands there twice counts once: see `read_games`.
+
+    Args:
+        path: the file.
+        player: whose moves, as the White and Black tags have the name (see `read_games`). None: everyone's.
+        skip_plies: how many half-moves at the start of each game are left out, as known by heart.
+        max_games: how many games, of that player, are read.
+
+    Raises:
+        ValueError: an argument of another kind; a name that nobody or several have, saying whose there
+            are; or no moves.
+        OSError: the file cannot be read.
+    """
+    moves: collections.Counter[tuple[str, str]] = collections.Counter()
+    for game, own in _games(path, player, skip_plies, max_games):
+        for ply in range(skip_plies, len(game.actions)):
+            if game.mover(ply) in own:
+                moves[game.keys[ply], move_of(game.actions[ply]).uci()] += 1
+    return dict(moves)
+
+
+@public
+def pgn_results(
+    path: FilePath,
+    player: str | None = None,
+    *,
+    skip_plies: NonNegativeInt = 0,
+    max_games: PositiveInt = MAX_GAMES,
+) -> list[tuple[list[str], float]]:
+    """Positions in which a player was to move, and what it scored, for each finished game in a file.
+
+    Where everyone's are asked for, a game gives two of these.
+
+    Args:
+        path: see `pgn_moves`, as for the rest.
+        player: who.
+        skip_plies: how many half-moves at the start of each game are left out.
+        max_games: how many games, of that player, are read.
+
+    Raises:
+        ValueError: an argument of another kind; a name that nobody or several have, saying whose there
+            are; or no results.
+        OSError: the file cannot be read.
+    """
+    found: list[tuple[list[str], float]] = []
+    for game, own in _games(path, player, skip_plies, max_games):
+        white = _RESULTS.get(game.result)
+        for color in own:
+            plies = range(skip_plies, len(game.actions))
+            epds = [game.keys[ply] for ply in plies if game.mover(ply) == color]
+            if white is not None and epds:
+                found.append((epds, white if color == chess.WHITE else 1.0 - white))
+    if not found:
+        raise ArgumentError(f"expected finished games in {str(path)!r}, got none")
+    return found
+
+
+def _games(
+    path: Any, player: str | None, skip_plies: int, max_games: int
+) -> Iterator[tuple[GameRecord, tuple[chess.Color, ...]]]:
+    """Each game of that player, and which colors' moves are its."""
+    report, epd = GameReport(), chess.Board.epd
+    games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
+    wanted = {name_words(name) for name in report.names}
+    found = False
+    for game in games:
+        sides = {chess.WHITE: game.white, chess.BLACK: game.black}
+        own = [color for color in chess.COLORS if player is None or name_words(sides[color]) in wanted]
+        found = found or len(game.actions) > skip_plies
+        yield game, tuple(own)
+    if not found:
+        raise ArgumentError(
+            f"expected games of {'anyone' if player is None else repr(player)} of more than "
+            f"{skip_plies} plies in {path!r}, got none ({report})"
+        )
+
+
+@public
+def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, samples: SomeSamples = 1) -> Moves:
+    """How often each (position, move) is played by an engine that is asked in positions.
+
+    Args:
+        engine: plays what it answers.
+        limit: of its searches.
+        epds: the positions, without clocks.
+        samples: how often it is asked in each position, where its options make it draw.
+
+    Raises:
+        ValueError: an argument of another kind, or out of range.
+        EngineError, StoreError: a search failed.
+    """
+    samples = _useful(engine, samples)
+    asked = list(dict.fromkeys(epds))
+    for epd in asked:
+        check_position(epd)
+    return {
+        (epd, move): count
+        for epd, result in zip(asked, engine.search(asked, limit, 1, samples), strict=True)
+        for move, count in result.played
+    }
+
+
+def _useful(engine: EngineLike, samples: int) -> int:
+    """How often the engine is asked: once where it does not draw its moves."""
+    return samples if weakened_by(engine.engine_id) else 1
+
+
+@public
+def engine_moves(
+    engine: EngineLike,
+    limit: SearchLimit,
+    *,
+    games: Annotated[int, Ge(1), Le(MAX_GAMES)],
+    plies: Annotated[int, Ge(1), Le(MAX_PLIES)],
+    samples: SomeSamples = 1,
+    opening_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = 8,
+    seed: NonNegativeInt = 0,
+) -> Moves:
+    """How often each (position, move) is played by an engine in games with itself.
+
+    Args:
+        engine: plays both sides, what it answers.
+        limit: of its searches.
+        games: how many.
+        plies: half-moves of each, after the opening.
+        samples: how often it is asked in each position, where its options make it draw; one of the answers
+            is played.
+        opening_plies: half-moves at the start of each game that are drawn from all legal ones.
+        seed: for the openings, and for which of the answers is played.
+
+    Raises:
+        ValueError: an argument of another kind, or out of range.
+        EngineError, StoreError: a search failed.
+    """
+    samples = _useful(engine, samples)
+    rng = np.random.default_rng(seed)
+    boards = []
+    for _ in range(games):
+        board = chess.Board()
+        for _ in range(opening_plies):
+            legal = list(board.legal_moves)
+            if not legal:
+                break
+            board.push(legal[rng.integers(len(legal))])
+        boards.append(board)
+    moves: Moves = {}
+    for _ in range(plies):
+        boards = [board for board in boards if not board.is_game_over()]
+        epds = [board.epd() for board in boards]
+        for board, epd, result in zip(boards, epds, engine.search(epds, limit, 1, samples), strict=True):
+            for move, count in result.played:
+                moves[epd, move] = count  # the same again where a position comes up twice: it was asked once
+            answers, counts = zip(*result.played, strict=True)
+            board.push_uci(str(rng.choice(answers, p=np.array(counts) / samples)))
+    if not moves:
+        raise ArgumentError(f"expected positions after {opening_plies} drawn plies, got games that are over")
+    return moves

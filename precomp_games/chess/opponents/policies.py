@@ -1,0 +1,381 @@
+"""Opponents who are people, a book or a database, as policies over `ChessGame`; known by name in specs.
+
+    games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=games(file=others.pgn))
+    polyglot(file=book.bin,weights=score,alpha=2.0)
+    explorer(folder=answers,alpha=5.0)
+
+An engine is uci(...), of `engine_specs`, and `mixture(a=...,b=...)` draws one of several for each game.
+
+Names are compared without commas and dots, which specs have other uses for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games._support.arguments import (
+    INFINITE,
+    ArgumentError,
+    FilePath,
+    Ge,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
+from precomp_games._support.checks import check_path
+from precomp_games.chess.game import ChessGame, ChessState
+from precomp_games.chess.opponents import (
+    engine_specs as engine_specs,  # its uci(...) comes with this module's names
+)
+from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
+from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts, PolyglotWeights
+from precomp_games.chess.records.game_records import read_games
+from precomp_games.chess.records.move_counts import (
+    CountsPolicy,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    game_tables,
+    predicted_rows,
+)
+from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.policies.rows import PolicyLike
+from precomp_games.policies.specs import make_policy, register_policy
+
+__all__ = [
+    "FITS",
+    "GamesPolicy",
+    "explorer_policy",
+    "games_policy",
+    "polyglot_policy",
+    "prior_of_moves",
+    "read_table",
+    "rolling_fit",
+]
+
+FITS = ("given", "rolling")
+"""Where a `games_policy` has its half-life and alpha from."""
+DEFAULT_PLIES = 60
+
+Progress = Callable[[int, int], None]
+
+
+class GamesPolicy(CountsPolicy):
+    """What a person, or everybody, plays, by games.
+
+    Attributes:
+        report: what was read of the file.
+        weights: how much a game counts.
+        fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
+        table: the games that they were fitted to; None if they were given.
+        read: the arguments of `reply_games` that read the same games.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        counts: MoveCounts,
+        alpha: float,
+        prior: PolicyLike | None,
+        report: GameReport,
+        weights: GameWeights,
+        fit: CountFit | None,
+        table: GameTable | None,
+        read: Mapping[str, Any],
+    ) -> None:
+        super().__init__(game, counts, alpha, prior)
+        self.report, self.weights, self.fit, self.table, self.read = report, weights, fit, table, read
+
+    def __str__(self) -> str:
+        """One line."""
+        half_life = f"H = {self.weights.half_life:.3g} years, alpha = {self.alpha:.3g}"
+        fitted = f" (fitted: {self.fit.bits:.3f} bits a move)" if self.fit is not None else ""
+        return f"{self.report}; {half_life}{fitted}"
+
+
+@public
+def read_table(
+    path: FilePath,
+    player: str | None = None,
+    *,
+    without: str | None = None,
+    max_plies: PositiveInt = DEFAULT_PLIES,
+    report: GameReport | None = None,
+    progress: Progress | None = None,
+) -> GameTable:
+    """A file's games as one table, in which the player's moves are its own, or everyone's.
+
+    Args:
+        path: see `read_games`, as for the rest.
+        player: whose games; None: everyone's.
+        without: whose games are left out.
+        max_plies: half-moves of a game that are read.
+        report: is filled with what was read and what was not.
+        progress: called now and then with the bytes that were read so far, and with the file's size.
+
+    Raises:
+        ValueError: see `read_games`; or no games.
+        OSError: the file cannot be read.
+    """
+    report = GameReport() if report is None else report
+    table = GameTable.join(_tables(path, player, without, max_plies, report, progress))
+    _check_read(report, path)
+    return table
+
+
+def _tables(path: Any, player: Any, without: Any, max_plies: Any, report: GameReport, progress: Any) -> Any:
+    records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
+    return game_tables(records, None if player is None else report.names)
+
+
+def _check_read(report: GameReport, path: Any) -> None:
+    if not report.games:
+        raise ArgumentError(f"expected games in {path!r}, got none ({report})")
+
+
+@public
+def rolling_fit(
+    table: GameTable,
+    prior: PolicyLike | None = None,
+    *,
+    weights: GameWeights | None = None,
+    period: PositiveFloat = 1.0,
+    before: Annotated[float, INFINITE] = math.inf,
+) -> CountFit:
+    """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
+
+    Args:
+        table: the games.
+        prior: the policy behind the counts; None: any legal move.
+        weights: how much a game counts but for its age.
+        period: years that are predicted at once.
+        before: later periods are not looked at.
+
+    Raises:
+        ValueError: arguments of another kind, or no dated games before that.
+    """
+    if not (table.years <= before).any():
+        raise ArgumentError(f"expected dated games before {before:g}, got none of {table.num_games}")
+    rolling = RollingCounts(table, weights, period=period)
+    return rolling.fits(prior_of_moves(prior, table)[rolling.moves], [before])[0]
+
+
+@public
+def prior_of_moves(
+    policy: PolicyLike | None, table: GameTable, states: dict[int, ChessState] | None = None
+) -> npt.NDArray[np.float64]:
+    """float64[n]: how likely a policy (None: any legal move) finds each of a table's own moves.
+
+    Args:
+        policy: who is asked.
+        table: the games.
+        states: see `predicted_rows`.
+
+    Raises:
+        ValueError: no policy, or no table.
+    """
+    if policy is None:
+        policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
+    rows = predicted_rows(policy, table, states)
+    played = table.actions[table.own].tolist()
+    return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
+
+
+@public
+def games_policy(
+    game: ChessGame,
+    path: FilePath,
+    player: str | None = None,
+    *,
+    without: str | None = None,
+    prior: PolicyLike | None = None,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    weights: GameWeights | None = None,
+    fit: Annotated[str, one_of(FITS)] = "given",
+    period: PositiveFloat = 1.0,
+    before: Annotated[float, INFINITE] = math.inf,
+    max_plies: PositiveInt = DEFAULT_PLIES,
+    progress: Progress | None = None,
+) -> GamesPolicy:
+    """What a player, or everybody, plays in a file of games, with a prior behind it.
+
+    Args:
+        game: of chess.
+        path: the file.
+        player: who; None: everybody (see `read_games`).
+        without: whose games are left out.
+        prior: the policy behind the counts; None: any legal move.
+        alpha: games that the prior is worth.
+        weights: how much a game counts.
+        fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict
+            later games best from earlier ones. That keeps all games of the player in memory.
+        period: years that are predicted at once in that.
+        before: a decimal year. Where it is finite, only games that are known to be older count, and their
+            ages are counted up to then.
+        max_plies: half-moves of a game that count.
+        progress: called now and then with the bytes that were read so far, and with the file's size.
+
+    Raises:
+        ValueError: arguments of another kind; see `read_games`; or no games.
+        OSError: the file cannot be read.
+    """
+    weights = weights or GameWeights()
+    report, table, fitted = GameReport(), None, None
+    tables = _tables(path, player, without, max_plies, report, progress)
+    if math.isfinite(before):
+        tables = (table.select(table.years < before) for table in tables)
+        weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)
+    if fit == "rolling":
+        table = GameTable.join(tables)
+        _check_read(report, path)
+        fitted = rolling_fit(table, prior, weights=weights, period=period, before=before)
+        alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
+        tables = [table]
+    counts = MoveCounts.of_tables(tables, weights)
+    _check_read(report, path)
+    if math.isfinite(before) and not len(counts):
+        raise ArgumentError(f"expected dated games before {before:g} in {path!r}, got none")
+    read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, table, read)
+
+
+@public
+def polyglot_policy(
+    game: ChessGame,
+    path: FilePath,
+    weights: PolyglotWeights = "frequency",
+    *,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    prior: PolicyLike | None = None,
+) -> CountsPolicy:
+    """What a Polyglot book plays, with a prior behind it.
+
+    Args:
+        game: of chess.
+        path: the book.
+        weights: what its weights are, see `PolyglotCounts`.
+        alpha: games that the prior is worth.
+        prior: the policy behind the book; None: any legal move.
+
+    Raises:
+        ValueError: arguments of another kind, or a file that is no book.
+        OSError: the file cannot be read.
+    """
+    return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
+
+
+@public
+def explorer_policy(
+    game: ChessGame,
+    folder: FilePath,
+    *,
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    prior: PolicyLike | None = None,
+) -> CountsPolicy:
+    """What is played by stored answers of the Lichess opening explorer, with a prior behind it.
+
+    Args:
+        game: of chess.
+        folder: the answers, see `ExplorerCounts`.
+        alpha: games that the prior is worth, besides those whose moves an answer does not list.
+        prior: the policy behind it; None: any legal move.
+
+    Raises:
+        ValueError: arguments of another kind, or no answer that can be read.
+        OSError: the folder cannot be read.
+    """
+    return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
+
+
+# -- by name -----------------------------------------------------------------------------------------------
+
+
+def _prior(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> PolicyLike | None:
+    return None if spec == "uniform" else make_policy(game, spec)
+
+
+def _games(
+    game: pyspiel.Game,
+    file: str = "",
+    player: str = "",
+    without: str = "",
+    prior: str = "uniform",
+    fit: str = "given",
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    half_life: float = 0.0,
+    as_of: float = 0.0,
+    rating: float = 0.0,
+    rating_scale: float = 100.0,
+    speed: str = "",
+    other_speeds: float = 0.0,
+    period: float = 1.0,
+    before: float = 0.0,
+    max_plies: int = DEFAULT_PLIES,
+) -> GamesPolicy:
+    """In a spec, 0 stands for what is not said: no half-life, no date, no rating."""
+    weights = GameWeights(
+        half_life=half_life or math.inf,
+        as_of=as_of or None,
+        rating=rating or None,
+        rating_scale=rating_scale,
+        speed=speed,
+        other_speeds=other_speeds,
+    )
+    if fit == "rolling" and (half_life or alpha != 1.0):
+        raise ArgumentError("expected either fit=rolling or half_life and alpha, got both")
+    return games_policy(
+        game,
+        _named(file, "games(file=...)"),
+        player or None,
+        without=without or None,
+        prior=_prior(game, prior),
+        alpha=alpha,
+        weights=weights,
+        fit=fit,
+        period=period,
+        before=before or math.inf,
+        max_plies=max_plies,
+    )
+
+
+def _polyglot(
+    game: pyspiel.Game,
+    file: str = "",
+    weights: str = "frequency",
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    prior: str = "uniform",
+) -> CountsPolicy:
+    path = _named(file, "polyglot(file=...)")
+    return polyglot_policy(game, path, weights, alpha=alpha, prior=_prior(game, prior))
+
+
+def _explorer(
+    game: pyspiel.Game,
+    folder: str = "",
+    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    prior: str = "uniform",
+) -> CountsPolicy:
+    path = _named(folder, "explorer(folder=...)")
+    return explorer_policy(game, path, alpha=alpha, prior=_prior(game, prior))
+
+
+def _named(path: Any, spec: str) -> str:
+    if not path:
+        raise ArgumentError(f"expected {spec}, got none")
+    return check_path(path, "file")
+
+
+for _name, _factory, _names_file in (
+    ("games", _games, "file"),
+    ("polyglot", _polyglot, "file"),
+    ("explorer", _explorer, "folder"),
+):
+    register_policy(_name, _factory, touches=[_names_file])

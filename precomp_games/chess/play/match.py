@@ -1,0 +1,377 @@
+"""A match: games of a book's player against the opponent that it was made for, by the rules of chess.
+
+What a preparation promises is what its values say of the positions in which games leave the book. A match
+says what is scored. The opponent is a policy over `ChessGame`, as preparations have it. We play the book
+while the game is in it, by history, since histories are what a book counts; after the first position that it
+does not have, our own policy plays to the end.
+
+Rules: checkmate, stalemate, material with which nobody can mate, the third occurrence of a position, fifty
+moves of both sides without capture or pawn move, and a draw after `max_plies` half-moves. Draws are claimed
+as soon as they stand on the board; a move that would only bring one about is not announced.
+
+Randomness: each game has a stream of its own, of the seed and the game's number, so that neither workers nor
+the number of games that are played at once change any game. The streams are those of no roll-out, sample or
+equilibrium in the library, whatever their seeds: what trained a book is not played again.
+
+Cost: all games that are under way are asked about at once, a batch for each side, so that an engine pool is
+busy. A `StoredEngine` searches a position once, whichever games come to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+import chess
+import chess.pgn
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games._support.arguments import FilePath, Ge, Le, Lt, Seed, public
+from precomp_games._support.files import atomic_write
+from precomp_games.chess.books.book import Book, BookExit, Exits
+from precomp_games.chess.books.pgn import set_headers
+from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
+from precomp_games.policies.leaf_values import Evaluator, evaluated
+from precomp_games.policies.playouts import mean_interval, play_on
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
+
+__all__ = [
+    "MATCH_PLIES",
+    "ExitScore",
+    "MatchGame",
+    "MatchResult",
+    "book_exits",
+    "play_match",
+    "write_match_pgn",
+]
+
+MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
+"""Half-moves after which a game of a match is a draw."""
+
+_STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
+_MAX_GAMES = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchGame:
+    """A game of a match.
+
+    Attributes:
+      number: Which, from 0.
+      moves: All of them.
+      score: The book's side's: 1, 1/2 or 0.
+      ending: Why it was over: "checkmate", "stalemate", "insufficient material", "threefold repetition",
+        "fifty moves", or "too long".
+      left: The ply at which we first had no move in the book; None: the game ended inside it.
+    """
+
+    number: int
+    moves: tuple[chess.Move, ...]
+    score: float
+    ending: str
+    left: int | None
+
+    @property
+    def exit(self) -> tuple[chess.Move, ...]:
+        """The history of its `BookExit`."""
+        return self.moves[: self.left]
+
+
+@dataclasses.dataclass(frozen=True)
+class ExitScore:
+    """An exit, and the games of a match that left there.
+
+    Attributes:
+      exit: The exit; its reach is 0 where no game was expected.
+      games: How many left there.
+      score: Their mean score, NaN without games.
+      interval: 95 %, of this exit's score; (0, 1) without games.
+    """
+
+    exit: BookExit
+    games: int
+    score: float
+    interval: tuple[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class MatchResult:
+    """The games of a match.
+
+    Attributes:
+      book: What was played.
+      games: At least one, in order.
+    """
+
+    book: Book
+    games: tuple[MatchGame, ...]
+
+    @functools.cached_property
+    def scores(self) -> npt.NDArray[np.float64]:
+        """float64[games]: the book's side's."""
+        return np.array([game.score for game in self.games])
+
+    @property
+    def score(self) -> float:
+        """The mean."""
+        return float(self.scores.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Of the mean, from the games' variance; NaN for a single game."""
+        count = len(self.games)
+        return float(self.scores.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % interval of the expected score.
+
+        By `mean_interval`: a hundred games that are all won do not show that every game will be.
+        """
+        return mean_interval(self.scores, 0.0, 1.0)
+
+    @property
+    def inside(self) -> int:
+        """How many games ended inside the book."""
+        return sum(game.left is None for game in self.games)
+
+    @public
+    def exit_scores(self, exits: Exits) -> list[ExitScore]:
+        """What was scored by exit, the most reached one first, then those where nobody was expected.
+
+        Args:
+          exits: of `book_exits`.
+
+        Raises:
+          ValueError: something else.
+        """
+        expected = list(exits)
+        scores: dict[tuple[chess.Move, ...], list[float]] = defaultdict(list)
+        over = {}
+        for game in self.games:
+            scores[game.exit].append(game.score)
+            over[game.exit] = game.left is None
+        known = {each.history for each in expected}
+        expected += [BookExit(each, over[each], 0.0, None) for each in scores if each not in known]
+        return [_exit_score(each, scores.get(each.history, [])) for each in expected]
+
+
+def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
+    if not scores:
+        return ExitScore(where, 0, math.nan, (0.0, 1.0))
+    found = np.array(scores)
+    return ExitScore(where, len(scores), float(found.mean()), mean_interval(found, 0.0, 1.0))
+
+
+@public
+def book_exits(
+    book: Book,
+    opponent: PolicyLike,
+    leaf_value: Evaluator | None = None,
+    *,
+    horizon: Plies = MATCH_PLIES,
+    max_plies: Plies = MATCH_PLIES,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
+) -> list[BookExit]:
+    """Where games leave a book, how often, and what is promised there; the most reached first.
+
+    Args:
+      book: whose.
+      opponent: a policy over `ChessGame`.
+      leaf_value: what stopping is worth to White: `PreparationPolicies.leaf_value`, or a function from a
+        state to a utility. None: nothing is promised, except in games that are over.
+      horizon: `PreparationSettings.max_plies`, from where on a preparation promises a draw.
+      max_plies: of the match.
+      min_probability: the opponent's less likely moves are not looked at, as in preparations.
+
+    Raises:
+      ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
+    """
+    policy = as_batch_policy(opponent, "opponent")
+    state = _start(book, max_plies)
+    memorized = memorized_rows(book)
+    ends: list[tuple[ChessState, float]] = []
+    level = [(state, 1.0)]
+    while level:
+        following: list[tuple[ChessState, float]] = []
+        asked: list[tuple[ChessState, float]] = []
+        for state, reach in level:
+            if state.is_terminal():
+                ends.append((state, reach))
+            elif state.board.turn != book.side:
+                asked.append((state, reach))
+            elif (row := memorized.get(tuple(state.history()))) is None:
+                ends.append((state, reach))
+            else:
+                following += [(state.child(a), reach * p) for a, p in row.items()]
+        if asked:
+            rows = policy_rows(
+                policy, [state for state, _ in asked], name="opponent", min_probability=min_probability
+            )
+            for k, (state, reach) in enumerate(asked):
+                for j in range(rows.start[k], rows.start[k + 1]):
+                    following.append((state.child(int(rows.action[j])), reach * float(rows.probability[j])))
+        level = following
+    promises = _promises(book, [state for state, _ in ends], leaf_value, horizon)
+    exits = [
+        BookExit(tuple(state.moves()), state.is_terminal(), reach, promised)
+        for (state, reach), promised in zip(ends, promises, strict=True)
+    ]
+    return sorted(exits, key=lambda each: (-each.reach, [move.uci() for move in each.history]))
+
+
+def _promises(book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int) -> list[float | None]:
+    """What a preparation counts for each end of a book, for its side."""
+    promised: list[float | None] = [
+        _score(state, book.side)
+        if state.is_terminal()
+        else 0.5
+        if state.ply >= horizon and leaf_value is not None
+        else None
+        for state in states
+    ]
+    unknown = [k for k, value in enumerate(promised) if value is None]
+    if leaf_value is not None and unknown:
+        values = evaluated(leaf_value, [states[k] for k in unknown], "leaf_value")
+        for k, white in zip(unknown, values.tolist(), strict=True):
+            promised[k] = white if book.side == chess.WHITE else 1.0 - white
+    return promised
+
+
+@dataclasses.dataclass(frozen=True)
+class _FromBook:
+    """A book's player: what is memorized while the game has been in the book, and its own play after it."""
+
+    memorized: Mapping[tuple[int, ...], dict[int, float]]
+    own: BatchPolicy
+
+    def __call__(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
+        """One row a state."""
+        rows = [self.memorized.get(tuple(state.history())) for state in states]
+        unknown = [state for state, row in zip(states, rows, strict=True) if row is None]
+        answers = iter(self.own(unknown) if unknown else ())
+        return [next(answers) if row is None else row for row in rows]
+
+
+@public
+def play_match(
+    book: Book,
+    opponent: PolicyLike,
+    own: PolicyLike,
+    games: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 100,
+    *,
+    seed: Seed = 0,
+    max_plies: Plies = MATCH_PLIES,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
+    batch: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 256,
+    progress: Callable[[int], Any] | None = None,
+) -> MatchResult:
+    """Plays games from a book's start.
+
+    Args:
+      book: what one side plays from, while its games are in it; an empty one is no book.
+      opponent: the other side's policy over `ChessGame`, e.g. `PreparationPolicies.sigma` of the opponent.
+      own: what the book's side plays out of book, e.g. `PreparationPolicies.sigma` of the player.
+      games: how many.
+      seed: of the games. With the same seed, the first games of a longer match are those of a shorter one.
+      max_plies: half-moves after which a game is a draw.
+      min_probability: less likely moves of the policies are not played, as in preparations.
+      batch: how many games are under way at once; no game depends on it.
+      progress: called with the number of finished games, after each half-move of those under way.
+
+    Raises:
+      ValueError: an argument is none of these, or a policy does not answer as it should.
+      EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
+    """
+    replies = as_batch_policy(opponent, "opponent")
+    play = as_batch_policy(own, "own")
+    start = _start(book, max_plies)
+    play = _FromBook(memorized_rows(book), play)
+    ends = play_on(
+        [start] * games,
+        (play, replies) if book.side == chess.WHITE else (replies, play),
+        [_stream(seed, number) for number in range(games)],
+        min_probability=min_probability,
+        batch=batch,
+        progress=progress,
+    )
+    return MatchResult(book, tuple(_game(book, play, number, end) for number, end in enumerate(ends)))
+
+
+def _stream(seed: int | Sequence[int], number: int) -> np.random.Generator:
+    """The stream of a match's game."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
+
+
+def _game(book: Book, play: _FromBook, number: int, end: ChessState) -> MatchGame:
+    """A finished game."""
+    actions = tuple(end.history())
+    ours = range(_first_ply(book), len(actions), 2)
+    left = next((ply for ply in ours if actions[:ply] not in play.memorized), None)
+    return MatchGame(number, tuple(end.moves()), _score(end, book.side), end.ending() or "", left)
+
+
+def _first_ply(book: Book) -> int:
+    """When the book's side is first to move."""
+    return 0 if book.start.turn == book.side else 1
+
+
+def _start(book: Book, max_plies: int) -> ChessState:
+    """Where a match begins."""
+    fen = book.start.fen(en_passant="fen")
+    return ChessGame({**RULES_OF_CHESS, "fen": fen, "max_plies": max_plies}).new_initial_state()
+
+
+def memorized_rows(book: Book) -> dict[tuple[int, ...], dict[int, float]]:
+    """{action: probability} after each history, as actions, that all of a book's moves lead to."""
+    rows: dict[tuple[int, ...], dict[int, float]] = {}
+    for position in sorted(book.positions, key=lambda position: len(position.history)):
+        history = tuple(map(action_of, position.history))
+        earlier = len(history) - 2
+        if earlier < _first_ply(book) or history[:earlier] in rows:
+            played = (entry for entry in position.moves if entry.probability > 0.0)
+            rows[history] = {action_of(entry.move): entry.probability for entry in played}
+    return rows
+
+
+def _score(state: ChessState, side: chess.Color) -> float:
+    """A finished game's."""
+    return float(state.returns()[0 if side == chess.WHITE else 1])
+
+
+@public
+def write_match_pgn(result: MatchResult, path: FilePath, headers: Mapping[str, str] | None = None) -> None:
+    """Writes the games of a match as PGN, replacing `path` atomically.
+
+    A comment says where a game leaves the book. The same match gives the same bytes: no date is written
+    unless `headers` has one.
+
+    Args:
+      result: what to write.
+      path: the file.
+      headers: PGN tags of all games. Round and Termination are set here, as are those that `write_pgn` sets.
+
+    Raises:
+      ValueError: no match or path, or headers that `write_pgn` would refuse.
+      OSError: as `atomic_write`.
+    """
+    with atomic_write(path) as file:
+        for played in result.games:
+            game = chess.pgn.Game()
+            game.setup(result.book.start)
+            set_headers(game, headers, ("Round", "Termination"))
+            game.headers["Round"] = str(played.number + 1)
+            game.headers["Termination"] = played.ending
+            white = played.score if result.book.side == chess.WHITE else 1.0 - played.score
+            game.headers["Result"] = {1.0: "1-0", 0.5: "1/2-1/2", 0.0: "0-1"}[white]
+            node: chess.pgn.GameNode = game
+            for ply, move in enumerate(played.moves):
+                if ply == played.left:
+                    node.comment = "out of book"
+                node = node.add_variation(move)
+            file.write(f"{game}\n\n")

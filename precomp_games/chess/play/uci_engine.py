@@ -1,0 +1,234 @@
+"""A UCI engine that plays a book and then another engine, or a policy: for chess programs to play with.
+
+`UciEngine` reads an interface's commands, line by line, and answers. While a game is in the book it answers
+at once; elsewhere its player does (`uci_players`). An answer that is not wanted yet (`go infinite`,
+`go ponder`) waits for `stop` or `ponderhit`. What is no UCI is passed over with a word, as UCI demands. A
+position with an illegal move is refused; the last one stays.
+
+Options: OwnBook (whether the book is played), and the player's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import chess
+import chess.polyglot
+import numpy as np
+
+from precomp_games._support.arguments import ArgumentError, Seed, public
+from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.messages import one_line
+from precomp_games.chess.books.book import Book
+from precomp_games.chess.game import action_of, move_of
+from precomp_games.chess.play.match import memorized_rows
+from precomp_games.chess.play.players import FOREVER, NO_MOVE, Player
+
+__all__ = ["UciEngine", "uci_book"]
+
+_NAME = "precomp-games"
+_AUTHOR = "the precomp-games authors"
+_ANSWER_SECONDS = 10.0
+_LONGEST_LINE = 1 << 20  # characters
+_ENTRY_BYTES = 16
+
+UciBook = Callable[[chess.Board], Mapping[chess.Move, float]]
+"""What is known in a position, with the game before it on the board's stack: weights of moves, or nothing."""
+
+
+@public
+def uci_book(book: Book | str) -> UciBook:
+    """A book for `UciEngine`.
+
+    Args:
+      book: a `Book`, which is played by history, as matches play it; or the path of a Polyglot file, which
+        answers wherever a position comes up.
+
+    Raises:
+      ValueError: something else.
+      OSError: the file cannot be read.
+    """
+    if isinstance(book, Book):
+        rows, start = memorized_rows(book), book.start.fen(en_passant="fen")
+
+        def by_history(board: chess.Board) -> Mapping[chess.Move, float]:
+            if board.root().fen(en_passant="fen") != start:
+                return {}
+            row = rows.get(tuple(map(action_of, board.move_stack)), {})
+            return {move_of(action): p for action, p in row.items()}
+
+        return by_history
+    path = book
+    if os.path.getsize(path) % _ENTRY_BYTES:
+        raise ArgumentError(f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(path)}")
+
+    def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
+        found: dict[chess.Move, float] = {}
+        with chess.polyglot.open_reader(path) as reader:
+            for entry in reader.find_all(board):
+                found[entry.move] = found.get(entry.move, 0.0) + entry.weight
+        return {move: weight for move, weight in found.items() if weight > 0 and move in board.legal_moves}
+
+    return by_position
+
+
+class UciEngine:
+    """What an interface talks to."""
+
+    @public
+    def __init__(
+        self,
+        player: Player,
+        book: UciBook | None = None,
+        *,
+        say: Callable[[str], Any] = print,
+        seed: Seed | None = None,
+    ) -> None:
+        """An engine that waits for commands.
+
+        Args:
+          player: who plays out of book; it is closed when `run` ends.
+          book: of `uci_book`; None for no book.
+          say: takes a line of output.
+          seed: of draws among a book's moves; None: they differ from one start of the program to the next.
+
+        Raises:
+          ValueError: an argument is none of these.
+        """
+        if isinstance(player, type) or not callable(getattr(player, "go", None)):
+            raise ArgumentError(f"expected player to be an EnginePlayer or alike, got {shown(player)}")
+        self._player = player
+        self._book = book
+        self._print, self._printing = say, threading.Lock()
+        self._rng = np.random.default_rng(seed)
+        self._own_book = True
+        self._board, self._position = chess.Board(), "position startpos"
+        self._waiting: str | None = None  # an answer that is not wanted yet
+        self._idle = threading.Event()  # whether nothing is searched
+        self._idle.set()
+
+    @public
+    def run(self, lines: Iterable[str]) -> None:
+        """Does what it is told until "quit", or until there is nothing more to read.
+
+        Args:
+          lines: the interface's commands, as they come.
+
+        Raises:
+          ValueError: no lines of text.
+        """
+        if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
+            raise ArgumentError(f"expected lines to be lines of text, got {shown(lines)}")
+        try:
+            for raw in lines:
+                line = " ".join(check_instance(raw, str, "lines")[:_LONGEST_LINE].split())
+                if line == "quit":
+                    break
+                try:
+                    self._handle(line)
+                except ValueError as error:
+                    self._say(f"info string error: {one_line(error)}")
+            if not self._idle.is_set():  # its answer is still said, as other engines do
+                self._player.command("stop")
+                self._idle.wait(_ANSWER_SECONDS)
+                with self._printing:  # until it is said
+                    pass
+        finally:
+            self._player.close()
+
+    def _say(self, line: str) -> None:
+        with self._printing:
+            if line.startswith("bestmove"):
+                self._idle.set()  # first: an interface may send its next go as soon as it hears this
+            self._print(line)
+
+    def _handle(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "uci":
+            self._introduce()
+        elif word == "isready":
+            self._player.ready()
+            self._say("readyok")
+        elif word == "ucinewgame":
+            self._player.new_game()
+        elif word == "setoption":
+            self._set_option(rest)
+        elif word == "position":
+            self._set_position(line)
+        elif word == "go":
+            self._go(line)
+        elif word in ("stop", "ponderhit"):
+            if self._waiting is not None:
+                answer, self._waiting = self._waiting, None
+                self._say(answer)
+            elif not self._idle.is_set():
+                self._player.command(word)
+        elif word not in ("", "debug", "register"):
+            raise ValueError(f"expected a UCI command, got {line[:80]!r}")
+
+    def _introduce(self) -> None:
+        self._say(f"id name {_NAME}: {self._player.name}")
+        self._say(f"id author {_AUTHOR}")
+        self._say("option name OwnBook type check default true")
+        for line in self._player.options:
+            if not line.startswith("option name OwnBook "):
+                self._say(line)
+        self._say("uciok")
+
+    def _set_option(self, text: str) -> None:
+        name, found, value = text.removeprefix("name ").partition(" value ")
+        if not text.startswith("name ") or not name:
+            raise ValueError(f"expected setoption name NAME value VALUE, got {text[:80]!r}")
+        if name.lower() != "ownbook":
+            self._player.set_option(name, value if found else None)
+        elif value.lower() in ("true", "false"):
+            self._own_book = value.lower() == "true"
+        else:
+            raise ValueError(f"expected OwnBook to be true or false, got {value[:80]!r}")
+
+    def _set_position(self, line: str) -> None:
+        given, _, moves = line.removeprefix("position ").partition(" moves ")
+        if given.removesuffix(" moves") == "startpos":
+            board = chess.Board()
+        elif given.startswith("fen "):
+            board = chess.Board(given[len("fen ") :].removesuffix(" moves"))
+            if not board.is_valid():
+                raise ValueError(f"expected a valid position, got {given[:100]!r}")
+        else:
+            raise ValueError(f"expected position startpos or fen, got {line[:80]!r}")
+        for move in moves.split():
+            board.push(board.parse_uci(move))
+        self._board, self._position = board, line
+
+    def _go(self, line: str) -> None:
+        if not self._idle.is_set() or self._waiting is not None:
+            raise ValueError("expected stop before the next go, since a search is under way")
+        board = self._board.copy()
+        answer = self._from_book(board, line) if any(board.legal_moves) else f"bestmove {NO_MOVE}"
+        if answer is None:
+            self._idle.clear()
+            self._player.go(board, self._position, line, self._say)
+        elif FOREVER.intersection(line.split()):
+            self._waiting = answer
+        else:
+            self._say(answer)
+
+    def _from_book(self, board: chess.Board, go: str) -> str | None:
+        """What the book answers, if it does."""
+        if not self._own_book or self._book is None:
+            return None
+        _, only, wanted = go.partition(" searchmoves ")
+        known = {
+            move: weight
+            for move, weight in self._book(board).items()
+            if not only or move.uci() in wanted.split()
+        }
+        if not known:
+            return None
+        moves, weights = list(known), np.array(list(known.values()), np.float64)
+        drawn = moves[int(self._rng.choice(len(moves), p=weights / weights.sum()))]
+        self._say(f"info string book: {', '.join(board.san(move) for move in moves)}")
+        return f"bestmove {drawn.uci()}"

@@ -1,0 +1,210 @@
+r"""A UCI engine with a book: the entry point `precomp-games-uci`.
+
+  precomp-games-uci --book=output/chess_preparation/book.bin --engine=stockfish
+  precomp-games-uci --book=output/chess_preparation --play=model
+  precomp-games-uci --opponent=output/chess_preparation
+
+The first plays a Polyglot book and then an engine, in any interface; the book may also be a folder of
+examples/chess_preparation.py, whose lines are then followed from the start. With --play=model it plays out of
+book as the preparation has it. The third is the opponent that the preparation was made against, to spar with.
+
+Engines and their options are those of the flags, as the preparation was given them; whether they are the
+preparation's is compared. What a folder names is neither run nor opened.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from absl import flags
+
+from precomp_games._support.checks import shown
+from precomp_games._support.messages import one_line
+from precomp_games.chess.books.book import Book
+from precomp_games.chess.engines.arguments import identity_options, named_options
+from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
+from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.play.uci_engine import UciEngine, uci_book
+from precomp_games.chess.preparation.settings import modelled_play
+from precomp_games.chess.preparation.written import WrittenPreparation, read_preparation
+
+__all__ = ["main"]
+
+_LONGEST_LINE = 1 << 20  # characters
+_MOST_OPTIONS = 8  # of an identity, in an error
+
+
+def _flags() -> flags.FlagValues:
+    """Flags of its own: a library defines none for its users."""
+    own = flags.FlagValues()  # type: ignore[no-untyped-call]
+    flags.DEFINE_string(
+        "book", None, "A Polyglot file, or an output folder of chess_preparation.py.", flag_values=own
+    )
+    flags.DEFINE_string(
+        "engine",
+        None,
+        "UCI engine, a path or a command, without arguments. Default: $STOCKFISH, stockfish on PATH, "
+        "/usr/games/stockfish.",
+        flag_values=own,
+    )
+    flags.DEFINE_multi_string(
+        "engine_option",
+        [],
+        'With --opponent or --play=model: UCI option of the engine, "Name=value"; may be repeated.',
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "opponent_engine",
+        None,
+        "With --opponent: UCI engine of the opponent, where the preparation was given another one.",
+        flag_values=own,
+    )
+    flags.DEFINE_multi_string(
+        "opponent_option",
+        [],
+        'UCI option of the opponent\'s engine, "Name=value"; may be repeated.',
+        flag_values=own,
+    )
+    flags.DEFINE_enum(
+        "play",
+        "engine",
+        ["engine", "model"],
+        "Who plays out of book: the engine, as the interface asks it, or what the preparation in --book "
+        "counts on.",
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "opponent",
+        None,
+        "An output folder of chess_preparation.py: play the opponent that it was made against.",
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "opponent_spec",
+        None,
+        "With --opponent: the preparation's --opponent, repeated word for word, where that names files or an "
+        "engine that are to be opened and run again.",
+        flag_values=own,
+    )
+    flags.DEFINE_string(
+        "store",
+        ":memory:",
+        "With --opponent or --play=model: where searches are kept and found, as the examples' --store.",
+        flag_values=own,
+    )
+    flags.DEFINE_integer(
+        "seed", None, "Of random moves. Default: other games each time.", lower_bound=0, flag_values=own
+    )
+    flags.DEFINE_bool("help", False, "Shows this help.", short_name="h", flag_values=own)
+    return own
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Plays until "quit" or the end of the input; returns the exit status.
+
+    Args:
+      argv: the command line; by default the process's.
+    """
+    given = _flags()
+    try:
+        rest = given(list(sys.argv if argv is None else argv))
+        if given["help"].value:
+            print(f"{__doc__}\nflags:\n\n{given.get_help()}")
+            return 0
+        if len(rest) > 1:
+            raise ValueError(f"expected flags alone, got {rest[1]!r}; see --help")
+        engine = _opponent(given) if given.opponent is not None else _book_player(given)
+    except (flags.Error, ValueError, OSError, EngineError, StoreError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    for stream in (sys.stdin, sys.stdout):  # what is no text of their encoding is no reason to end
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        engine.run(iter(lambda: sys.stdin.readline(_LONGEST_LINE), ""))
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(130)  # whoever listened is gone; what is searched is stored or not wanted
+    return 0
+
+
+def _opponent(given: flags.FlagValues) -> UciEngine:
+    """The modelled opponent of a preparation."""
+    if given.book is not None or given.play != "engine":
+        raise ValueError("--opponent: expected no --book and no --play beside it")
+    found = read_preparation(given.opponent)
+    return _modelled(given, found, 1 - found.settings.player, None)
+
+
+def _book_player(given: flags.FlagValues) -> UciEngine:
+    """The book, and then the engine or our own play as modelled."""
+    path = given.book
+    if path is None:
+        raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
+    if not os.path.exists(path):
+        raise ValueError(f"--book: expected a Polyglot file or a folder, got {path!r}, which is not there")
+    found = read_preparation(path) if os.path.isdir(path) else None
+    if given.play == "engine":
+        player = EnginePlayer(find_engine(given.engine))
+        return UciEngine(player, uci_book(found.book if found else path), say=_say, seed=given.seed)
+    if found is None:
+        raise ValueError(
+            f"--play=model: expected --book to be an output folder of chess_preparation.py, got {path!r}"
+        )
+    return _modelled(given, found, found.settings.player, found.book)
+
+
+def _modelled(
+    given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
+) -> UciEngine:
+    """One of a preparation's two players."""
+    settings = found.settings
+    own = player == settings.player
+    if given.opponent_spec is not None:
+        if own or given.opponent_spec != settings.opponent:
+            raise ValueError(
+                "--opponent_spec: expected the spec of the preparation that --opponent names, "
+                f"{shown(settings.opponent)}, got {shown(given.opponent_spec)}"
+            )
+        settings = dataclasses.replace(settings, trusted=True)
+    engine = _engine_of_flags(given, found.engines[0 if own else 1], opponent=not own)
+    modelled = "own play" if own else "opponent"
+    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(found.engines[1])}")
+    try:
+        policy = modelled_play(settings, player, engine)
+    except ValueError as error:
+        repeats = "; --opponent_spec repeats it, for a folder of your own"
+        hint = repeats if not own and "opponent" in settings.touches and not settings.trusted else ""
+        raise ValueError(f"{error}{hint}") from None
+    player_of_it = PolicyPlayer(policy, name, given.seed)
+    return UciEngine(player_of_it, uci_book(book) if book else None, say=_say, seed=given.seed)
+
+
+def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) -> StoredEngine:
+    """The engine of the flags, whose identity must be the one that a preparation says."""
+    other = opponent and (given.opponent_engine is not None or given.opponent_option)
+    which, option = ("opponent_engine", "opponent_option") if other else ("engine", "engine_option")
+    command = find_engine(given.opponent_engine if other and given.opponent_engine else given.engine)
+    options = named_options(given[option].value, option)
+    pool = EnginePool(command, workers=1, options=options)
+    if pool.engine_id != wanted:
+        pool.close()
+        asked = " ".join(f"--{option}={shown(text)}" for text in identity_options(wanted)[:_MOST_OPTIONS])
+        raise ValueError(
+            f"--{which}: expected the engine that the preparation was made with, {shown(wanted)}, got "
+            f"{shown(pool.engine_id)}{f'; its options, which may write, would be {asked}' if asked else ''}"
+        )
+    return StoredEngine(EvaluationStore(given.store), pool)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""From settings to a book, and books to compare it with."""

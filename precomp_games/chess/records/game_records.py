@@ -1,0 +1,382 @@
+"""Games that people played, streamed from PGN files that nobody vouches for.
+
+A file is read twice where a player is asked for: first its names alone, so that a name that fits several is
+told before anything is counted, and then game by game, so that its size does not matter. Besides a game's
+text and half-moves, what is kept of a game is the hash by which a copy of it is known.
+
+A game is python-chess's to read, its main line alone. Every reason for which a game, or the end of one, is
+left out is counted in a `GameReport`: other rules, another start position, moves that cannot be read (what
+comes before them counts), null moves, nothing but tags. Lines that are no UTF-8 are read as Latin-1.
+
+A game stands there twice if its first 40 half-moves are the same, or all of them where there are 20 or
+more; shorter games may well have been played twice. The first one counts. Names, dates and the rest of the
+moves are not compared, since they are what copies differ in.
+
+Dates are decimal years, known as well as the file knows them: "1984.??.??" is the middle of 1984.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import chess
+import chess.pgn
+
+from precomp_games._support.arguments import FilePath, PositiveInt, public
+from precomp_games.chess.game import action_of
+from precomp_games.chess.records.pgn_files import (
+    MAX_TAG,
+    GameReport,
+    alike,
+    count_names,
+    game_texts,
+    name_words,
+    resolve_names,
+    same_initials,
+    visited,
+)
+
+__all__ = [
+    "MAX_GAMES",
+    "SPEEDS",
+    "GameRecord",
+    "position_hash",
+    "read_games",
+]
+
+MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
+MAX_PLIES = 1000  # of one game
+_SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
+
+SPEEDS = ("bullet", "blitz", "rapid", "classical")
+"""Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
+_SPEED_SECONDS = (180, 480, 1500)
+
+STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
+_TAGS = frozenset(
+    ("White", "Black", "Result", "Date", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
+)
+_SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
+_OTHERS = "games of others"
+_DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
+_TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
+
+Key = Callable[[chess.Board], Any]
+
+
+@public
+def position_hash(board: chess.Board) -> int:
+    """A position's 64 bits: pieces, side to move, castling rights, and en passant if a capture is legal.
+
+    The same positions as with the EPD, at a tenth of its cost. It is a cryptographic hash, cut short: of ten
+    million positions two share it with probability 3e-6, and the moves that are then counted together are
+    those of both that are legal. Polyglot's keys are sums of a published table, so that a file could be made
+    whose positions collide, and take longer to compute in Python.
+
+    Raises:
+        ValueError: no board.
+    """
+    return _position_hash(board)
+
+
+_PACKED = struct.Struct("<9Qbb")
+
+
+def _position_hash(board: chess.Board) -> int:
+    passed = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else -1
+    packed = _PACKED.pack(
+        board.pawns,
+        board.knights,
+        board.bishops,
+        board.rooks,
+        board.queens,
+        board.kings,
+        board.occupied_co[chess.WHITE],
+        board.occupied_co[chess.BLACK],
+        board.clean_castling_rights(),
+        board.turn,
+        passed,
+    )
+    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
+
+
+@dataclasses.dataclass(frozen=True)
+class GameRecord:
+    """The main line of a game, as far as it could be read, and who played it.
+
+    Attributes:
+        white, black: names, as the file has them.
+        first: who moves first; White unless the game begins at another position.
+        year: when, as a decimal year; None if the file does not know.
+        ratings: of White and Black, None if the file does not know.
+        speed: one of `SPEEDS`, "" if the file does not know.
+        result: the Result tag.
+        keys: of the positions before each move, by the reader's `key`.
+        actions: the moves, as `ChessGame` numbers them.
+    """
+
+    white: str
+    black: str
+    first: chess.Color
+    year: float | None
+    ratings: tuple[int | None, int | None]
+    speed: str
+    result: str
+    keys: tuple[Any, ...]
+    actions: tuple[int, ...]
+
+    def mover(self, ply: int) -> chess.Color:
+        """Whose move `ply` is, counted from 0."""
+        return self.first if ply % 2 == 0 else not self.first
+
+
+@public
+def read_games(
+    path: FilePath,
+    player: str | None = None,
+    *,
+    without: str | None = None,
+    max_plies: PositiveInt = MAX_PLIES,
+    max_games: PositiveInt = MAX_GAMES,
+    setups: bool = False,
+    key: Key = position_hash,
+    report: GameReport | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[GameRecord]:
+    """The games in a file, one by one; those that stand there twice, once.
+
+    Args:
+        path: the file.
+        player: whose games, as White and Black tags have the name (see `resolve_names`). None: everyone's.
+        without: whose games are left out, in whatever spelling: of everyone with that last name and
+            initial. A name that the file does not have leaves out none.
+        max_plies: half-moves of a game that are read.
+        max_games: games that are read of this file.
+        setups: whether games count that begin at another position than the usual.
+        key: what a position is called in the records.
+        report: what was read and what was not is added to it.
+        progress: called now and then with the bytes that were read so far, and with the file's size.
+
+    Raises:
+        ValueError: an argument of another kind; a name that nobody has, or that fits several.
+        OSError: the file cannot be read.
+    """
+    path = os.fspath(path)
+    report = GameReport() if report is None else report
+    wanted = excluded = None
+    if player is not None or without is not None:
+        names = dict(count_names(path).most_common())
+        if player is not None:
+            wanted = resolve_names(player, names, path)
+            _tell_names(report, wanted, names)
+        if without is not None:
+            known = {name_words(name) for name in names}
+            excluded = frozenset(
+                other
+                for part in without.split(";")
+                for other in known
+                if same_initials(name_words(part), other)
+            )
+    key = _position_hash if key is position_hash else key
+    settings = _Settings(path, wanted, excluded, max_plies, max_games, bool(setups), key, progress)
+    return _records(settings, report)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    """The arguments of `read_games`, checked."""
+
+    path: str
+    wanted: frozenset[tuple[str, ...]] | None
+    excluded: frozenset[tuple[str, ...]] | None
+    max_plies: int
+    max_games: int
+    setups: bool
+    key: Key
+    progress: Callable[[int, int], None] | None
+
+
+def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: Mapping[str, int]) -> None:
+    report.names = tuple(name for name in names if name_words(name) in wanted)
+    report.alike = {
+        name: count
+        for name, count in names.items()
+        if name_words(name) not in wanted and any(alike(name_words(name), each) for each in wanted)
+    }
+
+
+def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
+    seen: dict[int, float | None] = {}
+    before = report.games  # of other files, of which the report tells as well
+    for text, too_long in game_texts(settings.path, report, settings.progress):
+        # Most of a large file is games of others, for which python-chess would take its time.
+        names = _SIDE.findall(text) if settings.wanted is not None else []
+        if names and not any(name_words(name[:MAX_TAG]) in (settings.wanted or ()) for name in names):
+            report.left_out[_OTHERS] += 1
+            continue
+        for game, whole in visited(text, functools.partial(_Game, settings)):
+            if not whole:
+                game.stop("a game that cannot be read")
+            reason = game.reason or _reason(game, seen, report)
+            if reason is not None:
+                report.left_out[reason] += 1
+                continue
+            if too_long:
+                game.stop("too much text")
+            if game.cut is not None:
+                report.cut[game.cut] += 1
+            record = game.record()
+            report.games += 1
+            report.plies += len(record.actions)
+            report.undated += record.year is None
+            yield record
+            if report.games - before >= settings.max_games:
+                return
+
+
+def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> str | None:
+    """Why a game that was read is left out; None if it is not."""
+    if not game.tags:
+        return "no tags"  # the rest of a game that broke off
+    if not game.actions:
+        return "no moves"
+    if len(game.tokens) >= _SAME_FROM:
+        line = [*map(str, game.actions), *game.tokens[len(game.actions) :]][:_SAME_TO]
+        line.append(game.tags.get("FEN", ""))
+        digest = hashlib.blake2b(" ".join(line).encode(errors="replace"), digest_size=8).digest()
+        name, year = int.from_bytes(digest, "little"), _year(game.tags.get("Date", ""))
+        if name in seen:
+            report.dates_differ += None not in (year, seen[name]) and year != seen[name]
+            return "a game that stands there twice"
+        seen[name] = year
+    return None
+
+
+class _Game(chess.pgn.BaseVisitor["_Game"]):
+    """Reads one game's main line, as far as it is wanted."""
+
+    def __init__(self, settings: _Settings) -> None:
+        self._settings = settings
+        self.tags: dict[str, str] = {}
+        self.keys: list[Any] = []
+        self.actions: list[int] = []
+        self.tokens: list[str] = []
+        self.first = chess.WHITE
+        self.reason: str | None = None
+        self.cut: str | None = None
+        self._managed = chess.pgn.Headers({})
+        self._over = self._started = False
+
+    def stop(self, why: str) -> None:
+        """Takes no more moves."""
+        self.cut = self.cut or why
+        self._over = True
+
+    def begin_headers(self) -> chess.pgn.Headers:
+        # Headers that are python-chess's own would keep any number of tags.
+        return self._managed
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        if tagname in _TAGS:
+            self.tags[tagname] = tagvalue[:MAX_TAG]
+
+    def end_headers(self) -> Any:
+        settings, tags = self._settings, self.tags
+        sides = {name_words(tags.get(side, "?")) for side in ("White", "Black")}
+        fen = tags.get("FEN", "").strip()
+        if settings.wanted is not None and tags and not sides & settings.wanted:
+            self.reason = _OTHERS
+        elif settings.excluded is not None and sides & settings.excluded:
+            self.reason = "games of the player to be left out"
+        elif tags.get("Variant", "").strip().casefold() not in STANDARD_RULES:
+            self.reason = "other rules"
+        elif fen and fen != chess.STARTING_FEN and not settings.setups:
+            self.reason = "another start position"
+        if self.reason is not None:
+            return chess.pgn.SKIP
+        if fen:
+            self._managed["FEN"] = fen
+        return None
+
+    def begin_variation(self) -> Any:
+        return chess.pgn.SKIP
+
+    def visit_board(self, board: chess.Board) -> None:
+        if self._started:
+            return
+        # The first one is that of the start: a position that cannot come up is none to count.
+        self._started, self.first = True, board.turn
+        if not board.is_valid() or board.chess960:
+            self.reason = "another start position"
+            self._over = True
+
+    def begin_parse_san(self, board: chess.Board, san: str) -> Any:
+        if self._over:
+            return chess.pgn.SKIP
+        self.tokens.append(san.rstrip("+#!?"))
+        wanted = min(self._settings.max_plies, MAX_PLIES)
+        self._over = len(self.tokens) >= max(wanted, _SAME_TO)
+        return chess.pgn.SKIP if len(self.tokens) > wanted else None
+
+    def visit_move(self, board: chess.Board, move: chess.Move) -> None:
+        if not move:
+            self.stop("a null move")
+        if self.cut is None and self.reason is None:
+            self.keys.append(self._settings.key(board))
+            self.actions.append(action_of(move))
+
+    def handle_error(self, error: Exception) -> None:
+        if not self._started:
+            self.reason = "another start position"
+        self.stop("a move that cannot be read")
+
+    def result(self) -> _Game:
+        return self
+
+    def record(self) -> GameRecord:
+        tags = self.tags
+        return GameRecord(
+            white=tags.get("White", "?"),
+            black=tags.get("Black", "?"),
+            first=self.first,
+            year=_year(tags.get("Date", "")),
+            ratings=(_rating(tags.get("WhiteElo", "")), _rating(tags.get("BlackElo", ""))),
+            speed=_speed(tags.get("TimeControl", "")),
+            result=tags.get("Result", "*"),
+            keys=tuple(self.keys),
+            actions=tuple(self.actions),
+        )
+
+
+def _year(date: str) -> float | None:
+    """A Date tag as a decimal year."""
+    match = _DATE.match(date.strip())
+    if match is None:
+        return None
+    year = int(match[1])
+    month = int(match[2]) if match[2] and match[2].isascii() and match[2].isdigit() else 0
+    if not 1 <= month <= 12:
+        return year + 0.5
+    day = int(match[3]) if match[3] and match[3].isascii() and match[3].isdigit() else 0
+    return year + (month - 1 + ((day - 0.5) / 31.0 if 1 <= day <= 31 else 0.5)) / 12.0
+
+
+def _rating(text: str) -> int | None:
+    text = text.strip()
+    value = int(text) if text.isascii() and text.isdigit() and len(text) <= 4 else 0
+    return value or None
+
+
+def _speed(text: str) -> str:
+    match = _TIME_CONTROL.match(text.strip())
+    if match is None:
+        return ""
+    seconds = int(match[1]) + 40 * int(match[2] or 0)
+    return SPEEDS[sum(seconds >= limit for limit in _SPEED_SECONDS)]

@@ -1,0 +1,475 @@
+"""What was played at each position, weighted, and the policy that this makes with a prior behind it.
+
+With n(m) the weight of the games in which move m was played at a position, however they came there, and n the
+sum of them, a `CountsPolicy` plays
+
+    P(m | position) = (n(m) + alpha q(m | position)) / (n + alpha),
+
+where q is another policy, the prior: a population's counts, backed off to an engine's, and so on. alpha is
+how many games the prior is worth. At infinity the policy is the prior; at 0 it is the frequencies, and the
+prior where there are none.
+
+The weight of a game is a product of one half to the power of its age over a half-life, of the same of the
+mover's distance in rating over a scale, and of a factor for time controls. A game of unknown date has no
+weight where the half-life is finite; an unknown rating or time control makes no difference.
+
+Counts are three sorted arrays of 18 bytes an entry, by `position_hash`. Games are added in batches, so that
+memory grows with the number of different moves, not of games.
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Protocol
+
+import chess
+import numpy as np
+import numpy.typing as npt
+from numpy.ma import is_masked
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support.arguments import INFINITE, ArgumentError, Ge, Gt, Le, each_of, one_of, public
+from precomp_games._support.checks import check_instance, shown
+from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
+from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash
+from precomp_games.chess.records.pgn_files import name_words
+from precomp_games.policies.mixtures import refuse_mixture_inside
+from precomp_games.policies.rows import PolicyLike, as_batch_policy
+
+__all__ = [
+    "CountsPolicy",
+    "GameTable",
+    "GameWeights",
+    "MoveCounts",
+    "MoveSource",
+    "game_tables",
+    "own_states",
+    "predicted_rows",
+]
+
+Floats = npt.NDArray[np.float64]
+_BATCH = 20_000  # games
+_ROWS = 1 << 20  # entries that wait to be added
+_REFERENCE = 2000.0  # ages are counted from here, until it is known what they are counted from
+_MOST = 1000.0  # doublings
+_STATES = 512  # that a policy is asked at once
+
+
+@dataclasses.dataclass(frozen=True)
+class GameTable:
+    """Games as flat arrays: m half-moves of g games, in their order.
+
+    Attributes:
+        keys: uint64[m], `position_hash` before each half-move.
+        actions: uint16[m], as `ChessGame` numbers moves.
+        game: int32[m], whose half-move it is.
+        own: bool[m], whether the mover is one whose moves are counted.
+        white: bool[m], whether White moves.
+        years: float64[g], decimal; NaN if unknown.
+        ratings: float64[g, 2], of White and Black; NaN if unknown.
+        speeds: int8[g], index in `SPEEDS`; -1 if unknown.
+    """
+
+    keys: npt.NDArray[np.uint64]
+    actions: npt.NDArray[np.uint16]
+    game: npt.NDArray[np.int32]
+    own: npt.NDArray[np.bool_]
+    white: npt.NDArray[np.bool_]
+    years: Floats
+    ratings: Floats
+    speeds: npt.NDArray[np.int8]
+
+    @property
+    def num_games(self) -> int:
+        """G."""
+        return len(self.years)
+
+    @property
+    def ply(self) -> npt.NDArray[np.int64]:
+        """int64[m]: half-moves that were played before each half-move in its game."""
+        starts = np.searchsorted(self.game, np.arange(self.num_games))
+        return np.arange(len(self.game)) - starts[self.game]
+
+    @public
+    def select(self, games: npt.NDArray[np.bool_]) -> GameTable:
+        """The games for which `games`, bool[g], is true.
+
+        Raises:
+            ValueError: another shape.
+        """
+        masked, games = is_masked(games), np.asarray(games)
+        if masked or games.dtype != np.bool_ or games.shape != (self.num_games,):
+            raise ArgumentError(f"expected games to be bool[{self.num_games}], got {shown(games)}")
+        moves = games[self.game]
+        number = np.cumsum(games, dtype=np.int32) - 1
+        return GameTable(
+            keys=self.keys[moves],
+            actions=self.actions[moves],
+            game=number[self.game[moves]],
+            own=self.own[moves],
+            white=self.white[moves],
+            years=self.years[games],
+            ratings=self.ratings[games],
+            speeds=self.speeds[games],
+        )
+
+    @staticmethod
+    @public
+    def join(tables: Annotated[Iterable[GameTable], each_of(GameTable)]) -> GameTable:
+        """All games of several tables.
+
+        Raises:
+            ValueError: what are no tables.
+        """
+        parts = tuple(tables) or (_table([], None),)
+        first = np.cumsum([0, *(part.num_games for part in parts)])
+        columns = {
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in dataclasses.fields(GameTable)
+        }
+        game = [part.game + start for part, start in zip(parts, first[:-1], strict=True)]
+        columns["game"] = np.concatenate(game).astype(np.int32)
+        return GameTable(**columns)
+
+
+def game_tables(
+    records: Iterable[GameRecord], names: Iterable[str] | None = None, batch: int = _BATCH
+) -> Iterator[GameTable]:
+    """Games as tables of `batch` games, in which the moves of players with these names count, or all."""
+    wanted = None if names is None else {name_words(name) for name in names}
+    held: list[GameRecord] = []
+    for record in records:
+        held.append(record)
+        if len(held) == batch:
+            yield _table(held, wanted)
+            held.clear()
+    if held:
+        yield _table(held, wanted)
+
+
+def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -> GameTable:
+    keys, actions = array.array("Q"), array.array("H")
+    lengths, own, white = [], bytearray(), bytearray()
+    for record in records:
+        keys.extend(record.keys)
+        actions.extend(record.actions)
+        lengths.append(len(record.actions))
+        sides = {chess.WHITE: record.white, chess.BLACK: record.black}
+        counted = {color: wanted is None or name_words(name) in wanted for color, name in sides.items()}
+        movers = [record.mover(ply) for ply in range(len(record.actions))]
+        own.extend(counted[color] for color in movers)
+        white.extend(movers)
+    nan = math.nan
+    return GameTable(
+        keys=np.array(keys, np.uint64),
+        actions=np.array(actions, np.uint16),
+        game=np.repeat(np.arange(len(records), dtype=np.int32), lengths),
+        own=np.frombuffer(bytes(own), np.bool_),
+        white=np.frombuffer(bytes(white), np.bool_),
+        years=np.array([nan if r.year is None else r.year for r in records], np.float64),
+        ratings=np.array(
+            [[nan if rating is None else rating for rating in r.ratings] for r in records], np.float64
+        ).reshape(len(records), 2),
+        speeds=np.array([SPEEDS.index(r.speed) if r.speed else -1 for r in records], np.int8),
+    )
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class GameWeights:
+    """How much a game counts.
+
+    Attributes:
+        half_life: years in which a game's weight is halved; infinity: age makes no difference.
+        as_of: the decimal year that ages are counted up to; None: the newest game's. Newer games have no age.
+        rating: of the mover, from which distances are taken; None: ratings make no difference.
+        rating_scale: distance that halves the weight.
+        speed: the time control that is meant, one of `SPEEDS`; "": they make no difference.
+        other_speeds: the factor of games at other time controls, from 0 to 1.
+    """
+
+    half_life: Annotated[float, Gt(0.0), INFINITE] = math.inf
+    as_of: float | None = None
+    rating: float | None = None
+    rating_scale: Annotated[float, Gt(0.0), INFINITE] = 100.0
+    speed: Annotated[str, one_of(("", *SPEEDS))] = ""
+    other_speeds: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
+
+    @public
+    def base(self, table: GameTable) -> Floats:
+        """float64[m]: the weight of each half-move, but for its game's age.
+
+        Raises:
+            ValueError: no table.
+        """
+        weights = np.ones(len(table.keys))
+        if self.rating is not None:
+            rating = table.ratings[table.game, np.where(table.white, 0, 1)]
+            distance = np.nan_to_num(np.abs(rating - self.rating) / self.rating_scale)
+            weights *= np.exp2(-distance)
+        if self.speed:
+            other = (table.speeds >= 0) & (table.speeds != SPEEDS.index(self.speed))
+            weights *= np.where(other[table.game], self.other_speeds, 1.0)
+        return weights
+
+
+class MoveSource(Protocol):
+    """What knows how often moves were played: games, a book, a database."""
+
+    def at(self, board: chess.Board) -> tuple[Mapping[int, float], float]:
+        """Weights by action at a position, and the weight of moves that are not listed."""
+
+
+class MoveCounts:
+    """Weights of moves by position.
+
+    Attributes:
+        keys: uint64[n], ascending.
+        actions: uint16[n], ascending at each key.
+        weights: float64[n], positive.
+    """
+
+    @public
+    def __init__(
+        self, keys: npt.NDArray[np.uint64], actions: npt.NDArray[np.uint16], weights: Floats
+    ) -> None:
+        """Adds up entries, in any order.
+
+        Raises:
+            ValueError: arrays of other kinds or lengths, or weights that are not positive and finite.
+        """
+        for name, value, kind in (("keys", keys, np.uint64), ("actions", actions, np.uint16)):
+            plain = isinstance(value, np.ndarray) and not is_masked(value)
+            if not plain or value.ndim != 1 or value.dtype != kind:
+                raise ArgumentError(f"expected {name} to be {kind.__name__}[n], got {shown(value)}")
+        good = isinstance(weights, np.ndarray) and weights.shape == keys.shape == actions.shape
+        good = good and not is_masked(weights)
+        if not good or weights.dtype != np.float64 or not (np.isfinite(weights) & (weights > 0.0)).all():
+            raise ArgumentError(f"expected weights to be {len(keys)} positive numbers, got {shown(weights)}")
+        self.keys, self.actions, self.weights = _added(keys, actions, weights)
+
+    def __len__(self) -> int:
+        """Entries: moves at positions."""
+        return len(self.keys)
+
+    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What `MoveCounts(**arrays)` is the same of."""
+        return {"keys": self.keys, "actions": self.actions, "weights": self.weights}
+
+    @staticmethod
+    @public
+    def of_tables(tables: Iterable[GameTable], weights: GameWeights | None = None) -> MoveCounts:
+        """What was played in games, by those whose moves are counted.
+
+        Raises:
+            ValueError: what are no tables, or no weights.
+        """
+        if isinstance(tables, str | bytes) or not isinstance(tables, Iterable):
+            raise ArgumentError(f"expected tables, got {shown(tables)}")
+        weights = weights or GameWeights()
+        total = _added(np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0))
+        waiting: list[tuple[Any, Any, Any]] = []
+        newest = -math.inf
+        for table in tables:
+            check_instance(table, GameTable, "tables")
+            factor = weights.base(table) * _younger(weights, table)[table.game]
+            counted = table.own & (factor > 0.0)
+            dated = table.years[~np.isnan(table.years)]
+            newest = max([newest, *dated[-1:], *([dated.max()] if len(dated) else [])])
+            waiting.append(_added(table.keys[counted], table.actions[counted], factor[counted]))
+            if sum(len(part[0]) for part in waiting) > max(_ROWS, len(total[0]) // 2):
+                total = _added(*(np.concatenate(column) for column in zip(total, *waiting, strict=True)))
+                waiting.clear()
+        total = _added(*(np.concatenate(column) for column in zip(total, *waiting, strict=True)))
+        if math.isfinite(weights.half_life) and len(total[0]):
+            until = newest if weights.as_of is None else weights.as_of
+            total[2][:] *= 2.0 ** float(np.clip((_REFERENCE - until) / weights.half_life, -_MOST, _MOST))
+            kept = total[2] > 0.0
+            total = tuple(column[kept] for column in total)  # type: ignore[assignment]
+        return MoveCounts(*total)
+
+    @public
+    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
+        """Weights by action at a position; no weight is that of moves which are not listed.
+
+        Raises:
+            ValueError: no board.
+        """
+        key = np.uint64(position_hash(board))
+        first, last = np.searchsorted(self.keys, [key]), np.searchsorted(self.keys, [key], side="right")
+        rows = slice(int(first[0]), int(last[0]))
+        return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True)), 0.0
+
+
+def _younger(weights: GameWeights, table: GameTable) -> Floats:
+    """float64[g]: two to the power of half-lives since the reference year."""
+    if not math.isfinite(weights.half_life):
+        return np.ones(table.num_games)
+    years = table.years if weights.as_of is None else np.minimum(table.years, weights.as_of)
+    doublings = np.clip((years - _REFERENCE) / weights.half_life, -_MOST, _MOST)
+    return np.where(np.isnan(years), 0.0, np.exp2(doublings))
+
+
+def _added(
+    keys: npt.NDArray[np.uint64], actions: npt.NDArray[np.uint16], weights: Floats
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], Floats]:
+    """Sorted by key and action, each pair once."""
+    order = np.lexsort((actions, keys))
+    keys, actions, weights = keys[order], actions[order], weights[order]
+    new = np.ones(len(keys), np.bool_)
+    new[1:] = (keys[1:] != keys[:-1]) | (actions[1:] != actions[:-1])
+    starts = np.flatnonzero(new)
+    return keys[starts], actions[starts], np.add.reduceat(weights, starts) if len(starts) else weights
+
+
+class CountsPolicy(openspiel_policy.Policy):
+    """Plays what was played, with a prior that is worth `alpha` games.
+
+    Attributes:
+        counts: what was played.
+        alpha: games that the prior is worth, from 0 to infinity.
+        prior: the policy behind it; None: any legal move, equally likely.
+    """
+
+    @public
+    def __init__(
+        self,
+        game: ChessGame,
+        counts: MoveSource,
+        alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+        prior: PolicyLike | None = None,
+    ) -> None:
+        """Makes the policy.
+
+        Raises:
+            ValueError: another game than chess, what counts nothing, a number out of range, no policy.
+        """
+        super().__init__(game, [0, 1])
+        if isinstance(counts, type) or not callable(getattr(counts, "at", None)):
+            raise ArgumentError(f"expected counts to be MoveCounts or alike, got {shown(counts)}")
+        self.counts = counts
+        self.alpha = alpha
+        if prior is not None:
+            refuse_mixture_inside(prior, "prior")
+        self.prior = prior
+
+    @public
+    def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
+        """One {action: probability} a state.
+
+        Raises:
+            ValueError: what is no state of chess, or one where the game is over.
+        """
+        return self._rows(states)
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{action: probability} at one state; `player_id` can only be the side to move.
+
+        Raises:
+            ValueError: what is no state of chess, one where the game is over, or another player.
+        """
+        return self._rows(check_unfinished([state], "state", player_id))[0]
+
+    def _rows(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
+        found = []
+        for state in states:
+            weights, rest = self.counts.at(state.board)
+            legal = set(state.legal_actions())
+            # Two positions may share a key, and files hold what they like.
+            rest = rest if rest > 1e-280 else 0.0  # a share of less would be rounded to none
+            found.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
+        totals = [math.fsum(weights.values()) + rest for weights, rest in found]
+        behind = [
+            k for k, (_, rest) in enumerate(found) if self.alpha > 0.0 or rest > 0.0 or totals[k] == 0.0
+        ]
+        asked = [states[k] for k in behind]
+        priors = dict(zip(behind, self._prior_rows(asked), strict=True))
+        return [
+            _smoothed(weights, rest, totals[k], self.alpha, priors.get(k, {}))
+            for k, (weights, rest) in enumerate(found)
+        ]
+
+    def _prior_rows(self, states: list[ChessState]) -> Sequence[Mapping[int, float]]:
+        if not states:
+            return []
+        if self.prior is not None:
+            return as_batch_policy(self.prior)(states)
+        return [dict.fromkeys(actions, 1.0 / len(actions)) for actions in (s.legal_actions() for s in states)]
+
+
+def _smoothed(
+    weights: Mapping[int, float], rest: float, total: float, alpha: float, prior: Mapping[int, float]
+) -> dict[int, float]:
+    """P of the module's docstring; `rest` is the weight of moves that are not among `weights`."""
+    if math.isinf(alpha) or total + alpha == 0.0:
+        return dict(prior)
+    others = {action: q for action, q in prior.items() if action not in weights} if rest > 0.0 else {}
+    mass = math.fsum(others.values())
+    if mass <= 0.0:
+        others, mass = dict(prior), math.fsum(prior.values())
+    whole = total + alpha
+    row = {action: weight / whole for action, weight in weights.items()}
+    if alpha > 0.0:
+        for action, q in prior.items():
+            row[action] = row.get(action, 0.0) + alpha * q / whole
+    if rest > 0.0:
+        for action, q in others.items():
+            row[action] = row.get(action, 0.0) + rest * (q / mass) / whole
+    return row
+
+
+@public
+def predicted_rows(
+    policy: PolicyLike, table: GameTable, states: dict[int, ChessState] | None = None
+) -> list[Mapping[int, float]]:
+    """What a policy expects before each half-move of a table that counts (`own`), in their order.
+
+    Each position is asked once. Where the game is over, a row is empty.
+
+    Args:
+        policy: who is asked.
+        table: the games.
+        states: of all its positions, if they are at hand: `own_states` of it, or of a table that it is from.
+
+    Raises:
+        ValueError: no policy, no table, or games that do not begin at the usual position.
+    """
+    ask = as_batch_policy(policy)
+    states = own_states(table) if states is None else states
+    keys = table.keys[table.own].tolist()
+    asked = [key for key in dict.fromkeys(keys) if key in states]
+    found: dict[int, Mapping[int, float]] = {}
+    for first in range(0, len(asked), _STATES):
+        part = asked[first : first + _STATES]
+        found.update(zip(part, ask([states[key] for key in part]), strict=True))
+    return [found.get(key, {}) for key in keys]
+
+
+@public
+def own_states(table: GameTable) -> dict[int, ChessState]:
+    """A state at each position in which a half-move counts, by `position_hash`.
+
+    Each is the first one of the table; positions in which the game is over have none.
+
+    Raises:
+        ValueError: no table, or games that do not begin at the usual position.
+    """
+    root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
+    found: dict[int, ChessState] = {}
+    starts = np.searchsorted(table.game, np.arange(table.num_games + 1))
+    for first, last in itertools.pairwise(starts.tolist()):
+        ends = np.flatnonzero(table.own[first:last])
+        state = root.clone()
+        for ply in range(first, first + int(ends[-1]) + 1 if len(ends) else first):
+            if state.is_terminal():
+                break  # such as with two kings, where people have played on
+            if table.own[ply]:
+                found.setdefault(int(table.keys[ply]), state.clone())
+            state.apply_action(int(table.actions[ply]))
+    return found

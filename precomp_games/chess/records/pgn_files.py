@@ -1,0 +1,238 @@
+"""The text of PGN files, game by game, and whose games they are; of any encoding, size, and state.
+
+What takes memory is bounded: a line, a game's text, and the names.
+"""
+
+from __future__ import annotations
+
+import codecs
+import collections
+import dataclasses
+import difflib
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, TypeVar
+
+import chess.pgn
+
+from precomp_games._support.arguments import ArgumentError, FilePath, public
+
+__all__ = [
+    "MAX_TAG",
+    "GameReport",
+    "alike",
+    "count_names",
+    "game_texts",
+    "name_words",
+    "pgn_names",
+    "resolve_names",
+    "same_initials",
+    "visited",
+]
+
+MAX_LINE = 1 << 16  # bytes; PGN allows 255
+MAX_TEXT = 1 << 20  # characters of one game, comments and variations too
+MAX_TAG = 200  # characters of a tag's value
+_MAX_NAMES = 200_000
+_CHOICES = 8  # names that an error lists
+_REPORTED = 1 << 20  # bytes between two calls of progress
+# What python-chess raises on games that are odd enough.
+_PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
+V = TypeVar("V", bound=chess.pgn.BaseVisitor[Any])
+_TAG_LINE = re.compile(r'\[\w+\s+"')
+
+
+@dataclasses.dataclass
+class GameReport:
+    """What was read of a file, and what was not, and why.
+
+    Attributes:
+        games: games that were read.
+        plies: half-moves of them.
+        left_out: games that were not, by reason.
+        cut: games of which only the beginning was read, by reason.
+        recoded: lines that are no UTF-8 and were read as Latin-1.
+        undated: games without a year, among those that were read.
+        dates_differ: games that stand there twice, under years that differ.
+        names: spellings of the player that was asked for.
+        alike: other names that might be the same player's, by their number of games.
+    """
+
+    games: int = 0
+    plies: int = 0
+    left_out: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    cut: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    recoded: int = 0
+    undated: int = 0
+    dates_differ: int = 0
+    names: tuple[str, ...] = ()
+    alike: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """One line."""
+        told = [f"{self.games} games"]
+        told += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
+        told += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
+        for count, what in (
+            (self.undated, "without a date"),
+            (self.dates_differ, "copies with another year"),
+            (self.recoded, "lines in another encoding"),
+        ):
+            told += [f"{count} {what}"] * (count > 0)
+        told += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
+        return "; ".join(told)
+
+
+@public
+def pgn_names(path: FilePath) -> dict[str, int]:
+    """How many games each name in a file's White and Black tags has, the most frequent first.
+
+    Raises:
+        ValueError: no path.
+        OSError: the file cannot be read.
+    """
+    return dict(count_names(os.fspath(path)).most_common())
+
+
+def count_names(path: str) -> collections.Counter[str]:
+    """`pgn_names` of a path that has been checked."""
+    names: collections.Counter[str] = collections.Counter()
+    for _, line in _lines(path, GameReport()):
+        if line.startswith(("[White ", "[Black ")) and (tag := chess.pgn.TAG_REGEX.match(line)):
+            name = tag[2][:MAX_TAG]
+            if name in names or len(names) < _MAX_NAMES:
+                names[name] += 1
+    return names
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """A name as it is compared: "Karpov, A." and "karpov a" are the same."""
+    return tuple(name.casefold().replace(",", " ").replace(".", " ").split())
+
+
+def alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two names may be one person's: the first word, and of the others what both have."""
+    pairs = zip(one[1:], other[1:], strict=False)
+    return one[:1] == other[:1] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
+
+
+def same_initials(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two names have the same first word, and the same initials of others that both have."""
+    return one[:1] == other[:1] and all(a[0] == b[0] for a, b in zip(one[1:], other[1:], strict=False))
+
+
+def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset[tuple[str, ...]]:
+    """The spellings, as `name_words`, of the player that is meant.
+
+    A name that the file has is that player's; so is one that fits a single name in the file ("Karpov",
+    "Karpov, A."). Several spellings are separated by semicolons.
+
+    Args:
+        player: who is meant.
+        names: games by name, the most frequent first.
+        path: the file.
+
+    Raises:
+        ValueError: nobody has that name, or several have; the error lists them.
+    """
+    known: dict[tuple[str, ...], str] = {}
+    for name in names:
+        known.setdefault(name_words(name), name)
+    found: set[tuple[str, ...]] = set()
+    for part in player.split(";"):
+        wanted = name_words(part)
+        fitting = [wanted] if wanted in known else [words for words in known if alike(wanted, words)]
+        if len(fitting) == 1 and wanted:
+            found.update(fitting)
+            continue
+        if fitting and wanted:
+            listed = "; ".join(known[words] for words in fitting[:_CHOICES])
+            raise ArgumentError(
+                f"expected one player, got {player!r}, which fits {len(fitting)} names in "
+                f"{path!r}: {listed} (give one of them, or several separated by semicolons)"
+            )
+        plain = {" ".join(words): name for words, name in known.items()}
+        near = [plain[p] for p in difflib.get_close_matches(" ".join(wanted), list(plain)[:5000], n=3)]
+        listed = ", ".join(repr(name) for name in near or list(known.values())[:5])
+        raise ArgumentError(
+            f"expected moves of {player!r} in {path!r}, got none: the file has "
+            f"{f'games of {listed}' if listed else 'no games'}"
+        )
+    return frozenset(found)
+
+
+def game_texts(
+    path: str, report: GameReport, progress: Callable[[int, int], None] | None
+) -> Iterator[tuple[str, bool]]:
+    """The text of each game, and whether it is longer than a game is read.
+
+    A tag after moves begins a new game, so that a comment without an end takes no more than its own.
+    """
+    size = os.path.getsize(path)
+    lines: list[str] = []
+    length, told, moves, cut, event = 0, 0, False, False, False
+    for position, line in _lines(path, report):
+        if progress is not None and position >= told:
+            progress(position, size)
+            told = position + _REPORTED
+        if line.startswith("[") and _TAG_LINE.match(line):
+            is_event = line.startswith("[Event ")
+            if moves or (is_event and event):
+                yield "".join(lines), cut
+                lines, length, moves, cut, event = [], 0, False, False, False
+            event = event or is_event
+        elif not moves and line.strip() and not line.startswith(("[", "%", ";")):
+            moves = True
+        lines.append(line[: max(0, MAX_TEXT - length)])
+        length += len(line)
+        cut = length > MAX_TEXT
+        if cut:
+            lines = ["".join(lines)]  # one text, however many lines it goes on for
+    if lines:
+        yield "".join(lines), cut
+    if progress is not None:
+        progress(size, size)
+
+
+def visited(text: str, visitor: Callable[[], V]) -> Iterator[tuple[V, bool]]:
+    """A visitor of its own for each game of a text, and whether python-chess read it to its end."""
+    file = io.StringIO(text)
+
+    def read(reader: V) -> bool | None:
+        try:
+            return None if chess.pgn.read_game(file, Visitor=lambda: reader) is None else True
+        except _PARSER_ERRORS:
+            return False
+
+    while (whole := read(reader := visitor())) is not None:
+        yield reader, whole
+
+
+def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
+    """(bytes before it, text) of each line; a longer one than `MAX_LINE` is several."""
+    with open(path, "rb") as file:
+        mark = file.read(3)
+        if mark[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            file.seek(0)
+            text = io.TextIOWrapper(file, encoding="utf-16", errors="replace")
+            done = 0
+            while line := text.readline(MAX_LINE):
+                yield done, line
+                done += 2 * len(line)
+            return
+        file.seek(3 if mark == codecs.BOM_UTF8 else 0)
+        yield from _decoded(file, report)
+
+
+def _decoded(file: BinaryIO, report: GameReport) -> Iterator[tuple[int, str]]:
+    done = file.tell()
+    while raw := file.readline(MAX_LINE):
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            line = raw.decode("latin-1")
+            report.recoded += 1
+        yield done, line.replace("\r\n", "\n")
+        done += len(raw)

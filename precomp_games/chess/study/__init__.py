@@ -1,0 +1,1 @@
+"""What people look at and learn from: a page, plots, exports and drills."""

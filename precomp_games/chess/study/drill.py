@@ -1,0 +1,322 @@
+"""Learning a book by heart: which position to ask next, and what is probably forgotten by now.
+
+A card is a position of the book. Let w be what forgetting it costs (`BookPosition.worth`, over all histories
+that lead to it) and R the probability that it is still known, by the model of fsrs (free spaced repetition
+scheduler), from when and how it was answered before. Asked next is the card of the largest w (1 - R). What
+follows a position in the book is part of its worth, so what comes first on a line is asked first.
+
+What a game is expected to lose to forgetting is a sum over the book's positions h,
+
+    product of R over the positions of the book before h, times (1 - R(h)) w(h),
+
+since a line fails at the first position that is forgotten, and all that follows is lost there. Cards are
+taken to be forgotten independently.
+
+fsrs counts in whole days: what was answered today is known today, whatever the answer. So wrong answers are
+asked again before the end, without a rating.
+
+Progress stands in an SQLite file, a row for each card and a log of all answers. A card belongs to the EPD and
+the book's side, so that another book with the same positions finds it. The file is not trusted.
+
+Needs fsrs: `pip install precomp-games[study]`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
+
+import chess
+import numpy as np
+
+from precomp_games._support.arguments import ArgumentError, Check, FilePath, NonNegativeInt, public
+from precomp_games._support.checks import check_number, shown
+from precomp_games._support.messages import one_line
+from precomp_games.chess.books.book import Book, BookPosition
+from precomp_games.chess.engines.sqlite_files import first_strange
+from precomp_games.chess.preparation.best_parts import predecessors
+
+__all__ = ["Drill", "DrillCard"]
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS cards (
+  epd TEXT NOT NULL, side TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (epd, side)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+  time TEXT NOT NULL, epd TEXT NOT NULL, side TEXT NOT NULL, answer TEXT NOT NULL, correct INTEGER NOT NULL
+);
+"""
+_MOST_DAYS = 36_500.0  # what fsrs plans at most
+_LONGEST_STATE = 10_000  # characters of a card
+_VERSION = 1
+_AGAIN_AFTER = 4  # other questions before a wrong answer is asked again
+
+
+@dataclasses.dataclass(frozen=True)
+class DrillCard:
+    """A position to know.
+
+    Attributes:
+      epd: The position.
+      positions: The book's histories that lead to it.
+      moves: What the book plays there, likeliest first.
+      worth: What forgetting it costs, in all games.
+    """
+
+    epd: str
+    positions: tuple[BookPosition, ...]
+    moves: tuple[chess.Move, ...]
+    worth: float
+
+
+class Drill:
+    """A book, and what is known of it.
+
+    Attributes:
+      cards: One for each distinct position, the worthiest first.
+    """
+
+    @public
+    def __init__(self, book: Book, path: FilePath, *, seed: NonNegativeInt | None = None) -> None:
+        """Opens the progress, and makes the file where there is none.
+
+        Args:
+          book: what is learned.
+          path: of the SQLite file; ":memory:" for none.
+          seed: of what is drawn: the histories that questions come with. None: other ones each time.
+
+        Raises:
+          ValueError: no book, path or seed, a book without positions, or a file that is no progress.
+          ImportError: fsrs is not installed.
+        """
+        self.book = book
+        self.cards = tuple(sorted(book_cards(book), key=lambda card: (-card.worth, card.epd)))
+        if not self.cards:
+            raise ArgumentError("expected a book with positions, got an empty one")
+        self._rng = np.random.default_rng(seed)
+        self._fsrs = _load_fsrs()
+        self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
+        self._side = chess.COLOR_NAMES[book.side]
+        self._again: list[tuple[int, DrillCard]] = []
+        self._asked = 0
+        try:
+            self._file = sqlite3.connect(path)
+        except sqlite3.Error as error:
+            raise ArgumentError(f"expected path to be a file, got {path!r} ({one_line(error)})") from None
+        try:
+            self._open()
+            self._known = dict(self._stored())
+        except (sqlite3.Error, ValueError) as error:
+            self._file.close()
+            raise ArgumentError(
+                f"expected path to be a file of progress, got {path!r} ({one_line(error)})"
+            ) from None
+
+    def _open(self) -> None:
+        """Makes the tables where there are none; ValueError where there are others."""
+        version = self._file.execute("PRAGMA user_version").fetchone()[0]
+        tables = self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and (version != _VERSION or first_strange(self._file, _TABLES) is not None):
+            raise ValueError("which is another database")
+        self._file.executescript(_TABLES + f"PRAGMA user_version = {_VERSION};")
+
+    def _stored(self) -> Iterator[tuple[str, Any]]:
+        """(EPD, fsrs's card) of this book's cards that were answered before."""
+        ours = {card.epd for card in self.cards}
+        for epd, text in self._file.execute("SELECT epd, state FROM cards WHERE side = ?", (self._side,)):
+            if epd in ours:
+                yield epd, self._card(text)
+
+    def _card(self, text: Any) -> Any:
+        """Fsrs's card of what `answer` stored; fsrs itself takes nearly anything."""
+        try:
+            told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
+            card = self._fsrs.Card.from_dict(told)
+            for name in ("stability", "difficulty"):
+                check_number(getattr(card, name), name, above=0.0, most=_MOST_DAYS)
+            for name in ("due", "last_review"):
+                _time(getattr(card, name), name)
+            if card.state != self._fsrs.State.Review or card.step is not None:
+                raise ValueError("a card that is still to be learned")
+            self._scheduler.review_card(card, self._fsrs.Rating.Good, card.due)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"expected the state of a card, got {shown(text)}: {one_line(error)}") from None
+        return card
+
+    @public
+    def known(self, card: DrillCard, now: _Time) -> float:
+        """R, in [0, 1]; 0 for what was never answered, and for what was answered wrongly and is asked again.
+
+        Raises:
+          ValueError: no card of this drill, or a time without a time zone.
+        """
+        found = self._known.get(card.epd)
+        if found is None or any(card is other for _, other in self._again):
+            return 0.0
+        return float(self._scheduler.get_card_retrievability(found, now))
+
+    @public
+    def expected_loss(self, now: _Time) -> float:
+        """What a game with the book is expected to lose to forgetting, see the module.
+
+        Raises:
+          ValueError: a time without a time zone.
+        """
+        by_history = {each.history: self.known(card, now) for card in self.cards for each in card.positions}
+        positions, before = self.book.positions, predecessors(self.book)
+        still_on = np.ones(len(positions) + 1)  # of a position and all before it; the last is the start
+        loss = 0.0
+        for k in sorted(range(len(positions)), key=lambda k: len(positions[k].history)):
+            known = by_history[positions[k].history]
+            still_on[k] = still_on[before[k]] * known
+            loss += still_on[before[k]] * (1.0 - known) * max(positions[k].worth, 0.0)
+        return float(loss)
+
+    @public
+    def next(self, now: _Time, least: float = 0.0) -> DrillCard | None:
+        """What to ask now; None if nothing is worth it.
+
+        Args:
+          now: with a time zone.
+          least: the smallest w (1 - R) that is worth a question.
+
+        Raises:
+          ValueError: a time without a time zone, or no number.
+        """
+        again = [card for when, card in self._again if when <= self._asked]
+        if again:
+            return again[0]
+        waiting = {card.epd for _, card in self._again}
+        losses = [
+            (card.worth * (1.0 - self.known(card, now)), card)
+            for card in self.cards
+            if card.epd not in waiting
+        ]
+        loss, card = max(losses, key=lambda pair: pair[0], default=(0.0, None))
+        if loss > least:
+            return card
+        return self._again[0][1] if self._again else None
+
+    @public
+    def line(self, card: DrillCard) -> BookPosition:
+        """A history to ask a card with, drawn by reach.
+
+        Raises:
+          ValueError: no card.
+        """
+        reach = np.array([position.reach for position in card.positions])
+        weights = reach / reach.sum() if reach.sum() > 0.0 else np.full(len(reach), 1.0 / len(reach))
+        return card.positions[int(self._rng.choice(len(reach), p=weights))]
+
+    @public
+    def reply(self, position: BookPosition, move: chess.Move) -> tuple[DrillCard, BookPosition] | None:
+        """The next question on a line: a card, and the history after the opponent's reply, drawn by reach.
+
+        Args:
+          position: where the last question was.
+          move: what was played there.
+
+        Returns:
+          None where the line ends.
+
+        Raises:
+          ValueError: no position, or no move.
+        """
+        line = (*position.history, move)
+        following = [
+            (card, each)
+            for card in self.cards
+            for each in card.positions
+            if len(each.history) == len(line) + 1 and each.history[:-1] == line
+        ]
+        weights = np.array([each.reach for _, each in following])
+        if not weights.sum() > 0.0:
+            return None
+        return following[int(self._rng.choice(len(following), p=weights / weights.sum()))]
+
+    @public
+    def answer(self, card: DrillCard, move: chess.Move | None, now: _Time) -> bool:
+        """Takes an answer, and keeps it.
+
+        Args:
+          card: what was asked.
+          move: the answer; None for "I do not know".
+          now: with a time zone.
+
+        Returns:
+          Whether the book plays it.
+
+        Raises:
+          ValueError: an argument is none of these, or the file cannot be written.
+        """
+        self._asked += 1
+        correct = move in card.moves
+        repeated = any(card is other for _, other in self._again)
+        self._again = [(when, other) for when, other in self._again if other is not card]
+        if not correct:
+            self._again.append((self._asked + _AGAIN_AFTER, card))
+        if repeated:
+            return correct
+        rating = self._fsrs.Rating.Good if correct else self._fsrs.Rating.Again
+        before = self._known.get(card.epd) or self._fsrs.Card()
+        after, _ = self._scheduler.review_card(before, rating, now.astimezone(datetime.UTC))
+        try:
+            with self._file:
+                self._file.execute(
+                    "INSERT OR REPLACE INTO cards VALUES (?, ?, ?)",
+                    (card.epd, self._side, json.dumps(after.to_dict())),
+                )
+                self._file.execute(
+                    "INSERT INTO answers VALUES (?, ?, ?, ?, ?)",
+                    (now.isoformat(), card.epd, self._side, move.uci() if move else "", correct),
+                )
+        except sqlite3.Error as error:
+            raise ArgumentError(f"expected progress that can be written, got {one_line(error)}") from None
+        self._known[card.epd] = after
+        return correct
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> Drill:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def book_cards(book: Book) -> Iterable[DrillCard]:
+    """One card for each distinct position."""
+    by_epd: dict[str, list[BookPosition]] = {}
+    for position, board in zip(book.positions, book.boards, strict=True):
+        by_epd.setdefault(board.epd(), []).append(position)
+    for epd, positions in by_epd.items():
+        odds: dict[chess.Move, float] = {}
+        for position in positions:
+            for entry in position.moves:
+                if entry.probability > 0.0:
+                    odds[entry.move] = odds.get(entry.move, 0.0) + position.reach * entry.probability
+        worth = sum(max(position.worth, 0.0) for position in positions)
+        yield DrillCard(epd, tuple(positions), tuple(sorted(odds, key=lambda m: (-odds[m], m.uci()))), worth)
+
+
+def _load_fsrs() -> Any:
+    try:
+        import fsrs
+    except ImportError:
+        raise ImportError("expected fsrs to be installed: pip install 'precomp-games[study]'") from None
+    return fsrs
+
+
+def _time(value: Any, name: str) -> datetime.datetime:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value
+    raise ArgumentError(f"expected {name} to be a datetime with a time zone, got {shown(value)}")
+
+
+_Time = Annotated[datetime.datetime, Check(_time)]

@@ -1,0 +1,298 @@
+"""Books for study: Lichess studies, PGN with arrows, cards for Anki, and a table.
+
+The PGN files have what `write_pgn` writes, and with it arrows ([%cal]: green what we play, yellow what else
+was on the menu, blue the opponent's replies that are not rare), a red square ([%csl]) where games leave the
+book, the analyst's evaluation ([%eval], in pawns for White) where it is known, and notes. Expected scores are
+told in words: they are against one opponent, which evaluations are not.
+
+A card for Anki is a position, however it came about. Its GUID is that of the position and of the book's
+color, so a second import changes cards and keeps what is known of them. Boards are pictures of python-chess.
+
+Text from outside cannot end a comment or be taken for a command in PGN, is escaped in cards, and in the table
+gets an apostrophe before what a spreadsheet would take for a formula. Needs genanki for Anki:
+`pip install precomp-games[study]`.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import html
+import io
+import itertools
+import json
+import math
+import pathlib
+import sqlite3
+import time
+import zipfile
+from collections.abc import Sequence
+from typing import Any
+
+import chess
+import chess.pgn
+import chess.svg
+
+from precomp_games._support.arguments import ArgumentError, FilePath, NonNegativeFloat, public
+from precomp_games._support.checks import check_choice, shown
+from precomp_games._support.files import write_together
+from precomp_games.chess.books.book import Node, percent
+from precomp_games.chess.books.pgn import book_game, pgn_text, set_headers
+from precomp_games.chess.study.drill import DrillCard, book_cards
+from precomp_games.chess.study.report import ReportBook, ReportBooks, book_nodes, shown_books
+from precomp_games.chess.study.studies import studies
+
+__all__ = ["EXPORTS", "write_exports"]
+
+EXPORTS = ("lichess", "pgn", "anki", "csv")
+"""What `write_exports` writes."""
+
+_RARE = 0.05  # replies that are less likely have no arrow
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_MODEL = 1_716_230_417  # numbers that Anki knows a note type and a deck by, drawn once and for all
+_MOMENT = 1_700_000_000.0  # of cards for which no other is given
+_DECKS = {chess.WHITE: 1_716_230_418, chess.BLACK: 1_716_230_419}
+_FIELDS = ("Line", "Board", "Question", "Move", "Answer", "Details", "Note")
+_CSS = (
+    ".card { font-family: sans-serif; font-size: 18px; text-align: center; }\n"
+    "img { width: 360px; max-width: 95%; }\n.move { font-size: 26px; font-weight: bold; }\n"
+    ".small { font-size: 14px; color: gray; }\n"
+)
+_FRONT = '<p class="small">{{Line}}</p>{{Board}}<p>{{Question}}</p>'
+_BACK = (
+    '<p class="small">{{Line}}</p>{{Answer}}<p class="move">{{Move}}</p><p class="small">{{Details}}</p>'
+    "<p>{{Note}}</p>"
+)
+
+
+@public
+def write_exports(
+    folder: FilePath,
+    books: ReportBooks,
+    formats: Sequence[str] = EXPORTS,
+    title: str = "Opening preparation",
+    *,
+    changed: NonNegativeFloat | None = None,
+) -> list[str]:
+    """Writes books for study into a folder, all files or none.
+
+    Args:
+      folder: where; it must exist.
+      books: at most one a color. Of two, the files' names begin with the color.
+      formats: of `EXPORTS`: "lichess" writes lichess-1.pgn and so on, a study each; "pgn" arrows.pgn; "anki"
+        cards.apkg; "csv" book.csv, a row for each history.
+      title: of studies and decks.
+      changed: Unix time at which cards were changed; Anki takes them over where it has older ones. None: each
+        has a time that what is on it says, so that the same books give the same bytes, and Anki takes over
+        those that have changed where "Update notes" is "Always".
+
+    Returns:
+      The files' names.
+
+    Raises:
+      ValueError: no folder or title, no such format, or books that a page could not show either.
+      ImportError: "anki" without genanki.
+      OSError: as `write_together`.
+    """
+    books, title = shown_books(books, title)
+    if len({each.book.side for each in books}) < len(books):
+        raise ArgumentError(f"expected books of different colors, got {len(books)}")
+    if not isinstance(formats, list | tuple):
+        raise ArgumentError(f"expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
+    wanted = [check_choice(name, EXPORTS, "formats") for name in formats]
+    written = []
+    with write_together(folder) as drafts:
+        for each in books:
+            begin = f"{chess.COLOR_NAMES[each.book.side]}-" if len(books) > 1 else ""
+            if "lichess" in wanted or "pgn" in wanted:
+                game = _decorated(each)
+                if "lichess" in wanted:
+                    for number, text in enumerate(studies(each.book, game, title), start=1):
+                        (drafts / f"{begin}lichess-{number}.pgn").write_text(text, encoding="utf-8")
+                if "pgn" in wanted:
+                    set_headers(game, {"Event": title})
+                    (drafts / f"{begin}arrows.pgn").write_text(pgn_text(game), encoding="utf-8")
+            if "anki" in wanted:
+                _write_cards(each, drafts / f"{begin}cards.apkg", title, changed)
+            if "csv" in wanted:
+                _write_table(each, drafts / f"{begin}book.csv")
+        written = sorted(path.name for path in drafts.iterdir())
+    return written
+
+
+# -- PGN ---------------------------------------------------------------------------------------------------
+
+
+def _comment(text: str) -> str:
+    """A text from outside as a comment can have it."""
+    text = text.replace("{", "(").replace("}", ")")
+    return text.replace("[%", "[ %")
+
+
+def _decorated(each: ReportBook) -> chess.pgn.Game:
+    """A book's game with arrows, evaluations and notes."""
+    game, nodes = book_game(each.book, each.exits)
+    histories: dict[int, tuple[chess.Move, ...]] = {id(game): ()}
+    for pgn_node, node in nodes:
+        if isinstance(pgn_node, chess.pgn.ChildNode):
+            histories[id(pgn_node)] = (*histories[id(pgn_node.parent)], pgn_node.move)
+        history = histories[id(pgn_node)]
+        if history in each.notes:
+            pgn_node.comment = " ".join(filter(None, (pgn_node.comment, _comment(each.notes[history]))))
+        if node is not None:
+            pgn_node.set_arrows(_arrows(node, history))
+        if history in each.evaluations:
+            pgn_node.set_eval(each.evaluations[history])
+    return game
+
+
+def _arrows(node: Node, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow]:
+    """What is drawn at a position."""
+    if node.position is not None:
+        own = [entry.move for entry in node.position.moves if entry.probability > 0.0]
+        others = [move for move, _ in node.position.others if move not in own]
+        colors = [*((move, "green") for move in own), *((move, "yellow") for move in others)]
+    else:
+        replies = [move for move, child in node.children.items() if child.mass > _RARE * node.mass]
+        colors = [(move, "blue") for move in replies]
+    found = [chess.svg.Arrow(move.from_square, move.to_square, color=color) for move, color in colors]
+    if node.exit is not None and not node.exit.over and history:
+        found.append(chess.svg.Arrow(history[-1].to_square, history[-1].to_square, color="red"))
+    return found
+
+
+# -- Anki --------------------------------------------------------------------------------------------------
+
+
+def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: float | None) -> None:
+    """A package: a database of notes, and pictures."""
+    try:
+        import genanki
+    except ImportError:
+        raise ImportError("expected genanki to be installed: pip install 'precomp-games[study]'") from None
+    side = chess.COLOR_NAMES[each.book.side]
+    templates = [{"name": "Position", "qfmt": _FRONT, "afmt": _BACK}]
+    fields = [{"name": name} for name in _FIELDS]
+    model = genanki.Model(_MODEL, "precomp-games position", fields=fields, templates=templates, css=_CSS)
+    deck = genanki.Deck(_DECKS[each.book.side], f"{title}: {side.capitalize()}".replace("::", ": :"))
+    pictures: dict[str, str] = {}
+    for card in sorted(book_cards(each.book), key=lambda card: (-card.worth, card.epd)):
+        guid = genanki.guid_for("precomp-games", card.epd, side)
+        deck.add_note(genanki.Note(model=model, fields=_fields(each, card, pictures), guid=guid))
+    database = path.with_name(f".{path.name}.collection")
+    connection = sqlite3.connect(database)
+    # As Package.write_to_file does, which leaves its database behind in the folder for temporary files.
+    moment = _MOMENT if changed is None else changed
+    genanki.Package(deck).write_to_db(connection.cursor(), moment, itertools.count(int(moment * 1000)))
+    if changed is None:
+        drawn = [(_drawn_time(note.fields), note.guid) for note in deck.notes]
+        connection.executemany("UPDATE notes SET mod = ? WHERE guid = ?", drawn)
+    connection.commit()
+    connection.close()
+    numbered = dict(enumerate(pictures))
+    date = time.gmtime(max(moment, 315_532_800.0))[:6]  # zip files begin in 1980
+    contents: dict[str, str | bytes] = {
+        "collection.anki2": database.read_bytes(),
+        "media": json.dumps(numbered),
+    }
+    contents |= {str(number): pictures[name] for number, name in numbered.items()}
+    with zipfile.ZipFile(path, "w") as package:
+        for name, content in contents.items():
+            package.writestr(zipfile.ZipInfo(name, date), content, zipfile.ZIP_DEFLATED)
+    database.unlink()
+
+
+def _drawn_time(fields: Sequence[str]) -> int:
+    """A time before `_MOMENT` that other fields do not have: Anki takes cards of equal times for the same."""
+    text = "\x1f".join(fields).encode()
+    return int(_MOMENT) - int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % 500_000_000
+
+
+def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list[str]:
+    """A card's fields, as HTML."""
+    book = each.book
+    board = chess.Board(f"{card.epd} 0 1")
+    positions = sorted(card.positions, key=lambda position: -position.reach)
+    lines = [book.start.variation_san(position.history) or "(start)" for position in positions]
+    arrows = [chess.svg.Arrow(move.from_square, move.to_square, color="green") for move in card.moves]
+    details = [
+        f"comes up in {percent(math.fsum(position.reach for position in positions))} of games",
+        f"forgetting it costs {card.worth:.4f}",
+    ]
+    details += [f"also after {line}" for line in lines[1:3]]
+    notes = [each.notes[position.history] for position in positions if position.history in each.notes]
+    moves = ", ".join(board.san(move) for move in card.moves)
+    question = f"{chess.COLOR_NAMES[book.side].capitalize()} to move: what does the book play?"
+    return [
+        html.escape(lines[0]),
+        _picture(board, book.side, [], pictures),
+        question,
+        html.escape(moves),
+        _picture(board, book.side, arrows, pictures),
+        html.escape("; ".join(details)),
+        html.escape(" ".join(notes)),
+    ]
+
+
+def _picture(
+    board: chess.Board, side: chess.Color, arrows: Sequence[chess.svg.Arrow], pictures: dict[str, str]
+) -> str:
+    """Draws a board; pictures are called by what is in them."""
+    drawn = str(chess.svg.board(board, orientation=side, arrows=arrows, size=360))
+    name = f"precomp-{hashlib.blake2b(drawn.encode(), digest_size=10).hexdigest()}.svg"
+    pictures[name] = drawn
+    return f'<img src="{name}">'
+
+
+# -- a table -----------------------------------------------------------------------------------------------
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _write_table(each: ReportBook, path: pathlib.Path) -> None:
+    """A row for each history."""
+    scores = {
+        node["position"]: node["value"] / node["mass"]
+        for _, node in book_nodes(each)
+        if "position" in node and node["value"] is not None
+    }
+    text = io.StringIO()
+    rows = [_row(each, k, board, scores.get(k)) for k, board in enumerate(each.book.boards)]
+    columns = list(rows[0]) if rows else ["after", "play"]
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _row(each: ReportBook, number: int, board: chess.Board, score: float | None) -> dict[str, Any]:
+    position = each.book.positions[number]
+    played = [entry for entry in position.moves if entry.probability > 0.0]
+    evaluation = each.evaluations.get(position.history)
+    others = [(move, loss) for move, loss in position.others if board.is_legal(move)]
+    return {
+        "side": chess.COLOR_NAMES[each.book.side],
+        "after": each.book.start.variation_san(position.history),
+        "after_uci": " ".join(move.uci() for move in position.history),
+        "fen": board.fen(),
+        "play": " ".join(board.san(entry.move) for entry in played),
+        "play_uci": " ".join(entry.move.uci() for entry in played),
+        "probabilities": " ".join(repr(entry.probability) for entry in played),
+        "reach": position.reach,
+        "score": score,
+        "forgetting_costs": position.worth,
+        "gain": float(each.gains[number]),
+        "evaluation_pawns_white": None if evaluation is None else _pawns(evaluation),
+        "instead": _cell("; ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in others)),
+        "note": _cell(each.notes.get(position.history, "")),
+    }
+
+
+def _pawns(score: chess.engine.PovScore) -> str:
+    """An evaluation from White's viewpoint: pawns, or #3 and #-3 for mates."""
+    white = score.white()
+    pawns = white.score()
+    return f"#{white.mate()}" if pawns is None else f"{pawns / 100:.2f}"

@@ -1,0 +1,1 @@
+"""Policies: how they are asked and named, menus, mixtures, and what states are worth by playing on."""

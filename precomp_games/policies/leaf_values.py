@@ -1,0 +1,354 @@
+"""What a history is worth when nobody prepares any further: u^sigma(h), exact, sampled, or evaluated.
+
+Three ways, all for player 0 and in the base game's utility:
+
+  * `ExactValues()`: dynamic programming over every continuation under sigma.
+  * `RolloutValues(epsilon, delta)`: est(h, K) of Algorithms 1 and 2, the mean of K games played by sigma.
+  * `EvaluatedValues(function)`: a user's evaluation, e.g. an engine's.
+
+Source: `precomputation` section 4 and appendix (Algorithm 1, Theorem 3).
+
+Deviations: Theorem 3 takes K = 16 ln(|W| / delta) / epsilon^2 for utilities in [0, 1]; Hoeffding's
+inequality with a union bound over |W| estimates within epsilon / 2 needs only
+K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities. The latter is the default.
+The K games from one history are played together (`rollouts`), and a policy is asked once for each distinct
+state they visit.
+
+Cost: exact, the number of distinct states below the leaves (every history there without a
+`position_key`); roll-outs, at most K L distinct states per leaf,
+asked level by level in one batch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Annotated, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games._support.arguments import (
+    ArgumentError,
+    Check,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    one_of,
+    public,
+)
+from precomp_games._support.checks import check_function, real_array, shown
+from precomp_games._support.memory import MemoryMeter, in_blocks
+from precomp_games.policies.rollouts import Rollouts, RolloutState
+from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, movers_rows
+from precomp_games.tree.expansion.asking import asked_rows
+
+__all__ = [
+    "EvaluatedValues",
+    "Evaluator",
+    "ExactValues",
+    "LeafContext",
+    "LeafValues",
+    "RolloutValues",
+    "as_leaf_values",
+    "evaluated",
+    "sample_size",
+    "within",
+]
+
+_Bound = Annotated[str, one_of(("hoeffding", "theorem3"))]
+_Share = Annotated[float, Gt(0.0), Lt(1.0)]
+_ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
+_MOST_GAMES = 2**63 - 1  # what numpy can count
+
+
+@dataclasses.dataclass(frozen=True)
+class LeafContext:
+    """What a leaf evaluator may need to know of the tree.
+
+    Attributes:
+      sigma: Each player's policy during play, None where it is not known.
+      position_key: The caller's promise of which states of one level are the same, or None.
+      min_probability: See `policy_rows`.
+      utility_range: R = u_max - u_min.
+      max_states: Refuse to look at more states below the leaves than this.
+      memory: Told of the states, and refuses what does not fit.
+      progress: Called with (level, states looked at) as they are; None for nobody.
+      alike: Called with states and what sigma answered there, to refuse what differs within an information
+        state; None where information is perfect.
+    """
+
+    sigma: tuple[BatchPolicy | None, BatchPolicy | None]
+    position_key: Callable[[Any], Hashable] | None
+    min_probability: float
+    utility_range: float
+    max_states: int = 50_000_000
+    memory: MemoryMeter = dataclasses.field(default_factory=MemoryMeter)
+    progress: Callable[[int, int], None] | None = None
+    alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
+
+
+class LeafValues(Protocol):
+    """A way to value histories, level by level or, `deferred`, after the tree is expanded."""
+
+    @property
+    def deferred(self) -> bool:
+        """Whether all levels are wanted in one call."""
+
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+        """Values the states of each level (a state's level is its number of actions so far).
+
+        Returns u^sigma for player 0, one array per level, and the number of games sampled (0 if none).
+        """
+
+
+def as_leaf_values(leaf_value: Any) -> LeafValues:
+    """Turns "exact", an evaluator of this module, or an evaluation function into `LeafValues`.
+
+    Raises:
+      ValueError: it is none of them.
+    """
+    if isinstance(leaf_value, ExactValues | RolloutValues | EvaluatedValues):
+        return leaf_value
+    if isinstance(leaf_value, str) and leaf_value == "exact":
+        return ExactValues()
+    evaluates = hasattr(leaf_value, "evaluate_batch") or callable(leaf_value)
+    if evaluates and not isinstance(leaf_value, type):  # a class was meant to be an instance
+        return EvaluatedValues(leaf_value)
+    raise ArgumentError(
+        'expected leaf_value to be "exact", RolloutValues(...), a function from a state to '
+        f"player 0's utility, or an object with evaluate_batch(states), got {shown(leaf_value)}"
+    )
+
+
+@public
+def sample_size(
+    epsilon: PositiveFloat,
+    delta: _Share,
+    estimates: PositiveInt,
+    utility_range: NonNegativeFloat = 1.0,
+    bound: _Bound = "hoeffding",
+) -> int:
+    """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
+
+    Args:
+      epsilon: what the result may lose, in utility.
+      delta: the probability with which it may lose more.
+      estimates: |W|, how many histories are estimated, at least 1.
+      utility_range: R = u_max - u_min.
+      bound: "hoeffding", the least that Hoeffding's inequality allows, or "theorem3", the paper's.
+
+    Raises:
+      ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
+    """
+    try:
+        ratio = (utility_range / epsilon) ** 2
+        if bound == "hoeffding":
+            games = 2.0 * ratio * math.log(2.0 * estimates / delta)
+        else:
+            games = 16.0 * ratio * math.log(estimates / delta)
+    except OverflowError:  # of the square, or of an integer beyond floats
+        games = math.inf
+    if games > _MOST_GAMES:
+        raise ArgumentError(
+            "expected epsilon, delta and estimates for which games can be counted, got "
+            f"{epsilon!r}, {delta!r} and {shown(estimates)} with utility_range={utility_range!r}"
+        )
+    return max(1, math.ceil(games))
+
+
+def _evaluator(value: Any, name: str) -> Any:
+    return value if hasattr(value, "evaluate_batch") else check_function(value, name)
+
+
+Evaluator = Annotated[Any, Check(_evaluator)]
+"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class EvaluatedValues:
+    """A user's evaluation: `function(state)`, or `function.evaluate_batch(states)` where it has one.
+
+    The function returns player 0's utility as a finite float.
+    """
+
+    function: Evaluator
+    deferred: bool = dataclasses.field(default=False, init=False)
+
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+        """See `LeafValues`.
+
+        Raises:
+          ValueError: a value is missing or not finite.
+        """
+        return [evaluated(self.function, states, "leaf_value") for states in levels], 0
+
+
+def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:
+    """Which utilities lie between two others, but for rounding: a bool, or bool[n]."""
+    slack = _ROUNDING * (abs(low) + abs(high))
+    return (low - slack <= values) & (values <= high + slack)
+
+
+def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[np.float64]:
+    """Player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
+
+    Args:
+      evaluator: what is asked.
+      states: what about.
+      name: the argument that it came as, for error messages.
+
+    Raises:
+      ValueError: a value is missing or not finite.
+    """
+    batch = getattr(evaluator, "evaluate_batch", None)
+    answers = [evaluator(state) for state in states] if batch is None else batch(states)
+    values = real_array(answers)
+    if values is None:
+        raise ArgumentError(f"expected {name} to give numbers, got {shown(answers)}")
+    if values.shape != (len(states),):
+        raise ArgumentError(
+            f"expected {name} to give a value for each of {len(states)} states, got an array of "
+            f"shape {values.shape}"
+        )
+    for wrong in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        raise ArgumentError(
+            f"expected {name} to give finite utilities, got {values[wrong]} at history "
+            f"{states[wrong].history_str()!r}"
+        )
+    return values
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactValues:
+    """u^sigma by dynamic programming, a level at a time, over the distinct states below the leaves."""
+
+    deferred: bool = dataclasses.field(default=True, init=False)
+
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+        """See `LeafValues`."""
+        ask = functools.partial(
+            movers_rows, policies=context.sigma, name="sigma", min_probability=context.min_probability
+        )
+        sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
+        here = DistinctStates(context.position_key)
+        depth = seen = 0
+        while depth < len(levels) or here.states:
+            asked = here.add(levels[depth] if depth < len(levels) else ())
+            seen_here = context.memory.watched("looked at", here.states, len(here.states))
+            over = np.array([state.is_terminal() for state in seen_here], bool)
+            value = np.zeros(len(over))
+            value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
+            goes_on = np.flatnonzero(~over)
+            states = [here.states[k] for k in goes_on.tolist()]
+            rows = asked_rows(ask, states, context.memory)
+            if context.alike is not None:
+                context.alike(states, rows)
+            here = DistinctStates(context.position_key)
+            owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
+            made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))
+            children = here.add(context.memory.watched("states below", made, len(owner)))
+            sweeps.append((asked, value, goes_on, rows, children))
+            seen += len(over)
+            if seen + len(here.states) > context.max_states:
+                raise ArgumentError(
+                    "expected at most "
+                    f"max_histories={context.max_states} states below the leaves for exact values, got "
+                    f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a position_key"
+                )
+            context.memory.begin(f"at level {depth + 1}, with {seen} states below the leaves")
+            if context.progress is not None:
+                context.progress(depth, seen)
+            depth += 1
+        values: list[npt.NDArray[np.float64]] = []
+        below = np.zeros(0)
+        for asked, value, goes_on, rows, children in reversed(sweeps):
+            if len(goes_on):
+                products = rows.probability * below[children]
+                value[goes_on] = np.add.reduceat(products, rows.start[:-1])
+            values.append(value[asked])
+            below = value
+        values.reverse()
+        return values[: len(levels)], 0
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class RolloutValues:
+    """est(h, K): the mean utility of K games that both players' sigma play on from h.
+
+    Attributes:
+      epsilon, delta: What the result may lose in utility, and how probably it may lose more.
+      games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
+      bound: "hoeffding" or "theorem3", see `sample_size`.
+      seed: Streams derive from (seed, position), so the order of evaluation does not matter.
+      announce: Called with (leaves, games from each) before the first game; None for nobody.
+    """
+
+    epsilon: PositiveFloat = 0.1
+    delta: _Share = 0.05
+    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] | None = None
+    bound: _Bound = "hoeffding"
+    seed: NonNegativeInt = 0
+    announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
+    deferred: bool = dataclasses.field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        """Checks that games can be counted."""
+        sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
+
+    def __call__(
+        self, levels: Sequence[Sequence[Any]], context: LeafContext
+    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+        """See `LeafValues`."""
+        estimates = sum(len(states) for states in levels)
+        games = self.games or sample_size(
+            self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound
+        )
+        if self.announce and estimates:
+            self.announce(estimates, games)
+        total = np.zeros(estimates)
+        streams: list[np.random.Generator] = []
+        rollouts = Rollouts(context.sigma, context.position_key, context.min_probability, context.alike)
+        visits: list[tuple[int, RolloutState, int]] = []  # (leaf, state of the level, games there)
+        depth = 0
+        while depth < len(levels) or visits:
+            for state in levels[depth] if depth < len(levels) else []:
+                visits.append((len(streams), rollouts.at(state), games))
+                streams.append(self._stream(state, depth, context))
+            context.memory.check()
+            rollouts.ask(dict.fromkeys(here for _, here, _ in visits))
+            rollouts.forget()  # keys speak of states of one level
+            arrivals: dict[tuple[int, RolloutState], int] = {}
+            for leaf, here, count in visits:
+                if here.returns is not None:
+                    total[leaf] += count * here.returns[0]
+                    continue
+                for reached, drawn in rollouts.step(here, count, streams[leaf]):
+                    arrivals[leaf, reached] = arrivals.get((leaf, reached), 0) + drawn
+            visits = [(leaf, reached, count) for (leaf, reached), count in arrivals.items()]
+            depth += 1
+        mean = total / games
+        ends = np.cumsum([len(states) for states in levels])
+        return [np.array(part) for part in np.split(mean, ends[:-1])], estimates * games
+
+    def _stream(self, state: Any, depth: int, context: LeafContext) -> np.random.Generator:
+        """The random stream of one history, from the seed and the position alone."""
+        key = context.position_key(state) if context.position_key else state.history()
+        digest = hashlib.blake2b(repr((depth, key)).encode(), digest_size=16).digest()
+        return np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32).tolist()])

@@ -1,0 +1,87 @@
+"""Menus: which entries a player may choose among when it memorizes an information state.
+
+A policy as sigma_pre leaves a player one question: whether to memorize its row. A menu adds another: which of
+several entries, each a distribution over actions. Entries of one menu share no action, so that what was
+played tells which of them was memorized, and a history of the base game still is a state of the decision
+problem.
+
+    HistoryTree.from_game(game, sigma_pre=(Menu.of_actions(), None), ...)       # any legal move
+    HistoryTree.from_game(game, sigma_pre=Menu(lambda state: state.legal_actions()[:2]), ...)
+    HistoryTree.from_game(game, sigma_pre=Menu.of_support(policy), ...)         # one entry for each of its
+    moves
+
+A policy is a menu of one entry. Where a menu is empty, nothing can be memorized, there and further on.
+
+Deviations: the paper's players choose where sigma_pre is memorized, never what it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from precomp_games._support.arguments import Ge, Le, public
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
+
+__all__ = ["Entry", "Menu"]
+
+Entry = int | Mapping[int, float]
+"""What can be memorized at an information state: an action, or {action: probability}."""
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Menu:
+    """A player's menu at each state.
+
+    An object of any other class is a menu, too, if it has `entries_batch(states)`: one that asks an engine
+    about many positions at once, for instance.
+
+    Attributes:
+      entries: A function from a state to a sequence of entries: actions, or {action: probability}. It must
+        give the same at all histories of an information state.
+    """
+
+    entries: Callable[[Any], Sequence[Entry]]
+
+    def entries_batch(self, states: Sequence[Any]) -> list[Sequence[Entry]]:
+        """The menu at each of several states."""
+        return [self.entries(state) for state in states]
+
+    @classmethod
+    def of_actions(cls) -> Menu:
+        """Every legal action: which move is memorized is left to the player altogether."""
+        return cls(_every_action)
+
+    @classmethod
+    @public
+    def of_support(cls, policy: PolicyLike, least: Annotated[float, Ge(0.0), Le(1.0)] = 1e-9) -> SupportMenu:
+        """One entry for each action that a policy plays: of moves that it plays alike, one is enough to know.
+
+        Args:
+          policy: see `HistoryTree.from_game`.
+          least: actions with a smaller probability are no entries.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        return SupportMenu(as_batch_policy(policy), least)
+
+
+@dataclasses.dataclass(frozen=True)
+class SupportMenu:
+    """A menu with an entry for each action that a policy plays; made by `Menu.of_support`."""
+
+    policy: BatchPolicy
+    least: float
+
+    def entries_batch(self, states: Sequence[Any]) -> list[list[int]]:
+        """The menu at each of several states, actions in increasing order."""
+        rows = self.policy(states)
+        return [sorted(a for a, p in row.items() if p > 0.0 and p >= self.least) for row in rows]
+
+
+# Not called "_legal_actions": pybind11 would take it for that method of a state that is written in Python.
+def _every_action(state: Any) -> list[int]:
+    return list(state.legal_actions())

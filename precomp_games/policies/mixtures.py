@@ -1,0 +1,375 @@
+"""Several opponents at once: one of K players is drawn, for the whole game or anew at each move.
+
+Drawn once per game, with probabilities w_k, the players sigma_k together play the behavioral policy
+
+    sigma(a | h) = sum_k p_k(h) sigma_k(a | h),        p_k(h) = w_k r_k(h) / sum_j w_j r_j(h),
+
+where r_k(h) is the product of sigma_k over the mixed player's own moves on the way to h (under imperfect
+information, at its own information states), and p_k(h) the posterior: who it probably is, after these moves.
+Every history is reached as often as if the player were drawn by a chance move that nobody sees
+(docs/mixtures.md has the argument), so whatever is exact against a policy is exact against a mixture.
+
+sigma depends on the history through p alone, and the sigma_k do not. So whoever shares work between histories
+that lead to one position may go on sharing the components' answers (`HistoryTree.from_game` does), and must
+mix them history by history.
+
+Where no component plays as was played, which no history of positive probability shows, the player is drawn
+anew by w, and what it does from then on counts.
+
+Source: Kuhn's theorem; the derivation is in docs/mixtures.md. Cost: one call to each component for each
+distinct state, and K numbers for each own turn on the way there; what is asked about is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support.arguments import ArgumentError, Player, one_of, public
+from precomp_games._support.checks import check_numbers, check_state, check_turn, shown
+from precomp_games.policies.rows import (
+    BatchPolicy,
+    DistinctStates,
+    PolicyLike,
+    PolicyRows,
+    as_batch_policy,
+    policy_rows,
+)
+from precomp_games.policies.specs import make_policy, register_policy
+
+__all__ = [
+    "MixturePolicy",
+    "component_name",
+    "component_rows",
+    "drawn_once",
+    "refuse_mixture",
+    "refuse_mixture_inside",
+    "updated",
+]
+
+_PER = ("game", "move")
+_MOST_KEPT = 10_000_000  # numbers: 80 MB
+_LETTERS = "abcdefgh"  # components of a spec
+
+_History = tuple[int, ...]
+
+
+class _Answer(NamedTuple):
+    """What the components play at a state: actions, and float64[K, actions]."""
+
+    actions: list[int]
+    odds: npt.NDArray[np.float64]
+
+
+class _Turn(NamedTuple):
+    """An own turn of a player: the posterior there, float64[K], and what the components play."""
+
+    posterior: npt.NDArray[np.float64]
+    answer: _Answer
+
+
+class MixturePolicy(openspiel_policy.Policy):
+    """One of K players, drawn for the whole game or anew at each move.
+
+    Either player may be asked for; each is a draw of its own. It can be pickled where its components can.
+
+    Attributes:
+      policies: The components. One that is itself drawn once per game has been replaced by its own.
+      weights: float64[K], the probabilities with which they are drawn.
+      per: "game" or "move".
+    """
+
+    @public
+    def __init__(
+        self,
+        policies: Sequence[PolicyLike],
+        weights: Sequence[float] | None = None,
+        per: Annotated[str, one_of(_PER)] = "game",
+        *,
+        position_key: Callable[[Any], Hashable] | None = None,
+    ) -> None:
+        """Makes the mixture.
+
+        Args:
+          policies: K players, at least one, each as `HistoryTree.from_game` takes it. They must not depend
+            on more of the history than `position_key` tells.
+          weights: how often each is drawn, positive; they need not sum to 1. None: equally often.
+          per: "game", one is drawn for the whole game, or "move", one anew at each move, which is the
+            average of what they play.
+          position_key: states with equal keys, after equally many moves, are the same to all components,
+            which are then asked once about them. None: every history is asked about.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
+            raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
+        given = np.ones(len(policies))
+        if weights is not None:
+            given = check_numbers(weights, len(policies), "weights")
+            if not (given > 0.0).all() or not np.isfinite(given.sum()):
+                raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
+        parts: list[tuple[PolicyLike, float]] = []
+        for policy, weight in zip(policies, (given / given.sum()).tolist(), strict=True):
+            if drawn_once(policy):
+                if per == "move":
+                    raise ArgumentError(
+                        'expected components that depend on no history for per="move", got '
+                        "a mixture that is drawn once per game"
+                    )
+                parts += zip(policy.policies, (weight * policy.weights).tolist(), strict=True)
+            else:
+                parts.append((policy, weight))
+        self.policies = tuple(policy for policy, _ in parts)
+        self.weights = np.array([weight for _, weight in parts])
+        self.weights.flags.writeable = False
+        self.per = per
+        self._asks = [as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)]
+        self._position_key = position_key
+        self._forget()
+        games = (getattr(policy, "game", None) for policy in self.policies)
+        super().__init__(next((game for game in games if isinstance(game, pyspiel.Game)), None), [0, 1])
+
+    def _forget(self) -> None:
+        self._answers: dict[Hashable, _Answer] = {}
+        self._turns: dict[tuple[int, _History], _Turn] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_answers": {}, "_turns": {}}
+
+    @property
+    def components(self) -> tuple[BatchPolicy, ...]:
+        """The policies as functions of many states."""
+        return tuple(self._asks)
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{action: probability} of what some component may play at a state where a player moves.
+
+        Args:
+          state: of the base game.
+          player_id: who moves there.
+
+        Raises:
+          ValueError: an argument is not as above, or a component's answer is wrong.
+        """
+        check_turn(self._known_game(state), player_id)
+        return self._rows([state])[0]
+
+    @public
+    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
+        """The same of several states; each component is asked about all that are new in one batch.
+
+        Raises:
+          ValueError: states where nobody moves, or a component's answer is wrong.
+        """
+        if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+            raise ArgumentError(f"expected states, got {shown(states)}")
+        states = list(states)
+        for state in states:
+            check_turn(self._known_game(state), None)
+        return self._rows(states)
+
+    @public
+    def posterior(self, state: Any, player: Player) -> npt.NDArray[np.float64]:
+        """Which component a player probably is, after its moves so far.
+
+        Args:
+          state: of the base game; whoever is to move there.
+          player: 0 or 1, who is the mixture.
+
+        Returns:
+          float64[K], sum 1; the weights where each move is drawn anew.
+
+        Raises:
+          ValueError: an argument is not as above, or a component's answer is wrong.
+        """
+        self._known_game(state)
+        if self.per == "move":
+            return self.weights.copy()
+        before = _own_turns(state, player)
+        self._learn([(state, player, before)])
+        return self._after(tuple(state.history()), player, before).copy()
+
+    def _known_game(self, state: Any) -> Any:
+        """A state of the components' game, whatever its parameters: a longer chess game will do."""
+        game = check_state(state).get_game()
+        if self.game is not None and game.get_type().short_name != self.game.get_type().short_name:
+            raise ArgumentError(f"expected a state of {shown(str(self.game))}, got one of {shown(str(game))}")
+        return state
+
+    def _rows(self, states: list[Any]) -> list[dict[int, float]]:
+        if self.per == "move":
+            mixed = [(self.weights @ answer.odds, answer.actions) for answer in self._ask(states)]
+        else:
+            wanted = []
+            for state in states:
+                player = int(state.current_player())
+                wanted.append((state, player, [*_own_turns(state, player), len(state.history())]))
+            self._learn(wanted)
+            turns = [self._turns[player, tuple(state.history())] for state, player, _ in wanted]
+            mixed = [(turn.posterior @ turn.answer.odds, turn.answer.actions) for turn in turns]
+        return [dict(zip(actions, odds.tolist(), strict=True)) for odds, actions in mixed]
+
+    def _learn(self, wanted: list[tuple[Any, int, list[int]]]) -> None:
+        """Makes known what is played at turns: (a state, whose turns, after how many moves) each."""
+        if (len(self._turns) + len(self._answers)) * len(self.weights) > _MOST_KEPT:
+            self._forget()
+        new: dict[tuple[int, _History], Any] = {}
+        for state, player, turns in wanted:
+            history = tuple(state.history())
+            unknown = {n for n in turns if (player, history[:n]) not in self._turns}
+            new |= {(player, found): at for found, at in _passed(state, unknown)}
+        answers = self._ask(list(new.values()))
+        for ((player, history), state), answer in sorted(
+            zip(new.items(), answers, strict=True), key=lambda each: len(each[0][0][1])
+        ):
+            posterior = self._after(history, player, _own_turns(state, player))
+            self._turns[player, history] = _Turn(posterior, answer)
+
+    def _after(self, history: _History, player: int, turns: list[int]) -> npt.NDArray[np.float64]:
+        """The posterior after a history, where the player's own turns before are known."""
+        if not turns:
+            return self.weights
+        last = self._turns[player, history[: turns[-1]]]
+        action, answer = history[turns[-1]], last.answer
+        if action not in answer.actions:
+            return self.weights
+        return updated(last.posterior, answer.odds[:, answer.actions.index(action)], self.weights)
+
+    def _ask(self, states: list[Any]) -> list[_Answer]:
+        """What the components play at states, each asked once about what is the same."""
+        if self._position_key is None:
+            return self._answers_of(states)
+        distinct = DistinctStates(self._key)
+        which = distinct.add(states)
+        keys = distinct.keys
+        new = [k for k, key in enumerate(keys) if key not in self._answers]
+        found = self._answers_of([distinct.states[k] for k in new])
+        self._answers |= {keys[k]: answer for k, answer in zip(new, found, strict=True)}
+        return [self._answers[keys[k]] for k in which]
+
+    def _key(self, state: Any) -> Hashable:
+        assert self._position_key is not None
+        return state.move_number(), state.current_player(), self._position_key(state)
+
+    def _answers_of(self, states: list[Any]) -> list[_Answer]:
+        if not states:
+            return []
+        tables = [dict[int, npt.NDArray[np.float64]]() for _ in states]
+        for k, ask in enumerate(self._asks):
+            rows = component_rows(ask, k, states)
+            owner = np.repeat(np.arange(len(states)), np.diff(rows.start)).tolist()
+            for i, action, p in zip(owner, rows.action.tolist(), rows.probability.tolist(), strict=True):
+                tables[i].setdefault(action, np.zeros(len(self._asks)))[k] = p
+        return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
+
+
+def component_rows(
+    ask: BatchPolicy,
+    number: int,
+    states: Sequence[Any],
+) -> PolicyRows:
+    """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
+    return policy_rows(ask, states, name=component_name(number))
+
+
+def component_name(number: int) -> str:
+    """What errors call a component."""
+    return f"component {number} of the mixture"
+
+
+def updated(
+    posterior: npt.NDArray[np.float64], odds: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The posterior after a move that the components play with these probabilities, float64[K] each."""
+    joint = posterior * odds
+    total = joint.sum()
+    return joint / total if total > 0.0 else weights
+
+
+def _own_turns(state: Any, player: int) -> list[int]:
+    """After how many moves it has been a player's turn on the way to a state."""
+    return [n for n, move in enumerate(state.full_history()) if move.player == player]
+
+
+def _passed(state: Any, lengths: set[int]) -> list[tuple[_History, Any]]:
+    """(history, state) after so many moves of the way to a state."""
+    history = tuple(state.history())
+    found = [(history, state.clone())] if len(history) in lengths else []
+    earlier = lengths - {len(history)}
+    if earlier:
+        at = state.get_game().new_initial_state()
+        for n in range(max(earlier) + 1):
+            if n in earlier:
+                found.append((history[:n], at.clone()))
+            at.apply_action(history[n])
+    return found
+
+
+def drawn_once(policy: Any) -> bool:
+    """Whether a policy is a mixture that is drawn once per game, and so depends on the history."""
+    return isinstance(policy, MixturePolicy) and policy.per == "game"
+
+
+def refuse_mixture(policy: Any, name: str) -> None:
+    """Refuses a mixture that is drawn once per game for a player who memorizes.
+
+    Raises:
+      ValueError: it is one.
+    """
+    if drawn_once(policy):
+        raise ArgumentError(
+            f"expected {name} to be no mixture that is drawn once per game, since this player "
+            "memorizes: what it has by heart says nothing of which component it is, so that only its moves "
+            'after it stopped would count, and when that was nobody sees. MixturePolicy(..., per="move") '
+            "depends on no history; an opponent that never memorizes (penalty math.inf) may be any mixture"
+        )
+
+
+def refuse_mixture_inside(policy: Any, name: str) -> None:
+    """Refuses a mixture that is drawn once per game as a part of a policy that depends on no history.
+
+    Raises:
+      ValueError: it is one.
+    """
+    if drawn_once(policy):
+        raise ArgumentError(
+            f"expected {name} to depend on no history, got a mixture that is drawn once per game; "
+            'make it per="move", or a mixture of such policies of it'
+        )
+
+
+def _mixture(
+    game: pyspiel.Game,
+    a: str = "uniform",
+    b: str = "none",
+    c: str = "none",
+    d: str = "none",
+    e: str = "none",
+    f: str = "none",
+    g: str = "none",
+    h: str = "none",
+    weights: str = "equal",
+    per: str = "game",
+) -> openspiel_policy.Policy:
+    """The spec "mixture(a=...,b=...,weights=of(a=3,b=1),per=game)"."""
+    given = zip(_LETTERS, (a, b, c, d, e, f, g, h), strict=True)
+    specs = {letter: spec for letter, spec in given if spec not in ("none", {"name": "none"})}
+    shares: Any = dict.fromkeys(specs, 1.0) | {"name": "of"} if weights == "equal" else weights
+    if not isinstance(shares, Mapping) or set(shares) != {"name", *specs} or shares["name"] != "of":
+        wanted = ",".join(f"{letter}=1" for letter in specs)
+        raise ArgumentError(
+            f"expected weights of mixture to be equal or of({wanted}), with a number for each "
+            f"component, got {shown(weights)}"
+        )
+    policies = [make_policy(game, spec) for spec in specs.values()]
+    return MixturePolicy(policies, [shares[letter] for letter in specs], per)
+
+
+register_policy("mixture", _mixture)

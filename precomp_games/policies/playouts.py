@@ -1,0 +1,108 @@
+"""Single games that both players' policies play on, many at once, each with a random stream of its own.
+
+`rollouts` counts how many of the games from one position take each action, which is all that a mean needs.
+Here each game is one by itself, for who wants to know where it went: a match, or games that teach what
+positions are worth. Which games are under way together changes none of them.
+
+What games say of a mean is `mean_interval`'s to tell, since a hundred that are all won do not show that every
+game will be. The least share of samples in which intervals hold the truth, by enumeration of 100 wins, draws
+and losses, for truths from 0.5 to 0.998 of which this share of the lost points is lost by draws:
+
+    by draws                          0      0.3    0.7    1
+    two won, two lost added           0.94   0.95   0.95   0.93
+    1.96 standard errors              0.18   0.23   0.29   0.33
+    Wilson, variance p (1 - p)        0.92   0.95   0.97   0.98
+    Wilson, less what draws lack      0.92   0.88   0.75   0.33
+    Jeffreys, draws half won          0.91   0.95   0.98   0.99
+    Clopper and Pearson, the same     0.95   0.97   0.99   1.00
+
+The first, which is taken, has 0.94, 0.96, 0.95 and 0.92 for 20 games, and needs nothing but a mean and a
+variance: it serves for what is left of scores, when something that was known before is taken off, as well.
+
+Cost: all games that are under way are asked about at once, so that an engine pool is busy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.policies.rows import BatchPolicy, movers_rows
+
+__all__ = ["mean_interval", "play_on"]
+
+_NORMAL_95 = 1.959963984540054
+
+
+def play_on(
+    states: Sequence[Any],
+    policies: tuple[BatchPolicy | None, BatchPolicy | None],
+    streams: Sequence[np.random.Generator],
+    *,
+    min_probability: float,
+    batch: int = 256,
+    visit: Callable[[int, Any], Any] | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> list[Any]:
+    """Plays a game on from each state; returns the states in which they end, in the order of `states`.
+
+    Args:
+      states: where games go on from; they stay as they are.
+      policies: what the players play.
+      streams: a game's own each.
+      min_probability: see `policy_rows`.
+      batch: how many games are under way at once.
+      visit: called with (which game, the state) wherever a player or chance is to move, before it does.
+      progress: called with the number of finished games, after each action of those under way.
+
+    Raises:
+      ValueError: a policy does not answer as it should.
+    """
+    ends: list[Any] = [None] * len(states)
+    under_way: list[tuple[int, Any]] = []
+    begun = finished = 0
+    while finished < len(states):
+        while begun < len(states) and len(under_way) < batch:
+            under_way.append((begun, states[begun].clone()))
+            begun += 1
+        still = []
+        for number, state in under_way:
+            if state.is_terminal():
+                ends[number] = state
+                finished += 1
+            else:
+                still.append((number, state))
+        under_way = still
+        if visit is not None:
+            for number, state in under_way:
+                visit(number, state)
+        rows = movers_rows(
+            [state for _, state in under_way], policies, name="policy", min_probability=min_probability
+        )
+        for k, (number, state) in enumerate(under_way):
+            first, end = rows.start[k], rows.start[k + 1]
+            cumulative = np.cumsum(rows.probability[first:end])
+            drawn = np.searchsorted(cumulative, streams[number].random() * cumulative[-1], side="right")
+            state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
+        if progress is not None:
+            progress(finished)
+    return ends
+
+
+def mean_interval(values: npt.NDArray[np.float64], least: float, most: float) -> tuple[float, float]:
+    """The 95 % interval of the mean of independent values, whose number was fixed before any was seen.
+
+    Normal, with two values of each end of the range added (Agresti and Coull's "plus four" for proportions).
+
+    Args:
+      values: float64[n].
+      least: where the range of values begins.
+      most: where it ends.
+    """
+    added = np.append(values, [least, most, least, most])
+    mean, half = float(added.mean()), _NORMAL_95 * float(added.std(ddof=1)) / math.sqrt(len(added))
+    return max(least, mean - half), min(most, mean + half)

@@ -1,0 +1,482 @@
+"""Policies as the library asks them: many states at once, checked, with tiny probabilities cut off.
+
+A policy is an `open_spiel.python.policy.Policy`, or any callable `state -> {action: probability}`. One
+that can answer many states together (an engine pool, a neural network) has a method
+`action_probabilities_batch(states) -> [{action: probability}, ...]`; the others are asked state by state.
+
+Rows of a whole batch are kept as flat arrays (`PolicyRows`), because that is what the expansion of a
+history tree multiplies with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import numbers
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support.arguments import ArgumentError, Check, Game, Ge, Le, Player, public
+from precomp_games._support.checks import check_pair, check_turn, real_array, shown
+from precomp_games._support.pickles import packed, unpacked
+
+__all__ = [
+    "BatchPolicy",
+    "DistinctStates",
+    "MinProbability",
+    "PolicyLike",
+    "PolicyRows",
+    "PrecomputationPolicy",
+    "as_batch_menu",
+    "as_batch_policies",
+    "as_batch_policy",
+    "check_policies",
+    "entry_row",
+    "entry_rows",
+    "infoset_key",
+    "menu_rows",
+    "movers_rows",
+    "policy_rows",
+]
+
+BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
+"""What every policy is turned into: `states -> one {action: probability} per state`."""
+
+MinProbability = Annotated[float, Ge(0.0), Le(0.01)]
+"""Below which a policy's probabilities are set to zero and the rest renormalized."""
+
+_SUM_TOLERANCE = 1e-6
+
+
+class PolicyRows(NamedTuple):
+    """Action distributions of n states in compressed rows: state k has numbers `start[k]:start[k + 1]`.
+
+    Attributes:
+      start: int64[n + 1].
+      action: int64[m], increasing within a row.
+      probability: float64[m], positive, summing to 1 in each row; of menus, for each entry of a row.
+      entry: int16[m], the entry of the state's menu that plays the action; 0 for policies.
+    """
+
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float64]
+    entry: npt.NDArray[np.int16]
+
+
+def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
+    """Returns `states -> rows` for any of the accepted kinds of policy.
+
+    Raises:
+      ValueError: `policy` is none of them; `name` says which argument it was, of which function.
+    """
+    if hasattr(policy, "action_probabilities_batch"):
+        batch: BatchPolicy = policy.action_probabilities_batch
+        return batch
+    if hasattr(policy, "action_probabilities"):
+        ask = policy.action_probabilities
+    elif callable(policy):
+        ask = policy
+    else:
+        raise ArgumentError(
+            f"expected {name} to be an OpenSpiel Policy, an object with "
+            "action_probabilities_batch(states), or a function from a state to "
+            f"{{action: probability}}, got {shown(policy)}"
+        )
+    return _OneByOne(ask)
+
+
+def _policy(value: Any, name: str) -> Any:
+    as_batch_policy(value, name)
+    return value
+
+
+PolicyLike = Annotated[Any, Check(_policy)]
+"""An OpenSpiel `Policy`, an object with `action_probabilities_batch`, or `state -> {action: probability}`."""
+
+
+def as_batch_menu(menu: Any, name: str) -> Any:
+    """What a player can memorize: a menu as it is, or `as_batch_policy`.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    return menu if hasattr(menu, "entries_batch") else as_batch_policy(menu, name)
+
+
+def as_batch_policies(
+    policies: PolicyLike | Sequence[PolicyLike | None], name: str, *, menus: bool = False
+) -> tuple[Any, Any]:
+    """The same for both players, of one policy or a pair; None stays None.
+
+    `menus`: whether a player may have a menu, too, which is left as it is.
+
+    Raises:
+      ValueError: they are not one or two, or one is no policy.
+    """
+    ask = as_batch_menu if menus else as_batch_policy
+    first, second = (
+        None if policy is None else ask(policy, f"{name}[{i}]")
+        for i, policy in enumerate(check_pair(policies, name))
+    )
+    return first, second
+
+
+@dataclasses.dataclass(frozen=True)
+class _OneByOne:
+    """Asks a policy that answers one state at a time. A class: it can be pickled if its policy can."""
+
+    ask: Callable[[Any], Mapping[int, float]]
+
+    def __call__(self, states: Sequence[Any]) -> list[Mapping[int, float]]:
+        return [self.ask(state) for state in states]
+
+
+def check_policies(value: Any, name: str) -> tuple[PolicyLike | None, PolicyLike | None]:
+    """One policy for both players, or one each; None for a player whose policy is not known.
+
+    Raises:
+      ValueError: one of them is no policy.
+    """
+    as_batch_policies(value, name)
+    return check_pair(value, name)
+
+
+def policy_rows(
+    policy: BatchPolicy, states: Sequence[Any], *, name: str = "policy", min_probability: float = 0.0
+) -> PolicyRows:
+    """Asks `policy` about `states` and checks the answers.
+
+    Args:
+      policy: see `as_batch_policy`.
+      states: decision states, distinct.
+      name: how error messages call the policy.
+      min_probability: probabilities below this are set to zero and the rest renormalized.
+
+    Raises:
+      ValueError: a row is missing, names an illegal action, has a negative or non-finite probability,
+        or does not sum to 1 (within 1e-6).
+    """
+    try:
+        answers = policy(states)
+    except KeyError as error:  # what tables raise
+        raise ArgumentError(
+            f"expected {name} to know the states that it is asked about, such as history "
+            f"{states[0].history_str()!r} of {states[0].get_game()}, got KeyError: {error}; "
+            "is it a policy of another game?"
+        ) from error
+    if not isinstance(answers, Sequence) or len(answers) != len(states):
+        got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
+        raise ArgumentError(f"expected {name} to answer {len(states)} states, got {got}")
+    lengths: list[int] = []
+    actions: list[int] = []
+    probabilities: list[float] = []
+    for state, answer in zip(states, answers, strict=True):
+        if type(answer) is not dict and not isinstance(answer, Mapping):
+            raise ArgumentError(
+                f"expected {name} to give {{action: probability}} at history "
+                f"{state.history_str()!r}, got {answer!r}"
+            )
+        if not set(state.legal_actions()).issuperset(answer):
+            legal = set(state.legal_actions())
+            if any(p != 0.0 for action, p in answer.items() if action not in legal):
+                _reject(state, answer, name)
+        lengths.append(len(answer))
+        actions += answer
+        probabilities += answer.values()
+    # What is left is decided for the whole batch at once; a bad row is then looked into.
+    owner = np.repeat(np.arange(len(states)), lengths)
+    try:
+        action, probability = np.array(actions, np.int64), real_array(probabilities)
+        if probability is None:
+            raise ArgumentError(f"expected {name} to give probabilities, got {shown(probabilities)}")
+    except (TypeError, ValueError, OverflowError):
+        for state, answer in zip(states, answers, strict=True):
+            _reject_types(state, answer, name)
+        raise
+    bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
+    bad[owner[~(probability >= 0.0)]] = True
+    if bad.any():
+        k = int(np.argmax(bad))
+        _reject(states[k], answers[k], name)
+    if not ((action[1:] > action[:-1]) | (owner[1:] > owner[:-1])).all():
+        order = np.lexsort((action, owner))
+        action, probability = action[order], probability[order]
+    keep = (probability > 0.0) & (probability >= min_probability)
+    if not keep.all():
+        for k in np.flatnonzero(np.bincount(owner[keep], minlength=len(states)) == 0).tolist():
+            row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
+            keep[row[np.argmax(probability[row])]] = True
+        owner, action, probability = owner[keep], action[keep], probability[keep]
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
+    probability = probability / np.bincount(owner, weights=probability, minlength=len(states))[owner]
+    return PolicyRows(start, action, probability, np.zeros(len(action), np.int16))
+
+
+def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0) -> PolicyRows:
+    """Asks a menu about `states` and checks the answers: each entry is a row of `policy_rows`.
+
+    Args:
+      menu: an object with `entries_batch(states)`, see `precomp_games.policies.menus`.
+      states: see `policy_rows`, as for the rest.
+      name: how error messages call the menu.
+      min_probability: probabilities of an entry below this are set to zero and the rest renormalized.
+
+    Raises:
+      ValueError: an entry is no action and no distribution over legal actions, or two entries of a state
+        play the same action.
+    """
+    menus = menu.entries_batch(states)
+    if not isinstance(menus, Sequence) or len(menus) != len(states):
+        raise ArgumentError(f"expected {name} to give {len(states)} menus, got {shown(menus)}")
+    owner: list[int] = []
+    number: list[int] = []
+    rows: list[Mapping[int, float]] = []
+    for k, (state, entries) in enumerate(zip(states, menus, strict=True)):
+        if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
+            raise ArgumentError(
+                f"expected {name} to give a sequence of actions or {{action: probability}} at "
+                f"history {state.history_str()!r}, got {shown(entries)}"
+            )
+        owner += [k] * len(entries)
+        number += range(len(entries))
+        rows += map(entry_row, entries)
+    found = policy_rows(
+        lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability
+    )
+    counts = np.diff(found.start)
+    state, entry = np.repeat(owner, counts).astype(np.int64), np.repeat(number, counts).astype(np.int16)
+    order = np.lexsort((found.action, state))
+    state, action = state[order], found.action[order]
+    twice = np.flatnonzero((np.diff(state) == 0) & (np.diff(action) == 0))
+    if len(twice):
+        where = int(state[twice[0]])
+        raise ArgumentError(
+            f"expected the entries of {name} to share no action, so that a move tells which one "
+            f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
+        )
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(state, minlength=len(states)), out=start[1:])
+    return PolicyRows(start, action, found.probability[order], entry[order])
+
+
+def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
+    """The entries of each state, as {action: probability}; a policy's one row."""
+    found: list[list[dict[int, float]]] = []
+    for first, end in itertools.pairwise(rows.start.tolist()):
+        menu: dict[int, dict[int, float]] = {}
+        for k in range(first, end):
+            menu.setdefault(int(rows.entry[k]), {})[int(rows.action[k])] = float(rows.probability[k])
+        found.append([menu[entry] for entry in sorted(menu)])
+    return found
+
+
+def entry_row(entry: Any) -> Mapping[int, float]:
+    """An entry of a menu as {action: probability}: one action is played for sure."""
+    return {int(entry): 1.0} if isinstance(entry, numbers.Integral) else entry
+
+
+def _outcomes(states: Sequence[Any]) -> list[dict[int, float]]:
+    """What chance plays."""
+    return [dict(state.chance_outcomes()) for state in states]
+
+
+def movers_rows(
+    states: Sequence[Any],
+    policies: tuple[BatchPolicy | None, BatchPolicy | None],
+    *,
+    name: str,
+    min_probability: float,
+) -> PolicyRows:
+    """Asks, about each state, whoever is to move there: chance, or a player's policy, in one batch each.
+
+    Args:
+      states: where the game goes on, distinct.
+      policies: each player's, None where it is not to be asked.
+      name: how error messages call them both.
+      min_probability: see `policy_rows`; chance is as it is.
+
+    Raises:
+      ValueError: a policy is missing or its answer is wrong, or chance's probabilities do not sum to 1.
+    """
+    movers = [state.current_player() for state in states]
+    batches: list[tuple[list[int], PolicyRows]] = []
+    for player in sorted(set(movers)):
+        asked = [k for k, mover in enumerate(movers) if mover == player]
+        batch = [states[k] for k in asked]
+        policy: Any = _outcomes
+        called, least = "chance", 0.0
+        if player >= 0:
+            policy, called, least = policies[player], f"{name}[{player}]", min_probability
+        if policy is None:
+            raise ArgumentError(
+                f"expected a policy as {called}, which plays at history {batch[0].history_str()!r}, got None"
+            )
+        ask = menu_rows if hasattr(policy, "entries_batch") else policy_rows
+        rows = ask(policy, batch, name=called, min_probability=least)
+        batches.append((asked, rows))
+    if len(batches) == 1:
+        return batches[0][1]
+    owner = np.concatenate(
+        [np.zeros(0, np.int64), *(np.repeat(asked, np.diff(rows.start)) for asked, rows in batches)]
+    )
+    order = np.argsort(owner, kind="stable")
+    start = np.zeros(len(states) + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
+
+    def joined(column: str, kind: type[np.generic]) -> np.ndarray:
+        return np.concatenate([np.zeros(0, kind), *(getattr(rows, column) for _, rows in batches)])[order]
+
+    return PolicyRows(
+        start, joined("action", np.int64), joined("probability", np.float64), joined("entry", np.int16)
+    )
+
+
+def infoset_key(state: Any) -> str:
+    """The information state of a state where a player moves; its history where the game has none."""
+    named = state.get_game().get_type().provides_information_state_string
+    return str(state.information_state_string() if named else state.history_str())
+
+
+class DistinctStates:
+    """States to be asked about, each once, in order of first appearance.
+
+    Attributes:
+      states: Those that have come.
+    """
+
+    def __init__(self, key: Callable[[Any], Hashable] | None) -> None:
+        """Nothing has come. States with equal keys are the same; without a `key`, none are."""
+        self.states: list[Any] = []
+        self._key = key
+        self._index: dict[Hashable, int] = {}
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """Of `states`; empty without a key."""
+        return list(self._index)
+
+    def add(self, states: Iterable[Any]) -> list[int]:
+        """The index in `states` of each, or of what came first of those that are the same."""
+        first = len(self.states)
+        if self._key is None:
+            self.states += states
+            return list(range(first, len(self.states)))
+        found = []
+        for state in states:
+            index = self._index.setdefault(self._key(state), len(self.states))
+            if index == len(self.states):
+                self.states.append(state)
+            found.append(index)
+        return found
+
+
+def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:
+    """Raises an error if an entry of a row is no action or no number."""
+    for action, p in answer.items():
+        if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):
+            raise ArgumentError(
+                f"expected {name} to give {{action: probability}} at history "
+                f"{state.history_str()!r}, got {action!r}: {p!r}"
+            )
+
+
+def _reject(state: Any, answer: Mapping[int, float], name: str) -> None:
+    """Raises the error that says what is wrong with one row."""
+    _reject_types(state, answer, name)
+    legal = set(state.legal_actions())
+    where = f"at history {state.history_str()!r}"
+    for action, p in answer.items():
+        if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
+            raise ArgumentError(
+                f"expected {name} to give probabilities in [0, 1] {where}, got {p!r} for action {action}"
+            )
+        if p != 0.0 and action not in legal:
+            raise ArgumentError(
+                f"expected {name} to play legal actions {where}, "
+                f"got action {action}, which is not one of {sorted(legal)}"
+            )
+    raise ArgumentError(
+        f"expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
+    )
+
+
+class PrecomputationPolicy(openspiel_policy.Policy):
+    """A precomputation strategy (Definition 1): the book where it reaches, sigma everywhere else.
+
+    The book player's memorized states are looked up first; a state that is not among them, and every
+    state of the other player, is answered by that player's sigma.
+
+    It can be pickled where `lookup` can. A sigma that cannot, such as a function without a name, is not known
+    in the copy, which plays the book all the same.
+    """
+
+    @public
+    def __init__(
+        self,
+        game: Game,
+        player: Player,
+        lookup: Callable[[Any], dict[int, float] | None],
+        sigma: PolicyLike | Sequence[PolicyLike | None],
+    ) -> None:
+        """Initializes the policy.
+
+        Args:
+          game: the base game.
+          player: whose book it is, 0 or 1.
+          lookup: a state's memorized row, or None off the book.
+          sigma: what the players compute during play, one for both or a pair; None where it is not known.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        super().__init__(game, [0, 1])
+        self.player, self._lookup = player, lookup
+        self._sigma = as_batch_policies(sigma, "sigma")
+        self._game_string = str(game)
+
+    def __getstate__(self) -> dict[str, Any]:
+        carried = {"game": packed(self.game), "_sigma": tuple(map(packed, self._sigma))}
+        return self.__dict__ | carried
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.game = unpacked(state["game"])
+        self._sigma = tuple(map(unpacked, state["_sigma"]))
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """Returns {action: probability} of all legal actions at a decision state.
+
+        Args:
+          state: of the base game.
+          player_id: who moves there; only games in which players move at once have a choice.
+
+        Raises:
+          ValueError: an argument is not as above, or the state is off the book and the player's sigma is not
+            known.
+        """
+        player = check_turn(state, player_id, self.game or self._game_string)
+        if player == self.player:
+            row = self._lookup(state)
+            if row is not None:
+                return self._whole(state, row)
+        sigma = self._sigma[player]
+        if sigma is None:
+            raise ArgumentError(
+                f"expected a state on the book of player {self.player}, got "
+                f"{state.history_str()!r}; give policy(sigma=...) what player {player} computes during play, "
+                "which is not known here (files of trees have no policies, and pickles none that cannot be "
+                "pickled)"
+            )
+        return self._whole(state, sigma([state])[0])
+
+    @staticmethod
+    def _whole(state: Any, row: Mapping[int, float]) -> dict[int, float]:
+        """A row with its zeros, which OpenSpiel's C++ best response asks for."""
+        return dict.fromkeys(state.legal_actions(), 0.0) | dict(row)

@@ -1,0 +1,359 @@
+"""Policies by name, for flags and game parameters where only text fits.
+
+    make_policy(game, "uniform")
+    make_policy(game, "noisy(policy=cfr(iterations=200),epsilon=0.1)")
+
+A spec is read by OpenSpiel's own parser for game strings, so every argument is named and specs nest; the
+dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`, by
+modules that packages name as entry points of the group "precomp_games.policies": those are imported when
+specs are first asked for. (`precomp_games.algorithms.search` comes in this way.)
+
+Some policies read a file or run an engine that their spec names. A spec may come from anywhere, a game string
+or somebody's result, so those arguments are refused unless `make_policy` is told that the spec is trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import hashlib
+import importlib.metadata
+import inspect
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import best_response as openspiel_best_response
+
+from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.bars import bar as progress_bar
+from precomp_games._support.checks import shown
+from precomp_games._support.messages import one_line
+from precomp_games.policies.rows import as_batch_policy, infoset_key
+
+__all__ = ["check_spec", "make_policy", "parsed_spec", "policy_names", "register_policy", "touched"]
+
+PolicyFactory = Callable[..., openspiel_policy.Policy]
+
+
+class _Named(NamedTuple):
+    """A function, its arguments beside the game with their defaults, and those that touch the machine."""
+
+    factory: PolicyFactory
+    defaults: dict[str, Any]
+    touches: frozenset[str]
+
+
+_FACTORIES: dict[str, _Named] = {}
+
+# Whether the spec is trusted whose policy is being made; what a factory makes of its parts is as trusted.
+_TRUSTED: contextvars.ContextVar[bool | None] = contextvars.ContextVar("trusted", default=None)
+
+_NAME = r"[A-Za-z_]\w*"
+_ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of many characters
+_INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
+
+
+@public
+def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[str] = ()) -> None:
+    """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
+
+    The factory's keyword arguments all have defaults, whose types say what a spec may give.
+
+    Args:
+      name: an identifier.
+      factory: a function of a game and of what a spec gives.
+      touches: the arguments that name what is opened, run or written, such as a file. Only specs that are
+        trusted may give them.
+
+    Raises:
+      ValueError: the name is taken, or no identifier; `factory` is no such function, or lacks what `touches`.
+    """
+    if not name.isidentifier() or name in _FACTORIES:
+        raise ArgumentError(f"expected a new identifier, got {shown(name)}")
+    try:
+        parameters = list(inspect.signature(factory).parameters.values())
+    except (TypeError, ValueError):  # some built-in functions have none
+        parameters = []
+    if not parameters or any(p.default is p.empty for p in parameters[1:]):
+        raise ArgumentError(
+            f"expected factory to take a game, and further arguments with defaults, got {shown(factory)}"
+        )
+    defaults = {p.name: p.default for p in parameters[1:]}
+    if not isinstance(touches, list | tuple | set | frozenset) or not all(
+        isinstance(each, str) and each in defaults for each in touches
+    ):
+        raise ArgumentError(
+            f"expected touches to be some of {', '.join(defaults) or 'no arguments'}, got {shown(touches)}"
+        )
+    _FACTORIES[name] = _Named(factory, defaults, frozenset(touches))
+
+
+@functools.cache
+def _load_entry_points() -> None:
+    for point in importlib.metadata.entry_points(group="precomp_games.policies"):
+        point.load()
+
+
+def policy_names() -> dict[str, str]:
+    """Each known name with its arguments and their defaults, as help texts have them."""
+    _load_entry_points()
+    return {
+        name: ",".join(f"{key}={default}" for key, default in _FACTORIES[name].defaults.items())
+        for name in sorted(_FACTORIES)
+    }
+
+
+@public
+def make_policy(
+    game: pyspiel.Game,
+    spec: str | Mapping[str, Any] | openspiel_policy.Policy,
+    *,
+    trusted: bool | None = None,
+) -> openspiel_policy.Policy:
+    """The policy that a spec names.
+
+    Args:
+      game: whose policy.
+      spec: the name, with arguments; or a policy, which is itself. A part of a dictionary may be one.
+      trusted: it may open, run and write what it names: you or your user wrote it. A spec that was read from
+        a file is not to be trusted. None: where a factory makes a part of a spec, as the whole is, which no
+        part exceeds; elsewhere it is not.
+
+    Raises:
+      ValueError: the spec cannot be read, or names no policy, or an argument that it does not have; or one
+        that touches the machine, and is not trusted.
+    """
+    if isinstance(spec, openspiel_policy.Policy):
+        return spec
+    whole = _TRUSTED.get()
+    trusted = bool(whole) if trusted is None else trusted and whole is not False
+    if not trusted and (named := touched(spec)):
+        raise ArgumentError(
+            f"expected a spec that opens and runs nothing, got {named} in {shown(spec)}: "
+            "trusted=True allows it, for specs that you or your user wrote"
+        )
+    arguments = parsed_spec(spec)
+    names = policy_names()
+    name = arguments.pop("name", None)
+    if not isinstance(name, str) or name not in _FACTORIES:
+        known = ", ".join(f"{each}({given})" for each, given in names.items())
+        raise ArgumentError(f"expected one of {known}, got {shown(spec)}")
+    factory, defaults, _ = _FACTORIES[name]
+    for key, value in arguments.items():
+        if key not in defaults:
+            raise ArgumentError(
+                f"expected the arguments {name}({names[name]}), got {shown(key)} in {shown(spec)}"
+            )
+        default = defaults[key]
+        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            arguments[key] = float(value)
+        elif isinstance(default, float) and isinstance(value, str) and _is_number(value):
+            arguments[key] = float(value)  # OpenSpiel's parser leaves 1e-3 as text
+        elif isinstance(default, str) and isinstance(value, Mapping | openspiel_policy.Policy):
+            continue  # a nested spec, parsed already, or made
+        elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
+            raise ArgumentError(
+                f"expected {key} of {name} to be {type(default).__name__}, "
+                f"got {shown(value)} in {shown(spec)}"
+            )
+    token = _TRUSTED.set(trusted)
+    try:
+        return factory(game, **arguments)
+    finally:
+        _TRUSTED.reset(token)
+
+
+def parsed_spec(spec: Any) -> dict[str, Any]:
+    """A spec as OpenSpiel's parser has it: its name is under "name", and specs in it may be texts still.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if not isinstance(spec, str | Mapping):
+        raise ArgumentError(f"expected a string or a dictionary, got {shown(spec)}")
+    _load_entry_points()
+    return dict(spec) if isinstance(spec, Mapping) else _parse(spec)
+
+
+def touched(spec: Any) -> str:
+    """The first argument of a spec that touches the machine, at any depth, as "uci(engine=...)"; "" if none.
+
+    Raises:
+      ValueError: it is no spec.
+    """
+    waiting = [parsed_spec(spec)]
+    while waiting:
+        arguments = waiting.pop()
+        name = arguments.get("name")
+        known = _FACTORIES.get(name) if isinstance(name, str) else None
+        named = sorted(known.touches & set(arguments)) if known else []
+        if named:
+            return f"{name}({named[0]}=...)"
+        for value in arguments.values():
+            if isinstance(value, Mapping):
+                waiting.append(dict(value))
+            elif isinstance(value, str) and "(" in value:  # a part that is parsed where it is made
+                with contextlib.suppress(ValueError):
+                    waiting.append(_parse(value))
+    return ""
+
+
+def check_spec(value: Any, name: str) -> str:
+    """A text that names a policy, whose arguments and files are another matter.
+
+    Raises:
+      ValueError: it cannot be read, or names nothing that is known.
+    """
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            if _parse(value)["name"] in policy_names():
+                return value
+    known = ", ".join(policy_names())
+    raise ArgumentError(f"expected {name} to be a policy by name ({known}), got {shown(value)}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _parse(spec: str) -> dict[str, Any]:
+    # OpenSpiel's parser aborts on some malformed strings and ignores what it does not understand in others
+    # ("cfr(1000)"), so only specs go in: calls are taken out from the inside until one name is left.
+    rest, inner = spec.strip(), ""
+    while rest != inner:
+        rest, inner = _INNERMOST.sub(r"\1", rest), rest
+    if not re.fullmatch(_NAME, rest):
+        raise ArgumentError(f"expected a spec such as 'uniform' or 'cfr(iterations=100)', got {shown(spec)}")
+    try:
+        return dict(pyspiel.game_parameters_from_string(spec.strip().replace("()", "")))
+    except (pyspiel.SpielError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentError(f"expected a policy spec, got {shown(spec)}: {one_line(error)}") from None
+
+
+# Policies are classes without functions in them, so that they can be pickled and sent to other processes.
+
+
+class _NamedPolicy(openspiel_policy.Policy):
+    """A policy of all players of a game."""
+
+    def __init__(self, game: pyspiel.Game) -> None:
+        super().__init__(game, list(range(game.num_players())))
+
+
+class _RandomPolicy(_NamedPolicy):
+    """Draws a row for each information state, from the seed and its name alone."""
+
+    def __init__(self, game: pyspiel.Game, seed: int, concentration: float) -> None:
+        super().__init__(game)
+        self._seed, self._concentration = seed, concentration
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        digest = hashlib.blake2b(infoset_key(state).encode(), digest_size=16).digest()
+        rng = np.random.default_rng([self._seed % 2**64, *np.frombuffer(digest, np.uint32).tolist()])
+        actions = state.legal_actions()
+        weights = rng.dirichlet(np.full(len(actions), self._concentration))
+        return dict(zip(actions, weights.tolist(), strict=True))
+
+
+class _TablePolicy(_NamedPolicy):
+    """Looks rows up by information state string, in a table of the player who moves."""
+
+    def __init__(self, game: pyspiel.Game, tables: Sequence[Mapping[str, dict[int, float]]]) -> None:
+        super().__init__(game)
+        self._tables = tables
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        player = state.current_player()
+        name = state.information_state_string(player)
+        row = self._tables[player].get(name)
+        if row is None:
+            raise ArgumentError(
+                f"expected an information state of player {player} that the policy "
+                f"was computed for, got {name!r}; is it a policy of another game?"
+            )
+        return dict(row)
+
+
+class _NoisyPolicy(_NamedPolicy):
+    """Plays another policy, but for a part of the time any action."""
+
+    def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy, epsilon: float) -> None:
+        super().__init__(game)
+        self.policy, self._epsilon = policy, epsilon
+        self._ask = as_batch_policy(policy)
+
+    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
+        rows = []
+        for state, played in zip(states, self._ask(states), strict=True):
+            actions = state.legal_actions()
+            noise = self._epsilon / len(actions)
+            rows.append(
+                {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
+            )
+        return rows
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        return self.action_probabilities_batch([state])[0]
+
+
+def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
+    if not concentration > 0.0:
+        raise ArgumentError(f"expected concentration > 0, got {concentration!r}")
+    return _RandomPolicy(game, seed, concentration)
+
+
+def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
+    if iterations < 1:
+        raise ArgumentError(f"expected iterations >= 1, got {iterations!r}")
+    kind = game.get_type()
+    if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or not kind.provides_information_state_string:
+        raise ArgumentError(
+            f"expected a sequential game with information state strings for cfr, got {kind.short_name}"
+        )
+    solver = pyspiel.CFRPlusSolver(game)
+    with progress_bar(desc="CFR+", unit=" iterations", total=iterations) as bar:
+        for _ in range(iterations):
+            solver.evaluate_and_update_policy()
+            bar.update()
+    average = solver.tabular_average_policy().policy_table()
+    table = {name: dict(row) for name, row in average.items()}
+    return _TablePolicy(game, [table] * game.num_players())
+
+
+def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.Policy:
+    other = make_policy(game, to)
+    tables = []
+    for player in range(game.num_players()):
+        response = openspiel_best_response.BestResponsePolicy(game, player, other)
+        tables.append({name: {response.best_response_action(name): 1.0} for name in response.infosets})
+    return _TablePolicy(game, tables)
+
+
+def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) -> openspiel_policy.Policy:
+    if not 0.0 <= epsilon <= 1.0:
+        raise ArgumentError(f"expected epsilon in [0, 1], got {epsilon!r}")
+    from precomp_games.policies.mixtures import refuse_mixture_inside  # which is known by name as well
+
+    played = make_policy(game, policy)
+    refuse_mixture_inside(played, "policy of noisy")
+    return _NoisyPolicy(game, played, epsilon)
+
+
+for _name, _factory in (
+    ("uniform", openspiel_policy.UniformRandomPolicy),
+    ("random", _random),
+    ("cfr", _cfr),
+    ("best_response", _best_response),
+    ("noisy", _noisy),
+):
+    register_policy(_name, _factory)

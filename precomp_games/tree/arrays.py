@@ -1,0 +1,235 @@
+"""The arrays of a history tree: their types, what makes them a tree, their digest, and their files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import check_penalties, shown
+from precomp_games._support.files import read_archive, write_archive
+from precomp_games._support.messages import one_line
+from precomp_games.tree.expansion.levels import COLUMNS
+from precomp_games.tree.expansion.options import PRICES
+from precomp_games.tree.facts import CHANCE, TERMINAL
+
+if TYPE_CHECKING:
+    from precomp_games.tree.history_tree import HistoryTree
+
+__all__ = [
+    "ARRAYS",
+    "FORMAT",
+    "OPTIONAL",
+    "check_arrays",
+    "digest",
+    "first_difference",
+    "read_fields",
+    "read_tree",
+    "write_fields",
+]
+
+FORMAT = "precomp-games history tree 1"
+"""How files of trees begin, and what digests are of."""
+
+ARRAYS = COLUMNS | {"infoset_player": np.int8}
+"""All arrays that every tree has, and their types; see `HistoryTree`."""
+
+_MENUS = {"entry": np.int16}  # empty where no menu has two entries
+_OF_INFOSETS = {"weight": np.float64, "cut_menus": np.bool_}  # empty where all are 1, or False
+OPTIONAL = _MENUS | _OF_INFOSETS
+"""Arrays that a tree may have, empty elsewhere, and their types."""
+
+_SPOT_CHECKS = 64
+_MOST_ACTION = 2**31 - 1  # OpenSpiel has a game's number of actions as int32
+_ROUNDING = 1e-6  # of sums of probabilities
+
+
+def _header(tree: HistoryTree) -> dict[str, Any]:
+    """What identifies a tree besides its arrays."""
+    return {
+        "format": FORMAT,
+        "game": tree.game_string,
+        "utility_range": tree.utility_range,
+        "utility_sum": tree.utility_sum,
+        "stop_value": tree.stop_value,
+        "infoset_keys": tree.infoset_keys,
+    }
+
+
+def digest(tree: HistoryTree) -> str:
+    """A digest of the arrays and the header, in hexadecimal digits."""
+    found = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
+    for name, kind in (ARRAYS | _MENUS).items():
+        found.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
+    return found.hexdigest()
+
+
+def write_fields(tree: HistoryTree, path: str) -> None:
+    """See `HistoryTree.save`."""
+    more = {"penalties": tree.penalties, "cut_for": tree.cut_for, "work": tree.work}
+    more["fingerprint"] = tree.fingerprint
+    names = [*ARRAYS, *(name for name in OPTIONAL if len(getattr(tree, name)))]
+    write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
+
+
+def read_fields(path: str) -> tuple[dict[str, Any], str]:
+    """What `write_fields` wrote: the fields of a tree by name, and its fingerprint.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is no such file.
+    """
+    head, arrays = read_archive(path, ARRAYS, OPTIONAL)
+    if head["format"] != FORMAT:
+        raise ValueError(f"format {head['format']!r}")
+    keys = head["infoset_keys"]
+    fields: dict[str, Any] = {
+        "game_string": str(head["game"]),
+        "penalties": check_penalties(list(head["penalties"])),
+        "utility_range": float(head["utility_range"]),
+        "utility_sum": float(head["utility_sum"]),
+        "stop_value": str(head["stop_value"]),
+        "cut_for": str(head.get("cut_for", "infosets")),
+        "infoset_keys": None if keys is None else tuple(map(str, keys)),
+        "work": dict(head["work"]),
+    }
+    return fields | arrays, head["fingerprint"]
+
+
+def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
+    """See `HistoryTree.load`.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ValueError: it is no such file, damaged, or not a tree.
+    """
+    try:
+        fields, fingerprint = read_fields(path)
+        tree = kind(**fields)
+        tree.check()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f'expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {one_line(error)}'
+        ) from error
+    if tree.fingerprint != fingerprint:
+        raise ArgumentError(
+            f"expected fingerprint {shown(fingerprint)} of what is in the file, got another one: "
+            f"{path!r} was damaged"
+        )
+    return tree
+
+
+def check_arrays(tree: HistoryTree) -> None:
+    """See `HistoryTree.check`.
+
+    Raises:
+      ValueError: the arrays are not a tree; says which one.
+    """
+    n, m = len(tree.parent), len(tree.infoset_player)
+    for name, kind in (ARRAYS | OPTIONAL).items():
+        array = getattr(tree, name)
+        expected = m if name in ("infoset_player", *_OF_INFOSETS) else n
+        if array.dtype != kind or array.ndim != 1:
+            raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
+        if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):
+            raise ValueError(f"{name} has {len(array)} entries, not {expected}")
+    if n == 0:
+        raise ValueError("there is no root")
+    if tree.stop_value not in ("backup", "evaluate"):
+        raise ValueError(f"stop_value is {tree.stop_value!r}")
+    if tree.cut_for not in ("nothing", *PRICES):
+        raise ValueError(f"cut_for is {tree.cut_for!r}")
+    if tree.infoset_keys is not None and len(tree.infoset_keys) != m:
+        raise ValueError(f"there are {len(tree.infoset_keys)} infoset_keys, not {m}")
+    if not (tree.parent[0] == -1 and ((tree.parent[1:] >= 0) & (tree.parent[1:] < np.arange(1, n))).all()):
+        raise ValueError("parent does not describe a tree")
+    inner = tree.num_children > 0
+    ends = np.cumsum(tree.num_children[inner], dtype=np.int64)
+    sane = {
+        "num_children": (np.bincount(tree.parent[1:], minlength=n) == tree.num_children).all(),
+        "first_child": (tree.first_child[~inner] == -1).all()
+        and (tree.first_child[inner] == 1 + ends - tree.num_children[inner]).all()
+        and (np.diff(tree.parent[1:]) >= 0).all(),
+        "player": np.isin(tree.player, (0, 1, CHANCE, TERMINAL)).all()
+        and not (inner & (tree.player == TERMINAL)).any(),
+        "infoset": (tree.infoset >= -1).all()
+        and (tree.infoset < m).all()
+        and not ((tree.infoset >= 0) & ~inner).any(),
+        "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all() and _are_rows(tree),
+        "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
+        "action": (tree.action[1:] >= 0).all() and (tree.action < _MOST_ACTION).all(),
+        "value": np.isfinite(tree.value[~inner]).all(),
+        "weight": (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all(),
+    }
+    for name, holds in sane.items():
+        if not holds:
+            raise ValueError(f"{name} does not describe a tree")
+    decisions = np.flatnonzero(tree.infoset >= 0)
+    first = np.full(m, n)
+    np.minimum.at(first, tree.infoset[decisions], decisions)
+    ordered = {
+        "action": ((np.diff(tree.action[1:]) > 0) | (np.diff(tree.parent[1:]) > 0)).all(),
+        "infoset_player": (tree.infoset_player[tree.infoset[decisions]] == tree.player[decisions]).all()
+        and np.isin(tree.infoset_player, (0, 1)).all()
+        and (first < n).all(),
+        "infoset": all((np.diff(first[tree.infoset_player == i]) > 0).all() for i in (0, 1)),
+        "value": tree.stop_value == "backup" or np.isfinite(tree.value[decisions]).all(),
+    }
+    for name, holds in ordered.items():
+        if not holds:
+            raise ValueError(f"{name} does not describe a tree")
+    if tree.has_menus and not _are_menus(tree):
+        raise ValueError("entry does not describe menus")
+
+
+def _are_rows(tree: HistoryTree) -> bool:
+    """Whether no row of sigma sums to more than 1, and those of chance to nothing else."""
+    total = np.bincount(tree.parent[1:], tree.sigma[1:], minlength=len(tree.parent))
+    chance = total[(tree.player == CHANCE) & (tree.num_children > 0)]
+    return bool((total <= 1.0 + _ROUNDING).all() and (chance >= 1.0 - _ROUNDING).all())
+
+
+def _are_menus(tree: HistoryTree) -> bool:
+    """Whether `entry` has, at each history of an information state, the same numbers from 0 on."""
+    used = (tree.entry >= 0) & (tree.infoset[tree.parent] >= 0) & (tree.sigma_pre > 0.0)
+    used[0] = False
+    if tree.entry[~used].any():
+        return False
+    edges, kinds = np.flatnonzero(used), int(tree.entry.max(initial=0)) + 1
+    parent = tree.parent[edges].astype(np.int64)
+    entries = np.bincount(
+        np.unique(parent * kinds + tree.entry[edges]) // kinds, minlength=tree.num_histories
+    )
+    decisions = np.flatnonzero(tree.infoset >= 0)
+    wanted = np.diff(tree.first_entry)[tree.infoset[decisions]]
+    return bool(tree.entry.any() and (entries[decisions] == wanted).all())
+
+
+def first_difference(tree: HistoryTree, game: pyspiel.Game) -> int:
+    """The first of some histories that a game does not have as the tree does, -1 if all are the same."""
+    knows_all = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    if knows_all != (tree.infoset_keys is None):
+        return 0
+    for history in np.unique(np.linspace(0, tree.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)).tolist():
+        if not _is_played(tree, game, history):
+            return int(history)
+    return -1
+
+
+def _is_played(tree: HistoryTree, game: pyspiel.Game, history: int) -> bool:
+    """Whether a game has a history as the tree has it."""
+    state = game.new_initial_state()
+    for action in tree.actions(history):
+        if action not in state.legal_actions():
+            return False
+        state.apply_action(action)
+    if state.current_player() != tree.player[history]:
+        return False
+    if state.is_terminal():
+        return bool(np.isclose(state.returns()[0], tree.value[history], rtol=1e-9, atol=0.0))
+    infoset = int(tree.infoset[history])
+    return infoset < 0 or tree.infoset_keys is None or tree.infoset_of(state) == infoset

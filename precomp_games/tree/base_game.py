@@ -1,0 +1,87 @@
+"""A tree's base game: loaded from its string, and histories in the game's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import shown
+from precomp_games._support.messages import one_line
+
+__all__ = ["action_words", "in_words", "loaded_game", "names_files"]
+
+
+# Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a
+# test looks through all that are registered. Names count at any depth, and in texts, which costs nothing.
+_NAMES_FILES = re.compile(r"(?:file|path|root|folder|dir)(?:s|names?|ectory|ectories)?$", re.I)
+_DEEPEST = 64  # calls in a game string; OpenSpiel's parser copies what is in each
+
+
+def names_files(game_string: str) -> str:
+    """The first parameter in a game string that names a file to open, "" if there is none."""
+    for before in game_string.split("=")[:-1]:
+        name = re.split(r"\W", before.rstrip())[-1]
+        if _NAMES_FILES.search(name):
+            return name
+    return ""
+
+
+def loaded_game(game_string: str) -> pyspiel.Game:
+    """The game that a string names. The string may be a stranger's: it opens no file and runs no program.
+
+    Raises:
+      ValueError: the string does not load: the game's module is not imported, it names a file, or it was made
+        of what is not in its string, as `pyspiel.load_efg_game(text)` does.
+    """
+    name = game_string.split("(")[0]
+    if name not in pyspiel.registered_names():
+        hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
+        raise ArgumentError(f"expected a registered game, got {shown(name)}; {hint}")
+    if game_string.count("(") > _DEEPEST:
+        raise ArgumentError(
+            f"expected a game that its string loads, with at most {_DEEPEST} calls, got {shown(game_string)}"
+        )
+    if parameter := names_files(game_string):
+        raise ArgumentError(
+            f"expected a game that its string loads without opening a file, got {parameter}= in "
+            f"{shown(game_string)}; load it yourself, and give the tree its game with tree.with_game(game)"
+        )
+    try:
+        return pyspiel.load_game(game_string)
+    except (pyspiel.SpielError, RuntimeError, OSError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"expected a game that its string loads, got {shown(game_string)} "
+            f"({one_line(error)}); give the tree its game with tree.with_game(game)"
+        ) from None
+
+
+def in_words(tree: TreeWithGame, history: int) -> str:
+    """A history as its game's action strings; as actions where a tree from a file has no game that loads."""
+    actions = tree.actions(history)
+    try:
+        return " ".join(action_words(tree.game, actions))
+    except (pyspiel.SpielError, RuntimeError, ValueError):
+        return " ".join(map(str, actions))
+
+
+def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
+    """The action strings of a history, of players and of chance."""
+    state: Any = game.new_initial_state()
+    words = []
+    for action in actions:
+        words.append(str(state.action_to_string(state.current_player(), action)))
+        state.apply_action(action)
+    return words
+
+
+class TreeWithGame(Protocol):
+    """What is asked of a `HistoryTree`."""
+
+    @property
+    def game(self) -> pyspiel.Game: ...
+
+    def actions(self, history: int) -> list[int]: ...

@@ -1,0 +1,452 @@
+"""Expands a base game into the arrays of a `HistoryTree`, a level at a time.
+
+Which histories are kept is decided as they are reached (Lemma 3, with its slips repaired): information
+state I of player i is worth memorizing only if some opponent preparation can make its reach under i's own
+sigma_pre, times the range of utilities R, at least lambda_i. Three numbers per history carry that bound
+forward: c, the chance reach; m_i, player i's reach while memorizing (0 once i has left W_i); b_i, player
+i's best reach over the times at which it may have stopped. The bound of I is min(bound of i's previous
+information state, the sum of c m_i max(m_j, b_j) over I's histories). For a fixed opponent m_j = 0 from the
+start, and the bound is the reach that Algorithm 1 cuts at. A history where neither player can memorize any
+more is a leaf, worth u^sigma(h).
+
+Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
+
+Deviations: utilities need not lie in [0, 1] (the paper's R is 1); opponents are those that stop inside
+their own W_j, which is enough, since no best response leaves it; information states with several
+histories; the tree also ends where a player's own sigma_pre never goes, whoever is to move there; where
+stopping is evaluated on the spot, `bounds` cuts more.
+
+Cost: each policy is called once per level, with each distinct position of the level once; and a handful of
+numpy passes over the level's edges. Histories hold no OpenSpiel state: positions do, for one level.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import check_evaluation, utility_sum
+from precomp_games._support.memory import MemoryMeter
+from precomp_games.tree.expansion.alike import AlikeRows
+from precomp_games.tree.expansion.bounds import StopBounds
+from precomp_games.tree.expansion.finish import drop_histories, settle_menus
+from precomp_games.tree.expansion.information_states import InformationStates, Reopened
+from precomp_games.tree.expansion.kept_positions import KeptPositions
+from precomp_games.tree.expansion.level import Level, LevelEdges, leaves, stop_memorizing
+from precomp_games.tree.expansion.mixed_opponent import MixedOpponent
+from precomp_games.tree.expansion.options import ExpansionOptions, Progress
+from precomp_games.tree.expansion.positions import LevelPositions
+from precomp_games.tree.expansion.progress import told
+from precomp_games.tree.expansion.values import TreeValues
+from precomp_games.tree.facts import CHANCE
+from precomp_games.tree.mixture import TreeMixture
+
+__all__ = ["COLUMNS", "Expansion", "expand"]
+
+# What the arrays of a level take per history while it is made, and those of the tree while it is finished:
+# measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).
+_BYTES_AN_EDGE, _BYTES_AT_THE_END = 250, 45
+_LEAST = np.finfo(np.float64).tiny  # for a range of utilities that is 0
+_SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
+COLUMNS = {
+    "parent": np.int32,
+    "first_child": np.int32,
+    "num_children": np.int32,
+    "player": np.int8,
+    "action": np.int32,
+    "infoset": np.int32,
+    "sigma": np.float64,
+    "sigma_pre": np.float64,
+    "value": np.float64,
+    "position": np.int32,
+}
+"""The arrays of a tree that have a number for each history, and their types; see `HistoryTree`."""
+
+# Which there are only where there are menus, or a mixed opponent.
+_COLUMNS = COLUMNS | {"entry": np.int16, "edge_row": np.int32, "value_row": np.int32}
+
+
+@dataclasses.dataclass
+class Expansion:
+    """The arrays of a `HistoryTree`, by name, the work that they took, and its mixed opponent."""
+
+    arrays: dict[str, np.ndarray]
+    infoset_keys: list[str] | None
+    work: dict[str, int]
+    mixture: TreeMixture | None
+
+
+def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
+    """Expands `game`; see the module docstring.
+
+    Raises:
+      ValueError: a policy's answer is wrong, the game has imperfect recall, `position_key` joins states
+        that differ, or there are more than `max_histories` histories, or more than fit into `max_memory`.
+    """
+    never_cut: set[Hashable] = set()
+    with told(options.progress) as progress:
+        while True:
+            try:
+                return _Expander(game, options, never_cut, progress).run()
+            except Reopened as reopened:
+                never_cut.update(reopened.keys)
+
+
+class _Expander:
+    """One expansion from the root. Lives for one `run()`."""
+
+    def __init__(
+        self, game: pyspiel.Game, options: ExpansionOptions, never_cut: set[Hashable], progress: Progress
+    ) -> None:
+        self.game = game
+        self.options = options
+        self.progress = progress
+        self.memory = MemoryMeter(options.max_memory, options.advice())
+        kind = game.get_type()
+        perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        self.perfect_information = perfect
+        self.information = InformationStates(kind.short_name, never_cut)
+        self.by_position = options.price == "positions"
+        self.kept = KeptPositions(never_cut)
+        self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
+        self.decision_weights: list[np.ndarray] = []  # and what that takes
+        self.infosets = 0
+        alike = None if perfect else AlikeRows()
+        self.positions = LevelPositions(
+            game.new_initial_state(),
+            sigma_pre=options.sigma_pre,
+            sigma=options.sigma,
+            position_key=options.position_key,
+            min_probability=options.min_probability,
+            alike=alike,
+            memory=self.memory,
+            mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
+        )
+        self.opponent: MixedOpponent | None = None
+        if options.mixture is not None:
+            self.opponent = MixedOpponent(*options.mixture, options.min_probability)
+        self.values = TreeValues(game, options, self.opponent, alike, self.memory, self._progress_below)
+        self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
+        self.utility_sum = utility_sum(game)
+        self.bounds = self._bounds()
+        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
+        self.size = 0  # histories before the current level
+
+    def run(self) -> Expansion:
+        """Expands level after level until none is left."""
+        level, depth = self._root(), 0
+        self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0], edge_row=[-1])
+        while len(level.position):
+            count = len(level.position)
+            self.memory.begin(f"at level {depth}, with {self.size + count} histories")
+            player = self.positions.mover[level.position]
+            before = (level.memorizing[0].copy(), level.memorizing[1].copy())
+            weight = self._weights(level, player)
+            infoset = self._memorizable(level, player, weight)
+            value, value_row = self._values(level, player, infoset)
+            self._rule_out(level, player, infoset, value, before, weight)
+            self._number(player, infoset, weight)
+            edges = self._edges(level, player, infoset)
+
+            children = np.bincount(edges.source, minlength=count)
+            first = self.size + count + np.cumsum(children) - children
+            ids = self.positions.ids()
+            self._append(
+                first_child=np.where(children > 0, first, -1),
+                num_children=children,
+                player=player,
+                infoset=infoset,
+                value=value,
+                value_row=value_row,
+                position=None if ids is None else ids[level.position],
+            )
+            if self.size + count + len(edges.source) > self.options.max_histories:
+                raise ArgumentError(
+                    "expected at most "
+                    f"max_histories={self.options.max_histories} histories, got more at level "
+                    f"{depth + 1}; raise the penalties, or max_histories"
+                )
+            self._append(
+                parent=self.size + edges.source,
+                action=edges.distinct.action[edges.kind],
+                sigma=edges.sigma,
+                sigma_pre=edges.sigma_pre,
+                entry=edges.distinct.entry[edges.kind],
+                edge_row=edges.row,
+            )
+            level = self._next(level, before, player, infoset, edges)
+            self.size += count
+            self.progress(depth, self.size)
+            depth += 1
+        return self._finish()
+
+    def _root(self) -> Level:
+        def reaches(penalty: float) -> tuple[np.ndarray, np.ndarray]:
+            """(m, b): whoever never memorizes has stopped before the start."""
+            fixed = float(np.isinf(penalty))
+            return np.full(1, 1.0 - fixed), np.full(1, fixed)
+
+        (m_0, b_0), (m_1, b_1) = map(reaches, self.options.penalties)
+        nothing = None if self.perfect_information else (np.full(1, -1), np.full(1, -1))
+        return Level(
+            np.zeros(1, np.int64),
+            np.zeros(1, np.int16),
+            np.ones(1, bool),
+            np.zeros(1, np.int32),
+            np.ones(1),
+            (m_0, m_1),
+            (b_0, b_1),
+            nothing,
+            nothing,
+        )
+
+    def _append(self, **columns: Any) -> None:
+        for name, column in columns.items():
+            if column is not None:
+                self.chunks[name].append(np.asarray(column, _COLUMNS[name]))
+
+    # -- what is worth memorizing ------------------------------------------------------------------
+
+    def _weights(self, level: Level, player: np.ndarray) -> np.ndarray:
+        """float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
+        weight = np.ones(len(self.positions.states))
+        ask = self.options.weight
+        if ask is not None:
+            may = (player == 0) & (level.memorizing[0] > 0.0) | (player == 1) & (level.memorizing[1] > 0.0)
+            for k in np.unique(level.position[may]).tolist():
+                state = self.positions.states[k]
+                said = check_evaluation(ask(state), state, "weight")
+                if said < 0.0:
+                    raise ArgumentError(
+                        "expected weight to give numbers of at least 0, got "
+                        f"{said!r} at history {state.history_str()!r}"
+                    )
+                weight[k] = said
+        each: np.ndarray = weight[level.position]
+        return each
+
+    def _memorizable(self, level: Level, player: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Each history's information state where its mover may memorize it, -1 elsewhere.
+
+        Sets the mover's `memorizing` to 0 where it may not: from there on it has stopped. Where
+        information is perfect, information states get their numbers in `_number`.
+        """
+        infoset = np.full(len(player), -1, np.int32)
+        for i in (0, 1):
+            own = np.flatnonzero((player == i) & (level.memorizing[i] > 0.0))
+            rival = np.maximum(level.memorizing[1 - i][own], level.stopped[1 - i][own])
+            bound = level.chance[own] * level.memorizing[i][own] * rival
+            threshold, spread = 0.0, self.options.utility_range
+            if self.options.truncate != "none":  # finite: what costs nothing stays
+                threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
+            least = threshold * weight[own]
+            if self.by_position:
+                kept = self.kept.keep(self.positions.keys, level.position[own], bound, least)
+                infoset[own[kept]] = 0
+            elif level.previous is None or level.choice is None:
+                infoset[own[bound >= least]] = 0
+            else:
+                past = (level.previous[i][own], level.choice[i][own])
+                infoset[own] = self.information.group(
+                    i, self.positions.states, level.position[own], bound, past, weight[own], threshold
+                )
+            stop_memorizing(level, i, own[infoset[own] < 0])
+            falls = not self.by_position and self.options.weight is None
+            if level.previous is None and not self.options.evaluate_stops and falls:
+                # Where information is perfect, the bound falls along a path: where it fails between two turns
+                # of i's, it fails at those that follow. That of a position does not fall, and with weights,
+                # what follows may cost less.
+                other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
+                rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
+                bound = level.chance[other] * level.memorizing[i][other] * rival
+                stop_memorizing(level, i, other[bound < threshold])
+        return infoset
+
+    def _bounds(self) -> dict[int, StopBounds]:
+        """Bounds from evaluated stops by player, where they can be had: values must be known at once."""
+        options = self.options
+        deferred = any(values.deferred for values in options.leaf_values)
+        if options.truncate != "values" or deferred or not self.perfect_information:
+            return {}
+        most = (self.game.max_utility(), self.utility_sum - self.game.min_utility())
+        finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
+        return {i: StopBounds(options.penalties[i], most[i]) for i in finite}
+
+    def _evaluated(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
+        """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
+        decides = infoset >= 0
+        if self.options.evaluate_stops:
+            return decides
+        if not self.bounds:
+            return np.zeros(len(player), bool)
+        rival = np.where(player == 0, level.memorizing[1], level.memorizing[0])
+        return decides & (rival <= 0.0)
+
+    def _rule_out(
+        self,
+        level: Level,
+        player: np.ndarray,
+        infoset: np.ndarray,
+        value: np.ndarray,
+        before: tuple[np.ndarray, np.ndarray],
+        weight: np.ndarray,
+    ) -> None:
+        """Ends a player's memorizing where `StopBounds` shows that going on cannot pay.
+
+        That is seen where the opponent has stopped for certain, and as far as it can have let that be
+        reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
+        """
+        evaluated = self._evaluated(level, player, infoset)
+        leaf = leaves(level, player)
+        for i, bounds in self.bounds.items():
+            rival = np.maximum(level.memorizing[1 - i], level.stopped[1 - i])
+            own_value = value if i == 0 else self.utility_sum - value
+            own = (player == i) & (infoset >= 0)
+            shared = None
+            if self.by_position:
+                shared = self.kept.shared(self.positions, level.position, own, bounds)
+            decides, gone = bounds.add_level(
+                level.parent,
+                level.entry,
+                level.played,
+                level.chance * before[i] * rival,
+                np.where(own & ~evaluated, -np.inf, own_value),
+                own,
+                leaf,
+                weight,
+                shared,
+            )
+            ended = gone | (own & ~decides)
+            infoset[ended] = -1
+            level.memorizing[i][ended] = 0.0
+
+    def _number(self, player: np.ndarray, infoset: np.ndarray, weight: np.ndarray) -> None:
+        """Perfect information: every history that may be memorized is an information state."""
+        if self.perfect_information:
+            kept = np.flatnonzero(infoset >= 0)
+            infoset[kept] = self.infosets + np.arange(len(kept))
+            self.decision_players.append(player[kept])
+            self.decision_weights.append(weight[kept])
+            self.infosets += len(kept)
+
+    def _values(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `TreeValues.of_level`."""
+        needed = leaves(level, player) | self._evaluated(level, player, infoset)
+        return self.values.of_level(self.positions.states, level.position, player, needed, self.size)
+
+    def _progress_below(self, level: int, states: int) -> None:
+        """Tells of the states below the leaves, on top of the tree's own."""
+        self.progress(level, self.size + states)
+
+    # -- edges and the next level ------------------------------------------------------------------
+
+    def _edges(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> LevelEdges:
+        """Asks the policies where somebody goes on, and multiplies positions' edges to histories'."""
+        goes_on = np.flatnonzero(~leaves(level, player))
+        decides = infoset[goes_on] >= 0
+        where = level.position[goes_on]
+        sigma_here = np.ones(len(goes_on), bool)
+        if self.options.evaluate_stops:
+            sigma_here = ~decides  # stopping is worth its value: nobody plays on from here
+        wants_pre, wants_sigma = np.zeros((2, len(self.positions.states)), bool)
+        wants_pre[where[decides]] = True
+        wants_sigma[where[sigma_here]] = True
+        distinct = self.positions.ask(wants_pre, wants_sigma)
+
+        counts = np.diff(distinct.start)[where]
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        self.memory.check(total * _BYTES_AN_EDGE + (self.size + len(player) + total) * _BYTES_AT_THE_END)
+        kind = np.arange(total) + np.repeat(distinct.start[:-1][where] - (ends - counts), counts)
+        pre_here = decides | (player[goes_on] == CHANCE)
+        pre = np.where(np.repeat(pre_here, counts), distinct.sigma_pre[kind], 0.0)
+        sigma = np.where(np.repeat(sigma_here, counts), distinct.sigma[kind], 0.0)
+        source = np.repeat(goes_on, counts)
+        if self.opponent is not None:
+            own = player[source] == self.opponent.player
+            self.opponent.play(own, source, kind, distinct.components, sigma)
+        used = (pre > 0.0) | (sigma > 0.0)
+        edge_row = None if self.opponent is None else self.opponent.follow(used)
+        if not used.all():
+            source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
+        return LevelEdges(source, kind, distinct, pre, sigma, edge_row)
+
+    def _next(
+        self,
+        level: Level,
+        before: tuple[np.ndarray, np.ndarray],
+        player: np.ndarray,
+        infoset: np.ndarray,
+        edges: LevelEdges,
+    ) -> Level:
+        """Carries the reaches over the edges, and goes on to the positions behind them."""
+        source, mover = edges.source, player[edges.source]
+        used = np.zeros(len(edges.distinct.action), bool)
+        used[edges.kind] = True
+        position = self.positions.advance(edges.distinct, used)[edges.kind]
+        chance = level.chance[source]
+        by_chance = mover == CHANCE
+        chance[by_chance] *= edges.sigma[by_chance]
+
+        def carried(i: int) -> tuple[np.ndarray, np.ndarray]:
+            own = mover == i
+            memorizing, stopped = level.memorizing[i][source], level.stopped[i][source]
+            # Whoever must stop at a history had still memorized everything before it.
+            best = np.maximum(stopped[own], before[i][source[own]])
+            memorizing[own] *= edges.sigma_pre[own]
+            stopped[own] = best * edges.sigma[own]
+            return memorizing, stopped
+
+        def last(i: int, here: np.ndarray, old: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+            decided = (mover == i) & (infoset[source] >= 0)
+            return np.where(decided, here, old[i][source])
+
+        (m_0, b_0), (m_1, b_1) = carried(0), carried(1)
+        previous = choice = None
+        if level.previous is not None and level.choice is not None:
+            here, did = infoset[source], edges.distinct.action[edges.kind]
+            previous = (last(0, here, level.previous), last(1, here, level.previous))
+            choice = (last(0, did, level.choice), last(1, did, level.choice))
+        entry = edges.distinct.entry[edges.kind]
+        played = edges.sigma > 0.0
+        return Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
+
+    def _finish(self) -> Expansion:
+        arrays: dict[str, np.ndarray] = {}
+        for name, kind in _COLUMNS.items():
+            parts = self.chunks.pop(name)
+            if (name == "entry" and not self.has_menus) or (name.endswith("_row") and self.opponent is None):
+                parts = []
+            arrays[name] = np.concatenate(parts) if len(parts) > 1 else np.array(parts, kind).ravel()
+        self.values.fill_in(arrays["value"], arrays["value_row"])
+        if self.perfect_information:
+            arrays["infoset_player"] = np.concatenate(self.decision_players).astype(np.int8)
+            arrays["weight"] = np.concatenate(self.decision_weights)
+        else:
+            arrays["infoset_player"] = np.array(self.information.players, np.int8)
+            arrays["weight"] = np.array(self.information.weights, np.float64)
+        arrays["cut_menus"] = np.zeros(len(arrays["infoset_player"]), bool)
+        work = {
+            "expanded": len(arrays["parent"]),
+            "policy_queries": self.positions.policy_queries,
+            "leaf_evaluations": self.values.evaluations,
+            "games_sampled": self.values.games,
+        }
+        keys = None if self.perfect_information else self.information.keys
+        if self.bounds:
+            decides, gone = zip(*(bounds.result() for bounds in self.bounds.values()), strict=True)
+            drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
+        if self.has_menus:
+            keys = settle_menus(arrays, keys)
+        if not arrays["cut_menus"].any():
+            arrays["cut_menus"] = arrays["cut_menus"][:0]
+        if (arrays["weight"] == 1.0).all():  # which goes without saying
+            arrays["weight"] = arrays["weight"][:0]
+        work["histories"] = len(arrays["parent"])
+        rows = arrays.pop("edge_row"), arrays.pop("value_row")
+        return Expansion(arrays, keys, work, None if self.opponent is None else self.opponent.result(*rows))

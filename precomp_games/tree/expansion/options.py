@@ -1,0 +1,190 @@
+"""How a game is to be expanded, checked: what `HistoryTree.from_game` was given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Annotated, Any
+
+import numpy as np
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError, one_of
+from precomp_games._support.checks import check_pair, check_penalties, shown
+from precomp_games._support.memory import default_memory
+from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
+from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
+from precomp_games.policies.rows import as_batch_policies
+from precomp_games.tree.expansion.positions import PolicyPair, hashable
+
+__all__ = [
+    "PRICES",
+    "STOP_VALUES",
+    "TRUNCATIONS",
+    "ExpansionOptions",
+    "Price",
+    "Progress",
+    "StopValue",
+    "Truncation",
+]
+
+Progress = Callable[[int, int], None]
+"""Called after each level with (level, histories so far)."""
+
+STOP_VALUES = ("backup", "evaluate")
+"""What stopping may be worth; see `HistoryTree.from_game`."""
+StopValue = Annotated[str, one_of(STOP_VALUES)]
+"""One of `STOP_VALUES`."""
+
+TRUNCATIONS = ("none", "reach", "values")
+"""What may be left out of a tree; see `HistoryTree.from_game`."""
+Truncation = Annotated[str, one_of(TRUNCATIONS)]
+"""One of `TRUNCATIONS`."""
+
+PRICES = ("infosets", "positions")
+"""What a penalty may be paid for; see `HistoryTree.from_game`."""
+Price = Annotated[str, one_of(PRICES)]
+"""One of `PRICES`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpansionOptions:
+    """How to expand; see `HistoryTree.from_game` for the meaning of each.
+
+    `mixture` is a player whose sigma is drawn once per game; then each component may have a leaf value.
+    """
+
+    sigma_pre: PolicyPair
+    sigma: PolicyPair
+    penalties: tuple[float, float]
+    weight: Callable[[Any], float] | None
+    utility_range: float
+    leaf_values: tuple[LeafValues, ...]
+    mixture: tuple[int, MixturePolicy] | None
+    evaluate_stops: bool
+    truncate: str
+    price: str
+    position_key: Callable[[Any], Hashable] | None
+    min_probability: float
+    max_histories: int
+    max_memory: float
+    progress: Progress | None
+
+    @classmethod
+    def checked(
+        cls,
+        game: pyspiel.Game,
+        *,
+        sigma_pre: Any,
+        sigma: Any,
+        penalties: Any,
+        weight: Callable[[Any], float] | None,
+        leaf_value: Any,
+        truncate: str,
+        price: str,
+        stop_value: str,
+        position_key: Callable[[Any], Hashable] | None,
+        utility_range: float | None,
+        min_probability: float,
+        max_histories: int,
+        max_memory: Any,
+        progress: Progress | None,
+    ) -> ExpansionOptions:
+        """Checks what the signature of `HistoryTree.from_game` leaves open.
+
+        Raises:
+          ValueError: an argument is not as documented there.
+        """
+        penalty = check_penalties(penalties)
+        if stop_value == "evaluate" and np.isfinite(penalty).all():
+            raise ArgumentError(
+                'expected one player with an infinite penalty for stop_value="evaluate" '
+                f"(against a fixed opponent), got penalties {penalty}"
+            )
+        if price == "positions":
+            _check_positions(game, penalty, position_key)
+        if utility_range is None:  # 0 where all payoffs are equal, and nothing is worth memorizing
+            utility_range = game.max_utility() - game.min_utility()
+        mixture = _mixture(sigma_pre, sigma, penalty)
+        return cls(
+            sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
+            sigma=as_batch_policies(sigma, "sigma"),
+            penalties=penalty,
+            weight=weight,
+            utility_range=utility_range,
+            leaf_values=_leaf_values(leaf_value, mixture),
+            mixture=mixture,
+            evaluate_stops=stop_value == "evaluate",
+            truncate=truncate,
+            price=price,
+            position_key=None if position_key is None else hashable(position_key),
+            min_probability=min_probability,
+            max_histories=max_histories,
+            max_memory=default_memory() if max_memory is None else max_memory,
+            progress=progress,
+        )
+
+    def advice(self) -> str:
+        """What may be changed about a tree that is too large, "raise the penalties, "; see `MemoryMeter`."""
+        changes = ["raise the penalties"]
+        if self.position_key is None:
+            changes.append("give a position_key")
+        if any(values.deferred for values in self.leaf_values):
+            changes.append("give an evaluation function as leaf_value")
+        return "".join(f"{change}, " for change in changes) + "or "
+
+
+def _mixture(sigma_pre: Any, sigma: Any, penalties: tuple[float, float]) -> tuple[int, MixturePolicy] | None:
+    """The player whose sigma is a mixture that is drawn once per game, and the mixture.
+
+    Raises:
+      ValueError: it may memorize, or there are two of them.
+    """
+    policies = check_pair(sigma, "sigma")
+    for i, (pre, played) in enumerate(zip(check_pair(sigma_pre, "sigma_pre"), policies, strict=True)):
+        if np.isfinite(penalties[i]):
+            refuse_mixture(pre, f"sigma_pre[{i}]")
+            refuse_mixture(played, f"sigma[{i}]")
+    found = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
+    if len(found) > 1:
+        raise ArgumentError(
+            "expected at most one player whose sigma is drawn once per game, got mixtures for both"
+        )
+    return found[0] if found else None
+
+
+def _leaf_values(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -> tuple[LeafValues, ...]:
+    """One leaf value, or one for each component of a mixture, on whom it depends what play is worth."""
+    count = 1 if mixture is None else len(mixture[1].weights)
+    if isinstance(leaf_value, list | tuple) and mixture is not None:
+        if len(leaf_value) != count:
+            raise ArgumentError(
+                f"expected one leaf_value, or one for each of {count} components of the mixture, "
+                f"got {shown(leaf_value)}"
+            )
+        return tuple(as_leaf_values(each) for each in leaf_value)
+    one = as_leaf_values(leaf_value)
+    if isinstance(one, EvaluatedValues):  # a function of the state alone
+        return (one,)
+    if isinstance(one, RolloutValues) and one.games is None:
+        # All estimates of all components shall be right at once.
+        one = dataclasses.replace(one, delta=one.delta / count)
+    return (one,) * count
+
+
+def _check_positions(game: pyspiel.Game, penalties: tuple[float, float], position_key: Any) -> None:
+    """Holds to what a price per position needs.
+
+    Raises:
+      ValueError: the game has imperfect information, both players prepare, or positions have no key.
+    """
+    if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
+        raise ArgumentError(
+            f'expected a game of perfect information for price="positions", got {game}; elsewhere, '
+            'expand with truncate="none" and give the solvers keys of information states'
+        )
+    if np.isfinite(penalties).all() or position_key is None:
+        raise ArgumentError(
+            'expected price="positions" with a position_key and with one player whose penalty is '
+            f"infinite, got penalties {penalties} and position_key={position_key!r}"
+        )

@@ -1,0 +1,259 @@
+"""The distinct positions of one level: asking policies about them, and the positions that follow.
+
+A history tree multiplies histories, but a policy is asked once for each distinct position of a level, in
+one batch. What is the same position is the caller's promise, `position_key`, which is held to it on a few
+of the pairs that it joins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import shown
+from precomp_games._support.memory import MemoryMeter, in_blocks
+from precomp_games.policies.mixtures import component_name, component_rows
+from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
+from precomp_games.tree.expansion.alike import AlikeRows
+from precomp_games.tree.expansion.asking import asked_rows
+from precomp_games.tree.facts import CHANCE
+
+__all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
+
+PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
+"""One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
+
+_SPOT_TOLERANCE = 1e-9
+_BYTES_AN_ANSWER = 110  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
+_NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
+
+
+@dataclasses.dataclass(frozen=True)
+class Edges:
+    """The distinct edges out of a level's positions, in order of (position, action).
+
+    Attributes:
+      start: int64[positions + 1], position k has edges start[k]:start[k + 1].
+      action: int64[edges].
+      sigma_pre, sigma: float64[edges], 0 where that policy was not asked or does not play the action.
+      entry: int16[edges], the entry of the mover's menu that plays the action; 0 where none does.
+      components: float64[edges, K], what each component of a mixed opponent plays, 0 where it was not asked;
+        K is 0 where there is no such opponent.
+    """
+
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    sigma_pre: npt.NDArray[np.float64]
+    sigma: npt.NDArray[np.float64]
+    entry: npt.NDArray[np.int16]
+    components: npt.NDArray[np.float64]
+
+
+class LevelPositions:
+    """Steps from one level's positions to the next one's.
+
+    states: the current level's positions. keys: theirs. mover: int8[n], who moves there.
+    policy_queries: rows asked of policies so far.
+    """
+
+    def __init__(
+        self,
+        root: Any,
+        *,
+        sigma_pre: PolicyPair,
+        sigma: PolicyPair,
+        position_key: Callable[[Any], Hashable] | None,
+        min_probability: float,
+        alike: AlikeRows | None,
+        memory: MemoryMeter,
+        mixed: tuple[int, tuple[BatchPolicy, ...]] | None = None,
+    ) -> None:
+        """Starts at the root.
+
+        `alike` compares answers where information is imperfect. `mixed` is a player, and the components that
+        are asked in its sigma's place.
+        """
+        self.policy_queries = 0
+        self._mixed_player, self._components = (_NOBODY, ()) if mixed is None else mixed
+        self._sigma_pre = sigma_pre
+        self._sigma = sigma
+        self._key = position_key
+        self._min_probability = min_probability
+        self._alike = alike
+        self._memory = memory
+        self._ids: dict[Hashable, int] = {}
+        self._merges = 0
+        self._doubles: list[tuple[int, Any]] = []
+        self._enter([root])
+
+    def _enter(self, reached: list[Any]) -> np.ndarray:
+        """Goes on to the distinct ones of states; returns which of them stands for each."""
+        distinct = DistinctStates(self._key)
+        found = distinct.add(reached)
+        self._doubles = []
+        new = 0
+        for state, k in zip(reached, found, strict=True) if len(distinct.states) < len(reached) else ():
+            if k == new:
+                new += 1
+                continue
+            self._merges += 1
+            if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
+                self._doubles.append((k, state))
+        self.states, self.keys = distinct.states, distinct.keys
+        looked_at = self._memory.watched("looked at", self.states, len(self.states))
+        self.mover = np.array([state.current_player() for state in looked_at], np.int8)
+        return np.array(found, np.int32)
+
+    def ids(self) -> np.ndarray | None:
+        """int32[n]: the positions' numbers in the whole tree; None without a key."""
+        if self._key is None:
+            return None
+        return np.array([self._ids.setdefault(key, len(self._ids)) for key in self.keys], np.int32)
+
+    def ask(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> Edges:
+        """Asks each policy about the positions where it is wanted (bool[n] each).
+
+        Raises:
+          ValueError: a policy is missing or its answer is wrong, or `position_key` broke its promise.
+        """
+        batches: list[tuple[np.ndarray, PolicyRows, int]] = []
+        wants_mixed = wants_sigma & (self.mover == self._mixed_player)
+        for column, wanted, policies, name in (
+            (0, wants_pre, self._sigma_pre, "sigma_pre"),
+            (1, wants_sigma & ~wants_mixed, self._sigma, "sigma"),
+        ):
+            asked = np.flatnonzero(wanted)
+            self.policy_queries += int((self.mover[asked] >= 0).sum())
+            states = [self.states[k] for k in asked.tolist()]
+            ask = functools.partial(
+                movers_rows, policies=policies, name=name, min_probability=self._min_probability
+            )
+            batches.append((asked, self._asked(ask, states, (f"{name}[0]", f"{name}[1]")), column))
+        asked = np.flatnonzero(wants_mixed)
+        states = [self.states[k] for k in asked.tolist()]
+        for k, component in enumerate(self._components if states else ()):
+            self.policy_queries += len(states)
+            ask = functools.partial(component_rows, component, k)
+            batches.append((asked, self._asked(ask, states, (component_name(k),) * 2), 2 + k))
+        self._spot_check(wants_pre, wants_sigma)
+        self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows, _ in batches))
+        edges = _union(batches, len(self.states), len(self._components))
+        by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
+        edges.sigma_pre[by_chance] = edges.sigma[by_chance]
+        return edges
+
+    def _asked(
+        self, ask: Callable[[Sequence[Any]], PolicyRows], states: list[Any], names: tuple[str, str]
+    ) -> PolicyRows:
+        """What is answered at states; alike at those of one information state."""
+        rows = asked_rows(ask, states, self._memory)
+        if self._alike is not None:
+            self._alike.hold(states, rows, names)
+        return rows
+
+    def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
+        """Goes on to the positions behind the edges marked in `used` (bool[edges]).
+
+        Returns:
+          int32[edges]: the new position behind each used edge.
+        """
+        taken = np.flatnonzero(used)
+        owner = np.repeat(np.arange(len(self.states)), np.diff(edges.start))[taken]
+        parents = self.states
+        made = (parents[where].child(action) for where, action in in_blocks(owner, edges.action[taken]))
+        reached = list(self._memory.watched("states", made, len(taken)))
+        behind = np.zeros(len(edges.action), np.int32)
+        behind[taken] = self._enter(reached)
+        return behind
+
+    def _spot_check(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> None:
+        """Compares a few states with the ones that stand for them."""
+        for k, other in self._doubles:
+            state, i = self.states[k], int(self.mover[k])
+            same = i == other.current_player()
+            if same and state.is_terminal():
+                same = state.returns() == other.returns()
+            elif same:
+                same = state.legal_actions() == other.legal_actions()
+            if same and i >= 0 and self._alike is not None:
+                same = all(
+                    state.information_state_string(p) == other.information_state_string(p) for p in (0, 1)
+                )
+            # Only what was asked here anyway: a further answer may cost a search.
+            if same and i >= 0 and wants_pre[k]:
+                same = _same_answer(self._sigma_pre[i], state, other)
+            if same and i >= 0 and wants_sigma[k]:
+                asked = self._components if i == self._mixed_player else (self._sigma[i],)
+                same = all(_same_answer(policy, state, other) for policy in asked)
+            if not same:
+                raise ArgumentError(
+                    "expected position_key to join only states that play the "
+                    f"same, got {state.history_str()!r} and {other.history_str()!r} under one key; "
+                    "a policy that depends on the history needs position_key=None"
+                )
+
+
+def _same_answer(policy: Any, first: Any, second: Any) -> bool:
+    if policy is None:
+        return True
+    if hasattr(policy, "entries_batch"):
+        one, two = ([entry_row(entry) for entry in menu] for menu in policy.entries_batch([first, second]))
+    else:
+        one, two = ([row] for row in policy([first, second]))
+    return len(one) == len(two) and all(
+        abs(row.get(action, 0.0) - other.get(action, 0.0)) <= _SPOT_TOLERANCE
+        for row, other in zip(one, two, strict=True)
+        for action in set(row) | set(other)
+    )
+
+
+def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, components: int) -> Edges:
+    """Joins batches into distinct edges.
+
+    Args:
+      batches: (positions asked, rows, 0 for sigma_pre, 1 for sigma, or 2 + k for component k).
+      count: how many positions there are.
+      components: K.
+    """
+    position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows, _ in batches])
+    action = np.concatenate([rows.action for _, rows, _ in batches])
+    probability = np.concatenate([rows.probability for _, rows, _ in batches])
+    column = np.concatenate([np.full(len(rows.action), c) for _, rows, c in batches])
+    order = np.lexsort((action, position))
+    position, action = position[order], action[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
+    edge = np.cumsum(new) - 1
+    columns = np.zeros((int(new.sum()), 2 + components))
+    columns[edge, column[order]] = probability[order]
+    entry = np.concatenate([rows.entry for _, rows, _ in batches])[order]
+    entries = np.zeros(len(columns), np.int16)
+    entries[edge[entry > 0]] = entry[entry > 0]
+    start = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
+    pre, sigma = columns[:, 0].copy(), columns[:, 1].copy()
+    return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
+
+
+def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+    """The same function, which says so where its answer cannot be looked up."""
+
+    def key(state: Any) -> Hashable:
+        found = position_key(state)
+        try:
+            hash(found)
+        except TypeError:
+            raise ArgumentError(
+                "expected position_key to give something hashable, such as a string "
+                f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
+            ) from None
+        return found
+
+    return key

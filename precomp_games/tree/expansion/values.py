@@ -1,0 +1,186 @@
+"""What the histories of a tree in the making are worth: asked once for each position of a level.
+
+Against a mixed opponent a position may be worth something else against each component. Histories then have
+the mean, by their own posteriors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.memory import MemoryMeter
+from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
+from precomp_games.policies.mixtures import component_name
+from precomp_games.policies.rows import BatchPolicy
+from precomp_games.tree.expansion.alike import AlikeRows
+from precomp_games.tree.expansion.mixed_opponent import MixedOpponent
+from precomp_games.tree.expansion.options import ExpansionOptions
+from precomp_games.tree.facts import TERMINAL
+
+__all__ = ["TreeValues"]
+
+
+@dataclasses.dataclass
+class _Waiting:
+    """Positions of a level whose values come at the end.
+
+    Attributes:
+      states: The positions.
+      histories: int32[m], of the tree.
+      which: int32[m], each one's position.
+      posterior: float64[m, K], theirs; None where values do not depend on components.
+    """
+
+    states: list[Any]
+    histories: npt.NDArray[np.int32]
+    which: npt.NDArray[np.int32]
+    posterior: npt.NDArray[np.float64] | None
+
+
+class TreeValues:
+    """Values of one expansion.
+
+    Attributes:
+      evaluations: How many positions were valued.
+      games: How many games were sampled for that.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        options: ExpansionOptions,
+        opponent: MixedOpponent | None,
+        alike: AlikeRows | None,
+        memory: MemoryMeter,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        """Nothing is valued yet; `alike`, `memory` and `progress` are told of states below the leaves."""
+        self.evaluations = self.games = 0
+        self._range = (game.min_utility(), game.max_utility())
+        self._options, self._opponent = options, opponent
+        self._by_component = len(options.leaf_values) > 1
+        self._deferred = any(values.deferred for values in options.leaf_values)
+        self._contexts = [
+            LeafContext(
+                sigma=_sigma(options, k),
+                position_key=options.position_key,
+                min_probability=options.min_probability,
+                utility_range=options.utility_range,
+                max_states=options.max_histories,
+                alike=None if alike is None else functools.partial(alike.hold, names=_names(options, k)),
+                memory=memory,
+                progress=progress,
+            )
+            for k in range(len(options.leaf_values))
+        ]
+        self._waiting: list[_Waiting] = []
+
+    def of_level(
+        self,
+        states: list[Any],
+        position: npt.NDArray[np.int32],
+        player: npt.NDArray[np.int8],
+        needed: npt.NDArray[np.bool_],
+        first: int,
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        """u^sigma of a level's histories that need one or are over, NaN elsewhere and where it comes later.
+
+        Args:
+          states: the level's positions.
+          position: int32[n], each history's.
+          player: int8[n], who moves there.
+          needed: bool[n], where a value is wanted, if the game is not over.
+          first: how many histories the levels before have.
+
+        Returns:
+          float64[n], and int32[n], see `TreeMixture.value_row`.
+        """
+        value, rows = np.full(len(player), np.nan), np.full(len(player), -1, np.int32)
+        over = np.flatnonzero(player == TERMINAL)
+        if len(over):
+            returns = np.zeros(len(states))
+            for k in np.unique(position[over]).tolist():
+                returns[k] = states[k].returns()[0]
+            value[over] = returns[position[over]]
+        histories = np.flatnonzero(needed & (player != TERMINAL))
+        asked = np.zeros(len(states), bool)
+        asked[position[histories]] = True
+        chosen = [states[k] for k in np.flatnonzero(asked).tolist()]
+        self.evaluations += len(chosen)
+        # Where among `chosen` each history's position is.
+        which = (np.cumsum(asked) - 1)[position[histories]].astype(np.int32)
+        posterior = None
+        if self._by_component and self._opponent is not None:
+            posterior = self._opponent.posterior(histories)
+        waiting = _Waiting(chosen, (first + histories).astype(np.int32), which, posterior)
+        if self._deferred:
+            self._waiting.append(waiting)
+        elif chosen:
+            (answers,) = self._answers([chosen])
+            value[histories], rows[histories] = self._worth(waiting, answers)
+        return value, rows
+
+    def fill_in(self, value: npt.NDArray[np.float64], rows: npt.NDArray[np.int32]) -> None:
+        """Writes what wanted to see all positions at once, into arrays of the whole tree."""
+        if self._deferred:
+            answers = self._answers([waiting.states for waiting in self._waiting])
+            for waiting, answer in zip(self._waiting, answers, strict=True):
+                value[waiting.histories], found = self._worth(waiting, answer)
+                if len(rows):
+                    rows[waiting.histories] = found
+
+    def _answers(self, levels: list[list[Any]]) -> list[npt.NDArray[np.float64]]:
+        """float64[positions, 1 or K] of each level."""
+        columns = []
+        for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
+            found, games = values(levels, context)
+            self.games += games
+            if isinstance(values, EvaluatedValues):
+                for states, answer in zip(levels, found, strict=True):
+                    self._check(answer, states)
+            columns.append(found)
+        return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
+
+    def _worth(
+        self, waiting: _Waiting, answers: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32] | int]:
+        """(what histories are worth, their rows of values by component)."""
+        if waiting.posterior is None or self._opponent is None:
+            return answers[waiting.which, 0], -1
+        return self._opponent.valued(waiting.posterior, waiting.which, answers)
+
+    def _check(self, values: npt.NDArray[np.float64], states: list[Any]) -> None:
+        """Holds evaluations to the game's bounds, which the truncation relies on."""
+        low, high = self._range
+        wrong = np.flatnonzero(~within(values, low, high))
+        if len(wrong):
+            raise ArgumentError(
+                f"expected leaf_value to give utilities in [{low}, {high}], "
+                f"got {values[wrong[0]]} at history {states[wrong[0]].history_str()!r}"
+            )
+
+
+def _sigma(options: ExpansionOptions, number: int) -> tuple[BatchPolicy | None, BatchPolicy | None]:
+    """What is played on by against a component."""
+    first, second = options.sigma
+    if options.mixture is None:
+        return first, second
+    player, mixture = options.mixture
+    component = mixture.components[number]
+    return (component, second) if player == 0 else (first, component)
+
+
+def _names(options: ExpansionOptions, number: int) -> tuple[str, str]:
+    """What errors call each player's sigma against a component."""
+    if options.mixture is None:
+        return "sigma[0]", "sigma[1]"
+    component = component_name(number)
+    return (component, "sigma[1]") if options.mixture[0] == 0 else ("sigma[0]", component)

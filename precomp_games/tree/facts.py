@@ -1,0 +1,346 @@
+"""Facts of a history tree that every solver asks for: levels, what comes before, reaches.
+
+They follow from the arrays alone, are computed when they are first asked for, and are then kept.
+
+Cost: a few numpy passes over the levels; 8 bytes per history for a reach, 4 for an edge.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games._support.kernels import kernel
+
+__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product", "has_choice", "weighted"]
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+"""The `player` of a chance node."""
+
+_ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
+
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+"""The `player` of a history where the game is over."""
+
+
+class AnyForest(Protocol):
+    """What recursions over information states and entries need of a tree; see `HistoryTree`."""
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """(lambda_0, lambda_1)."""
+        ...
+
+    @property
+    def num_infosets(self) -> int:
+        """How many information states there are: m."""
+        ...
+
+    @property
+    def num_entries(self) -> int:
+        """How many entries there are: E."""
+        ...
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries."""
+        ...
+
+    @property
+    def infoset_player(self) -> npt.NDArray[np.int8]:
+        """int8[m]: whose each information state is."""
+        ...
+
+    @property
+    def infoset_weight(self) -> npt.NDArray[np.float64]:
+        """float64[m]: how many penalties memorizing each costs."""
+        ...
+
+    @property
+    def infoset_penalty(self) -> npt.NDArray[np.float64]:
+        """float64[m]: what memorizing each costs its owner."""
+        ...
+
+    @property
+    def first_entry(self) -> npt.NDArray[np.int32]:
+        """int32[m + 1]: where the entries of each begin."""
+        ...
+
+    @property
+    def previous(self) -> npt.NDArray[np.int32]:
+        """int32[m]: the owner's entry before each, -1 for none."""
+        ...
+
+    @property
+    def entry_infoset(self) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        ...
+
+    @property
+    def entry_player(self) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        ...
+
+
+class _Entries:
+    """What follows from where the entries of each information state begin."""
+
+    @property
+    def num_entries(self: AnyForest) -> int:
+        """E, the entries of all menus."""
+        return int(self.first_entry[-1])
+
+    @functools.cached_property
+    def entry_infoset(self: AnyForest) -> npt.NDArray[np.int32]:
+        """int32[E]: whose entry each is."""
+        if not self.has_menus:
+            return self.first_entry[:-1]
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+
+    @functools.cached_property
+    def entry_player(self: AnyForest) -> npt.NDArray[np.int8]:
+        """int8[E]: who may choose each."""
+        return self.infoset_player[self.entry_infoset] if self.has_menus else self.infoset_player
+
+    @functools.cached_property
+    def infoset_penalty(self: AnyForest) -> npt.NDArray[np.float64]:
+        """float64[m]: what memorizing each information state costs its owner, in utility.
+
+        Its weight times the owner's penalty. Where that is infinite this is too, whatever the weight is.
+        """
+        return weighted(np.array(self.penalties)[self.infoset_player], self.infoset_weight)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Forest(_Entries):
+    """A player's information states and entries without histories.
+
+    Attributes:
+      first_entry: int32[m + 1], see `HistoryTree`.
+      previous: int32[m], see there.
+      penalties: (lambda_0, lambda_1).
+      owner: int8[m], whose each is, -1 for nobody's; None: all are player 0's.
+      weight: float64[m], see `HistoryTree`; None: all cost one penalty.
+    """
+
+    first_entry: npt.NDArray[np.int32]
+    previous: npt.NDArray[np.int32]
+    penalties: tuple[float, float] = (0.0, math.inf)
+    owner: npt.NDArray[np.int8] | None = None
+    weight: npt.NDArray[np.float64] | None = None
+
+    @property
+    def num_infosets(self) -> int:
+        """How many information states there are."""
+        return len(self.previous)
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries."""
+        return self.num_entries > self.num_infosets
+
+    @functools.cached_property
+    def infoset_player(self) -> npt.NDArray[np.int8]:
+        """int8[m]: see `owner`."""
+        return np.zeros(self.num_infosets, np.int8) if self.owner is None else self.owner
+
+    @functools.cached_property
+    def infoset_weight(self) -> npt.NDArray[np.float64]:
+        """float64[m]: see `weight`."""
+        return np.ones(self.num_infosets) if self.weight is None else self.weight
+
+
+class TreeFacts(_Entries):
+    """What follows from the arrays of a `HistoryTree`, which is where these are described."""
+
+    parent: npt.NDArray[np.int32]
+    num_children: npt.NDArray[np.int32]
+    player: npt.NDArray[np.int8]
+    infoset: npt.NDArray[np.int32]
+    sigma: npt.NDArray[np.float64]
+    sigma_pre: npt.NDArray[np.float64]
+    value: npt.NDArray[np.float64]
+    utility_range: float
+    penalties: tuple[float, float]
+    position: npt.NDArray[np.int32]
+    infoset_player: npt.NDArray[np.int8]
+    entry: npt.NDArray[np.int16]
+    weight: npt.NDArray[np.float64]
+
+    @property
+    def num_histories(self) -> int:
+        """n, with leaves and chance nodes."""
+        return len(self.parent)
+
+    @property
+    def num_infosets(self) -> int:
+        """m, the information states that may be memorized, of both players."""
+        return len(self.infoset_player)
+
+    @property
+    def num_positions(self) -> int:
+        """Distinct positions where a `position_key` was given; histories where not."""
+        return len(np.unique(self.position)) if len(self.position) else self.num_histories
+
+    @functools.cached_property
+    def scale(self) -> float:
+        """What solvers measure this tree's utilities and penalties in: how far apart its leaves' values lie.
+
+        Values that are alike but for rounding say nothing; then it is a millionth of R, and where all
+        payoffs of the game are equal, the greatest penalty. Nothing that a solver takes for rounding may be
+        a number of utility: it is a share of this.
+        """
+        values = self.value[self.num_children == 0]
+        apart = max(float(values.max() - values.min()), _ALIKE * self.utility_range)
+        return apart or max((p for p in self.penalties if math.isfinite(p)), default=0.0) or 1.0
+
+    @property
+    def infoset_history(self) -> npt.NDArray[np.int32]:
+        """int32[m]: the first history of each information state, in the tree's order."""
+        return self._ways[2]
+
+    @functools.cached_property
+    def infoset_weight(self) -> npt.NDArray[np.float64]:
+        """float64[m]: how many penalties memorizing each information state costs, 1 where nothing is said."""
+        return self.weight if len(self.weight) else np.ones(self.num_infosets)
+
+    @functools.cached_property
+    def levels(self) -> tuple[slice, ...]:
+        """The histories of each length, those of length 0 first."""
+        bounds = [0, 1]
+        while bounds[-1] < self.num_histories:
+            bounds.append(bounds[-1] + int(self.num_children[bounds[-2] : bounds[-1]].sum()))
+        return tuple(slice(start, stop) for start, stop in itertools.pairwise(bounds))
+
+    @property
+    def has_menus(self) -> bool:
+        """Whether some information state has several entries; else entries and information states are one."""
+        return len(self.entry) > 0
+
+    @functools.cached_property
+    def first_entry(self) -> npt.NDArray[np.int32]:
+        """int32[m + 1]: the entries of information state I are first_entry[I]:first_entry[I + 1]."""
+        if not self.has_menus:
+            return np.arange(self.num_infosets + 1, dtype=np.int32)
+        counts = np.ones(self.num_infosets, np.int64)
+        _entry_counts(self.parent, self.infoset, self.entry, counts)
+        return np.append(0, np.cumsum(counts)).astype(np.int32)
+
+    @functools.cached_property
+    def edge_entry(self) -> npt.NDArray[np.int32]:
+        """int32[n]: the entry at stake on the edge that leads to h, -1 where nothing can be memorized.
+
+        It plays the edge with the probability `sigma_pre`, which may be 0.
+        """
+        infoset = np.append(np.int32(-1), self.infoset[self.parent[1:]])
+        if not self.has_menus:
+            return infoset
+        return np.where(infoset >= 0, self.first_entry[infoset] + self.entry, np.int32(-1))
+
+    @property
+    def own_edges(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Each player's last memorizable turn on the way to h, as the history that it leads to.
+
+        int32[n] each, h itself included; 0 where there was no such turn.
+        """
+        return self._ways[0], self._ways[1]
+
+    @property
+    def previous(self) -> npt.NDArray[np.int32]:
+        """int32[m]: the owner's entry before each, one of an earlier information state; -1: there is none."""
+        return self._ways[3]
+
+    @functools.cached_property
+    def _ways(self) -> tuple[npt.NDArray[np.int32], ...]:
+        """(own_edges of players 0 and 1, infoset_history, previous): what one look at the tree tells."""
+        n, m = self.num_histories, self.num_infosets
+        found = (
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int32),
+            np.zeros(m, np.int32),
+            np.full(m, -1, np.int32),
+        )
+        _look(self.parent, self.player, self.infoset, self.first_entry, self.entry, *found)
+        return found
+
+    @functools.cached_property
+    def chance_reach(self) -> npt.NDArray[np.float64]:
+        """float64[n]: the product of chance's probabilities on the way to h."""
+        return edge_product(self, np.where(self.player[self.parent] == CHANCE, self.sigma, 1.0))
+
+    @functools.cached_property
+    def own_reaches(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """float64[n] for each player: the product of its sigma_pre on the way to h.
+
+        0 below a turn that the tree does not let it memorize: it has stopped for good by then.
+        """
+        mover, memorizable = self.player[self.parent], self.infoset[self.parent] >= 0
+        pre = np.where(memorizable, self.sigma_pre, 0.0)
+        return edge_product(self, np.where(mover == 0, pre, 1.0)), edge_product(
+            self, np.where(mover == 1, pre, 1.0)
+        )
+
+
+def has_choice(tree: AnyForest, player: int) -> bool:
+    """Whether some information state of a player has several entries."""
+    return tree.has_menus and bool((np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any())
+
+
+def weighted(
+    penalty: float | npt.NDArray[np.float64], weight: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Penalties times weights; an infinite penalty stays so where nothing has to be paid."""
+    return np.where(np.isinf(penalty), np.inf, np.where(np.isinf(penalty), 0.0, penalty) * weight)
+
+
+def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[n]: the product on the way to h of `edges`, which has a number for each history's last edge."""
+    product = np.ones(tree.num_histories)
+    for level in tree.levels[1:]:
+        product[level] = product[tree.parent[level]] * edges[level]
+    return product
+
+
+@kernel
+def _entry_counts(parent: np.ndarray, infoset: np.ndarray, entry: np.ndarray, counts: np.ndarray) -> None:
+    """How many entries each information state has; ones before."""
+    for h in range(len(entry)):
+        if entry[h] > 0:
+            k = infoset[parent[h]]
+            counts[k] = max(counts[k], 1 + entry[h])
+
+
+@kernel
+def _look(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    first_entry: np.ndarray,
+    entry: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    history: np.ndarray,
+    previous: np.ndarray,
+) -> None:
+    """Writes `TreeFacts._ways` into the last four arguments."""
+    met = np.zeros(len(history), np.bool_)
+    for h in range(len(parent)):
+        if h > 0:
+            p = parent[h]
+            decides = infoset[p] >= 0
+            first[h] = h if decides and mover[p] == 0 else first[p]
+            second[h] = h if decides and mover[p] == 1 else second[p]
+        k = infoset[h]
+        if k >= 0 and not met[k]:
+            met[k], history[k] = True, h
+            edge = first[h] if mover[h] == 0 else second[h]
+            if edge > 0:
+                before = infoset[parent[edge]]
+                previous[k] = first_entry[before] + entry[edge] if len(entry) else before

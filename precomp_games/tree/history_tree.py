@@ -1,0 +1,499 @@
+"""The history tree: the truncated histories of a base game under two policies per player, as flat arrays.
+
+Everything else is a view of it: Algorithm 1 and the meta-game's solvers make passes over its arrays; books
+and OpenSpiel policies are read off it. Parents stand before their children. The children of a history
+stand side by side in order of their actions, and levels follow each other.
+
+Source: `precomputation`, sections 2 to 4. `expansion.levels` says what is kept and why.
+
+Memory: 49 bytes per history (45 without a `position_key`), and 1 byte per information state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+
+from precomp_games._support.arguments import ArgumentError, FilePath, Game, PositiveFloat, PositiveInt, public
+from precomp_games._support.checks import (
+    check_integer,
+    check_pair,
+    check_penalties,
+    check_state,
+    check_weights,
+    shown,
+    utility_sum,
+)
+from precomp_games._support.memory import Memory
+from precomp_games._support.pickles import packed, unpacked
+from precomp_games.policies.rows import MinProbability, PolicyLike
+from precomp_games.tree.arrays import (
+    ARRAYS,
+    OPTIONAL,
+    check_arrays,
+    digest,
+    first_difference,
+    read_tree,
+    write_fields,
+)
+from precomp_games.tree.base_game import loaded_game
+from precomp_games.tree.expansion.levels import expand
+from precomp_games.tree.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
+from precomp_games.tree.facts import CHANCE, TERMINAL, TreeFacts
+from precomp_games.tree.mixture import TreeMixture
+
+__all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HistoryTree(TreeFacts):
+    """Histories of a base game as arrays over n histories and m information states.
+
+    Trees can be pickled, and so travel to other processes. Whatever of `policies` and `base_game` does not
+    bear that is None in the copy: functions without a name, engines, games that were read from text. What
+    needs them says so, and takes them: `policy(sigma=...)` of results, and `with_game`.
+
+    Attributes:
+      game_string: What `pyspiel.load_game` makes the base game of.
+      penalties: (lambda_0, lambda_1), the utility that each memorized information state costs the player;
+        infinite for a player who never memorizes.
+      utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
+      utility_sum: c, the constant that the players' utilities add up to.
+      stop_value: "backup" or "evaluate", see `from_game`.
+      parent: int32[n], -1 at the root.
+      first_child: int32[n], -1 at leaves.
+      num_children: int32[n].
+      player: int8[n], who moves: 0, 1, CHANCE, or TERMINAL. A leaf that is not TERMINAL was cut.
+      action: int32[n], the base game's action that leads here, -1 at the root.
+      infoset: int32[n], the mover's information state where it may be memorized, else -1. Numbered in order
+        of appearance, so an information state comes after its mover's previous one.
+      sigma: float64[n], probability of the edge that leads here under what the parent's mover computes during
+        play; after a chance move, chance's. 0: not played there.
+      sigma_pre: The same under what the parent's mover can memorize; of a menu, under the entry that plays
+        it.
+      value: float64[n], u^sigma(h) for player 0, in the base game's utility; NaN where not evaluated.
+      position: int32[n], equal where `position_key` is; empty where no key was given.
+      infoset_player: int8[m].
+      infoset_keys: The m information state strings; None for perfect information, where each is a
+        history.
+      work: What the expansion took, by name: "histories", "expanded" (including histories that were dropped
+        again), "policy_queries", "leaf_evaluations", "games_sampled".
+      cut_for: What the tree was cut for: "infosets", "positions" (`from_game`, `price`), or "nothing" where
+        it was not. What is cut for positions keeps all that a price per information state needs, and more.
+      entry: int16[n], which entry of the mover's menu plays the edge that leads here, 0 where none does;
+        empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
+      weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
+        already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
+      cut_menus: bool[m], where truncate="values" left an entry out that cannot pay. Empty where nowhere.
+      policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
+      mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
+        that was loaded.
+      base_game: The game that the tree was expanded from. Files do not hold it either.
+    """
+
+    game_string: str
+    penalties: tuple[float, float]
+    utility_range: float
+    utility_sum: float
+    stop_value: str
+    parent: np.ndarray
+    first_child: np.ndarray
+    num_children: np.ndarray
+    player: np.ndarray
+    action: np.ndarray
+    infoset: np.ndarray
+    sigma: np.ndarray
+    sigma_pre: np.ndarray
+    value: np.ndarray
+    position: np.ndarray
+    infoset_player: np.ndarray
+    infoset_keys: tuple[str, ...] | None
+    work: dict[str, int]
+    policies: tuple[PolicyLike | None, PolicyLike | None] = (None, None)
+    base_game: pyspiel.Game | None = None
+    entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
+    mixture: TreeMixture | None = None
+    cut_for: str = "infosets"
+    weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+
+    @classmethod
+    @public
+    def from_game(
+        cls,
+        game: Game,
+        *,
+        sigma_pre: PolicyLike | Sequence[PolicyLike],
+        sigma: PolicyLike | Sequence[PolicyLike],
+        penalties: float | Sequence[float],
+        weight: Callable[[Any], float] | None = None,
+        leaf_value: Any = "exact",
+        truncate: Truncation = "reach",
+        price: Price = "infosets",
+        stop_value: StopValue = "backup",
+        position_key: Callable[[Any], Hashable] | None = None,
+        utility_range: PositiveFloat | None = None,
+        min_probability: MinProbability = 1e-12,
+        max_histories: PositiveInt = 50_000_000,
+        max_memory: Memory | None = None,
+        progress: Progress | None = None,
+    ) -> HistoryTree:
+        """Expands a base game.
+
+        Args:
+          game: a sequential game of two players, of zero or constant sum, with perfect recall. Perfect recall
+            is checked on what is expanded; a game that forgets something only beyond that is not noticed.
+          sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
+            for both, or a pair. None stands for a player who never memorizes. What it and sigma answer is the
+            same at all histories of an information state, up to 1e-6: nobody can play anything else.
+          sigma: what a player computes during play; one policy for both, or a pair. None stands for a player
+            whose sigma is never asked, which there is with stop_value="evaluate" only. Of a player who never
+            memorizes it may be a `MixturePolicy`.
+          penalties: the utility that each memorized information state costs, positive; one for both players,
+            or a pair. `math.inf` is a player who never memorizes: (lambda, inf) is Algorithm 1's setting.
+          weight: a function from a state to how many penalties it costs the mover to memorize its information
+            state (or position): 0 where it is known already, and is kept however rare. None: 1 everywhere.
+          leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
+            `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
+          truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
+            too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out on the way;
+            it needs perfect information and an evaluation function (`expansion.bounds`). Under
+            stop_value="evaluate" that loses nothing. Under "backup" it loses nothing where the evaluations
+            are exact, and otherwise what Algorithm 1 would not have memorized. "none" leaves out nothing:
+            every history is kept that can be reached while somebody still memorizes.
+          price: what a penalty is paid for, and so what is cut. "infosets": each information state that is
+            memorized. "positions": each position, by `position_key`, whose histories then share one price,
+            and which is kept or cut as a whole; one player prepares, with perfect information. Solvers are
+            told so as well: `best_precomputation(tree, player, price="positions")`.
+          stop_value: what stopping is worth. "backup": the values of the leaves that sigma plays on to.
+            "evaluate": `leaf_value` at the history itself, as in the paper's Algorithm 1. Then only one
+            player may have a finite penalty, and its own sigma is not asked. The two agree for exact values.
+          position_key: a function from a state to a key. It promises that states of one level with equal keys
+            are the same for both policies, for `leaf_value` and in all that may follow; the promise is
+            checked here and there. None: every history stands for itself.
+          utility_range: R, where the reachable utilities are known to lie closer together than the game's own
+            bounds.
+          min_probability: a policy's probabilities below this are set to zero and the rest renormalized;
+            at most 0.01. It is meant to leave out what hardly ever happens, not to make likely moves certain.
+          max_histories: the most histories, and the most states below the leaves, that are looked at; beyond
+            that, an error is raised.
+          max_memory: bytes that the process may have, or a text such as "2GB"; by default four fifths of the
+            machine's. What is about to take more is refused early, with what to change.
+          progress: called after each level with (level, histories so far); then, for exact values, as
+            the states below the leaves are added to them. None: a bar on a terminal.
+
+        Raises:
+          ValueError: an argument, the game, or a policy's answer is not as above.
+        """
+        options = ExpansionOptions.checked(
+            game,
+            sigma_pre=sigma_pre,
+            sigma=sigma,
+            penalties=penalties,
+            weight=weight,
+            leaf_value=leaf_value,
+            truncate=truncate,
+            price=price,
+            stop_value=stop_value,
+            position_key=position_key,
+            utility_range=utility_range,
+            min_probability=min_probability,
+            max_histories=max_histories,
+            max_memory=max_memory,
+            progress=progress,
+        )
+        expansion = expand(game, options)
+        keys = expansion.infoset_keys
+        return cls(
+            game_string=str(game),
+            penalties=options.penalties,
+            utility_range=options.utility_range,
+            utility_sum=utility_sum(game),
+            stop_value=stop_value,
+            cut_for="nothing" if truncate == "none" else price,
+            infoset_keys=None if keys is None else tuple(keys),
+            work=expansion.work,
+            policies=check_pair(sigma, "sigma"),
+            base_game=game,
+            mixture=expansion.mixture,
+            **expansion.arrays,
+        )
+
+    # -- size and structure ------------------------------------------------------------------------
+
+    @functools.cached_property
+    def game(self) -> pyspiel.Game:
+        """The base game; loaded from its string where the tree came from a file.
+
+        Raises:
+          ValueError: the string does not load: the game's module is not imported, it was made of what is not
+            in its string, as `pyspiel.load_efg_game(text)` does, or it names files or engines, which a tree's
+            file cannot open. Then `with_game` is the way.
+        """
+        if self.base_game is not None:
+            return self.base_game
+        return loaded_game(self.game_string)
+
+    @public
+    def with_game(self, game: Game) -> HistoryTree:
+        """The same tree on its base game, which its string does not load.
+
+        Games that were read from text, such as `pyspiel.load_efg_game(text)`, are not in files and pickles
+        of their trees:
+
+            tree = HistoryTree.load(path).with_game(pyspiel.load_efg_game(text))
+
+        Raises:
+          ValueError: it is another game, as far as a look at some of the histories tells.
+        """
+        if str(game) != self.game_string:
+            raise ArgumentError(f"expected the game {self.game_string!r}, got {str(game)!r}")
+        differs = first_difference(self, game)
+        if differs >= 0:
+            raise ArgumentError(
+                "expected the game that the tree was expanded from, got another "
+                f"{self.game_string!r}: history {self.actions(differs)} is not the same there"
+            )
+        return dataclasses.replace(self, base_game=game)
+
+    @public
+    def same_as(self, other: HistoryTree) -> bool:
+        """Whether two trees have the same histories, policies and values, whatever their penalties are.
+
+        What is said of one tree's information states, by number, then holds of the other's.
+        """
+        if self is other:
+            return True
+        if (self.num_histories, self.num_infosets) != (other.num_histories, other.num_infosets):
+            return False
+        return self.fingerprint == other.fingerprint
+
+    def __repr__(self) -> str:
+        """One line: game, size, penalties."""
+        return (
+            f"HistoryTree({self.game_string}, histories={self.num_histories}, "
+            f"infosets={self.num_infosets}, penalties={self.penalties}, stop_value={self.stop_value!r})"
+        )
+
+    @public
+    def children(self, history: int) -> range:
+        """Indices of a history's children.
+
+        Raises:
+          ValueError: there is no history of that index.
+        """
+        history = self._history(history)
+        first = int(self.first_child[history])
+        return range(first, first + int(self.num_children[history])) if first >= 0 else range(0)
+
+    @public
+    def actions(self, history: int) -> list[int]:
+        """The base game's actions from the root to a history.
+
+        Raises:
+          ValueError: there is no history of that index.
+        """
+        history = self._history(history)
+        path = []
+        while history > 0:
+            path.append(int(self.action[history]))
+            history = int(self.parent[history])
+        return path[::-1]
+
+    @public
+    def state(self, history: int) -> Any:
+        """The base game's state at a history, replayed.
+
+        Raises:
+          ValueError: there is no history of that index, or the base game cannot be had (see `game`).
+        """
+        path = self.actions(self._history(history))
+        state = self.game.new_initial_state()
+        for action in path:
+            state.apply_action(action)
+        return state
+
+    @public
+    def find(self, actions: Sequence[int]) -> int:
+        """The index of the history that `actions` lead to, -1 where the tree does not have it.
+
+        Raises:
+          ValueError: `actions` are no integers.
+        """
+        if not isinstance(actions, Sequence | np.ndarray) or isinstance(actions, str | bytes):
+            raise ArgumentError(f"expected actions to be integers, got {shown(actions)}")
+        history = 0
+        for action in [check_integer(a, f"actions[{k}]") for k, a in enumerate(actions)]:
+            first, count = int(self.first_child[history]), int(self.num_children[history])
+            if first < 0:
+                return -1
+            child = first + int(np.searchsorted(self.action[first : first + count], action))
+            if child == first + count or self.action[child] != action:
+                return -1
+            history = child
+        return history
+
+    @public
+    def infoset_of(self, state: Any) -> int:
+        """The information state of a base-game state's mover, -1 where it cannot be memorized.
+
+        Raises:
+          ValueError: it is no state of the base game.
+        """
+        check_state(state, self.base_game or self.game_string)
+        player = state.current_player()
+        if player < 0:
+            return -1
+        if self.infoset_keys is None:
+            history = self.find(state.history())
+            return int(self.infoset[history]) if history >= 0 else -1
+        return self._infoset_index.get((player, state.information_state_string(player)), -1)
+
+    @public
+    def key(self, infoset: int) -> str:
+        """What identifies an information state beside its player, in words of the base game.
+
+        Its information state string; where information is perfect, its history's actions, "4, 0", as in
+        OpenSpiel's `history_str()`: the empty string before the first move.
+
+        Raises:
+          ValueError: there is no information state of that index.
+        """
+        infoset = self._infoset(infoset)
+        if self.infoset_keys is not None:
+            return self.infoset_keys[infoset]
+        return ", ".join(map(str, self.actions(int(self.infoset_history[infoset]))))
+
+    def _history(self, index: int) -> int:
+        return check_integer(index, "history", least=0, most=self.num_histories - 1)
+
+    def _infoset(self, index: int) -> int:
+        if not self.num_infosets:
+            raise ArgumentError("expected a tree with information states, got none")
+        return check_integer(index, "infoset", least=0, most=self.num_infosets - 1)
+
+    @functools.cached_property
+    def _infoset_index(self) -> dict[tuple[int, str], int]:
+        assert self.infoset_keys is not None
+        players = self.infoset_player.tolist()
+        return {(players[k], key): k for k, key in enumerate(self.infoset_keys)}
+
+    @public
+    def memorized_row(self, entry: int) -> dict[int, float]:
+        """{action: probability} of what is memorized at an information state: one entry of its menu.
+
+        Args:
+          entry: its number in the tree; where menus have one entry, the information state's.
+
+        Raises:
+          ValueError: there is no entry of that number.
+        """
+        if self.has_menus:
+            entry = check_integer(entry, "entry", least=0, most=self.num_entries - 1)
+        else:
+            entry = self._infoset(entry)
+        history = int(self.infoset_history[self.entry_infoset[entry]])
+        return {
+            int(self.action[child]): float(self.sigma_pre[child])
+            for child in self.children(history)
+            if self.sigma_pre[child] > 0.0 and self.edge_entry[child] == entry
+        }
+
+    # -- penalties ---------------------------------------------------------------------------------
+
+    @public
+    def with_penalties(self, penalties: float | Sequence[float]) -> HistoryTree:
+        """The same histories under larger penalties.
+
+        Raises:
+          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorizing.
+        """
+        new = check_penalties(penalties)
+        for i in (0, 1):
+            if new[i] < self.penalties[i]:
+                raise ArgumentError(
+                    f"expected penalties of at least {self.penalties}, for which the tree was "
+                    f"expanded, got {new}; expand it again for smaller ones"
+                )
+        return dataclasses.replace(self, penalties=new)
+
+    @public
+    def with_weights(self, weight: npt.ArrayLike) -> HistoryTree:
+        """The same histories where memorizing costs so many penalties each.
+
+        What the tree has may cost as little as you like: what it cut off has not become cheaper by that.
+
+        Args:
+          weight: float[m], see `HistoryTree`.
+
+        Raises:
+          ValueError: these are not m numbers of at least 0.
+        """
+        return dataclasses.replace(self, weight=check_weights(weight, self.num_infosets))
+
+    # -- copies and pickles ------------------------------------------------------------------------
+
+    def __copy__(self) -> HistoryTree:
+        return dataclasses.replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HistoryTree:
+        # Policies and games are not copied: some cannot be, and none is changed.
+        return dataclasses.replace(
+            self, **{name: getattr(self, name).copy() for name in (*ARRAYS, *OPTIONAL)}
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        state["policies"] = tuple(map(packed, self.policies))
+        state["base_game"] = packed(self.base_game)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state["policies"] = tuple(map(unpacked, state["policies"]))
+        state["base_game"] = unpacked(state["base_game"])
+        self.__dict__.update(state)
+
+    # -- files -------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
+        return digest(self)
+
+    @public
+    def save(self, path: FilePath) -> None:
+        """Writes the tree as a NumPy archive (.npz), whole or not at all.
+
+        Policies are not in the file, and of the base game only its string is: see `game`.
+
+        Raises:
+          ValueError: `path` is none.
+          OSError: the file cannot be written.
+        """
+        write_fields(self, os.fspath(path))
+
+    @classmethod
+    @public
+    def load(cls, path: FilePath) -> HistoryTree:
+        """Reads what `save` wrote. Policies are not in the file.
+
+        Raises:
+          ValueError: not such a file, damaged, or not a tree.
+          OSError: it cannot be opened.
+        """
+        return read_tree(cls, os.fspath(path))
+
+    def check(self) -> None:
+        """Verifies that the arrays are a tree. Solvers index without bounds checks and rely on it.
+
+        Raises:
+          ValueError: they are not; says which array.
+        """
+        check_arrays(self)

@@ -1,0 +1,423 @@
+"""Strategies of the meta-game as data: how a player mixes memorization sets.
+
+A strategy says, for each information state of a player, with what probability it memorizes each entry of its
+menu there if it has memorized everything before. By Kuhn's theorem this is as good as a mixture of
+memorization sets. Entries are numbered over the whole tree (`HistoryTree.first_entry`); where every menu has
+one entry, an entry and its information state have the same number.
+
+Source: `precomputation`, section 4.1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games._support.arguments import ArgumentError, Player, public
+from precomp_games._support.checks import check_indices, check_probabilities, shown
+from precomp_games._support.kernels import kernel, read_only
+from precomp_games.policies.rows import PolicyLike, PrecomputationPolicy, check_policies
+from precomp_games.tree.facts import AnyForest, edge_product
+from precomp_games.tree.history_tree import HistoryTree
+
+__all__ = [
+    "Alternative",
+    "MemorizedState",
+    "MetaStrategy",
+    "Played",
+    "at_most_one",
+    "check_memorization_set",
+    "check_memorize",
+    "check_meta_tree",
+    "check_strategies",
+    "check_strategy",
+    "realization_plan",
+    "strategy_policy",
+]
+
+
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternative:
+    """Another entry of a menu, which was not memorized.
+
+    Attributes:
+      row: {action: probability}.
+      loss: How much less everything would be worth with it, and with what is best after it, at the price of
+        memory that counted; utility in all games, not only in those that come here.
+    """
+
+    row: Mapping[int, float]
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True)
+class MemorizedState:
+    """Why one information state is worth learning; utilities are the book player's.
+
+    Attributes:
+      infoset: Its index in the tree.
+      entry: The number in the tree of what is memorized there; `HistoryTree.memorized_row` tells its moves.
+      history: Its first history in the tree.
+      actions: The base game's actions from the start to that history.
+      reach: The probability of coming there, by the book and against the opponent.
+      gain: The utility gained by knowing this state and nothing after it, compared with stopping here. Gains
+        of the whole set add up to utility - unprepared.
+      net_gain: The value lost by forgetting this state and all that follows it: the gains of all of these,
+        less their penalties.
+      probability: The probability with which it is memorized; 1 in a memorization set.
+      alternatives: The other entries of the menu.
+    """
+
+    infoset: int
+    entry: int
+    history: int
+    actions: tuple[int, ...]
+    reach: float
+    gain: float
+    net_gain: float
+    probability: float = 1.0
+    alternatives: tuple[Alternative, ...] = ()
+
+
+class Played(NamedTuple):
+    """A strategy as a behavioral policy of the base game, on the tree.
+
+    Attributes:
+      memorizing: float64[n], the probability that the player is memorizing still when it comes to h, given
+        what it has played so far; 0 where it never comes.
+      probability: float64[n], of the edge that leads to h: sigma_pre and sigma mixed at the player's own
+        turns, sigma elsewhere.
+    """
+
+    memorizing: npt.NDArray[np.float64]
+    probability: npt.NDArray[np.float64]
+
+
+@public
+@dataclasses.dataclass(frozen=True, eq=False)
+class MetaStrategy:
+    """A player's strategy in the meta-game of a tree.
+
+    Attributes:
+      player: 0 or 1. memorize: float64[E], the probability of memorizing each entry where all before it is
+        memorized; those of an information state add up to 1 at most. 0 at the other player's information
+        states.
+
+    Raises:
+      ValueError: these are not probabilities for the tree's information states, or there is no such player.
+    """
+
+    tree: HistoryTree = dataclasses.field(repr=False)
+    player: Player
+    memorize: npt.NDArray[np.float64]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MetaStrategy, (self.tree, self.player, self.memorize)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memorize", check_memorize(self.memorize, self.tree, self.player))
+
+    @classmethod
+    @public
+    def of_set(cls, tree: HistoryTree, player: Player, memorization_set: Iterable[int]) -> MetaStrategy:
+        """The strategy that memorizes a set of entries for sure; see `check_memorization_set`.
+
+        Raises:
+          ValueError: it is no memorization set of the player.
+        """
+        members = check_memorization_set(memorization_set, tree, player)
+        memorize = np.zeros(tree.num_entries)
+        memorize[members] = 1.0
+        return cls(tree, player, memorize)
+
+    @classmethod
+    @public
+    def of_plan(cls, tree: HistoryTree, player: Player, plan: npt.ArrayLike) -> MetaStrategy:
+        """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
+
+        Args:
+          tree: see the class.
+          player: 0 or 1.
+          plan: float[E], in [0, 1], as `plan()` gives it. Where it is greater than before, it is what was
+            before.
+
+        Raises:
+          ValueError: these are not probabilities for the tree's entries.
+        """
+        own = tree.entry_player == player
+        x = check_probabilities(plan, tree.num_entries, "plan", own)
+        before = tree.previous[tree.entry_infoset]
+        above = np.where(before >= 0, x[before], 1.0)
+        memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
+        return cls(tree, player, at_most_one(tree, memorize))
+
+    def plan(self) -> npt.NDArray[np.float64]:
+        """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
+        return realization_plan(self.tree, self.memorize)
+
+    def reach(self) -> npt.NDArray[np.float64]:
+        """float64[n]: how far the player's own choices and policies let each history be reached."""
+        tree = self.tree
+        return edge_product(
+            tree, np.where(tree.player[tree.parent] == self.player, self.played.probability, 1.0)
+        )
+
+    @property
+    def expected_size(self) -> float:
+        """E|S|, the expected number of memorized information states."""
+        return float(self.plan().sum())
+
+    @property
+    def largest_size(self) -> int:
+        """The most information states that a set of the mixture has, and so the most that a draw can cost."""
+        start, end = self._parts()
+        used = end > start
+        points = np.concatenate(
+            [end[used], start[used]]
+        )  # where one part ends and one begins, ends count first
+        steps = np.repeat([-1, 1], np.count_nonzero(used))
+        return int(np.cumsum(steps[np.argsort(points, kind="stable")]).max(initial=0))
+
+    def mixture(self) -> list[tuple[float, npt.NDArray[np.int32]]]:
+        """Memorization sets with probabilities that play the same, at most one more than there are entries.
+
+        Each entry gets a part of [0, 1] as long as its realization weight, inside that of the entry before it
+        and beside those of the others of its menu; a point of [0, 1] tells a set. Where menus have one entry,
+        all parts begin at 0, and the sets are nested.
+        """
+        start, end = self._parts()
+        bounds = np.unique(np.concatenate([[0.0, 1.0], start[end > start], end[end > start]]))[::-1]
+        sets = [
+            (float(upper - lower), np.flatnonzero((start <= lower) & (end >= upper)).astype(np.int32))
+            for upper, lower in itertools.pairwise(bounds)
+        ]
+        return [(probability, members) for probability, members in sets if probability > 0.0]
+
+    @public
+    def draw(self, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+        """int32: a memorization set drawn from the mixture, entries in increasing order."""
+        start, end = self._parts()
+        point = rng.random()
+        return np.flatnonzero((start <= point) & (point < end)).astype(np.int32)
+
+    def _parts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Where the part of [0, 1] of each entry begins and ends, see `mixture`."""
+        tree, plan = self.tree, self.plan()
+        start, end = np.zeros(len(plan)), np.zeros(len(plan))
+        _lay_out(tree.first_entry, tree.previous, plan, start, end)
+        return start, end
+
+    @public
+    def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
+        """A policy of the base game that plays like this strategy, and sigma for the other player.
+
+        At a history of the tree it mixes sigma_pre and sigma by how likely the player is to be memorizing
+        still, given what it has played so far.
+
+        Args:
+          sigma: what the players compute during play, one or a pair; by default what the tree was
+            expanded with (a tree that was loaded from a file has none).
+
+        Raises:
+          ValueError: `sigma` is no policy, or pair of them.
+        """
+        return strategy_policy(self, sigma, self.tree.stop_value == "backup")
+
+    @functools.cached_property
+    def totals(self) -> npt.NDArray[np.float64]:
+        """float64[m]: the probability of memorizing I, by any entry, where all before it is memorized."""
+        return _totals(self.tree, self.memorize)
+
+    @functools.cached_property
+    def played(self) -> Played:
+        """What the strategy plays in the base game, on the histories of the tree."""
+        tree = self.tree
+        memorizing, probability = np.ones(tree.num_histories), np.array(tree.sigma)
+        _mix(
+            tree.parent, tree.player, tree.infoset, tree.edge_entry, tree.sigma_pre,
+            self.player, self.memorize, read_only(self.totals), memorizing, probability,
+        )  # fmt: skip
+        return Played(memorizing, probability)
+
+
+def strategy_policy(strategy: MetaStrategy, sigma: Any, knows_sigma: bool = False) -> PrecomputationPolicy:
+    """`MetaStrategy.policy`, for a public function that errors name.
+
+    `knows_sigma`: where no sigma is at hand, the tree's own is played as far as the tree goes.
+    """
+    tree = strategy.tree
+    play = tree.policies if sigma is None else check_policies(sigma, "sigma")
+    # A tree from a file has no policies, but it knows what sigma plays where one may stop.
+    stops = knows_sigma and play[strategy.player] is None
+    return PrecomputationPolicy(tree.game, strategy.player, functools.partial(_row, strategy, stops), play)
+
+
+def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | None:
+    """What is played at a state; None: sigma, since nothing is memorized there.
+
+    `stops`: the tree's own sigma where nothing is memorized, as far as the tree goes.
+    """
+    tree, infoset = strategy.tree, strategy.tree.infoset_of(state)
+    if infoset < 0:
+        return None
+    # One history speaks for all: the player's own choices on the way are the same.
+    history = int(tree.infoset_history[infoset])
+    if strategy.played.memorizing[history] * strategy.totals[infoset] == 0.0 and not stops:
+        return None
+    children = tree.children(history)
+    part = slice(children.start, children.stop)
+    row = strategy.played.probability[part]
+    return {int(a): float(p) for a, p in zip(tree.action[part], row, strict=True) if p > 0.0}
+
+
+def check_meta_tree(tree: Any) -> HistoryTree:
+    """A tree on which strategies of the meta-game are known: not one with evaluated stops.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if isinstance(tree, HistoryTree) and tree.stop_value == "backup":
+        return tree
+    raise ArgumentError(
+        'expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
+        f"got {shown(tree)}"
+    )
+
+
+def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
+    """A memorization set of one player: numbers of entries, increasing.
+
+    With an entry it holds the player's entry before it, and no other entry of the same information state.
+
+    Raises:
+      ValueError: it is none.
+    """
+    members = np.unique(check_indices(value, tree.num_entries, "memorization_set"))
+    infosets = tree.entry_infoset[members]
+    before = tree.previous[infosets]
+    closed = np.isin(before[before >= 0], members).all()
+    if (tree.infoset_player[infosets] != player).any() or not closed or (np.diff(infosets) == 0).any():
+        raise ArgumentError(
+            f"expected information states of player {player}, each with all of its own earlier "
+            f"ones, got {shown(members.tolist())}"
+            + (", which are entries: one at most for each information state" if tree.has_menus else "")
+        )
+    return members
+
+
+def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.float64]:
+    """`MetaStrategy.memorize` of one player, 0 at the other's, as an array that cannot be written to.
+
+    Raises:
+      ValueError: these are not probabilities for the tree's entries.
+    """
+    memorize = check_probabilities(value, tree.num_entries, "memorize", tree.entry_player == player)
+    if tree.has_menus and (_totals(tree, memorize) > 1.0 + _SUM_TOLERANCE).any():
+        raise ArgumentError(
+            "expected memorize to add up to at most 1 over the entries of each information state, "
+            f"got {shown(value)}"
+        )
+    return memorize
+
+
+def realization_plan(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[E]: the probability of memorizing each entry, where `memorize` is `MetaStrategy.memorize`."""
+    plan = np.array(memorize)
+    _multiply_down(tree.previous[tree.entry_infoset], plan)
+    return plan
+
+
+def at_most_one(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The same, divided by its sum at each information state where that is above 1."""
+    return memorize / np.maximum(_totals(tree, memorize), 1.0)[tree.entry_infoset]
+
+
+def _totals(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[m]: sums over the entries of each information state."""
+    if not tree.has_menus:
+        return memorize
+    return np.asarray(np.add.reduceat(memorize, tree.first_entry[:-1]))
+
+
+def check_strategy(value: Any, tree: HistoryTree, player: int, name: str) -> MetaStrategy:
+    """A strategy of one player on one tree; penalties do not matter.
+
+    Raises:
+      ValueError: it is none, or another player's, or on another tree.
+    """
+    if not isinstance(value, MetaStrategy) or value.player != player:
+        raise ArgumentError(f"expected {name} to be a MetaStrategy of player {player}, got {shown(value)}")
+    check_meta_tree(tree)
+    if not value.tree.same_as(tree):
+        raise ArgumentError(f"expected strategies on {tree}, got one on another tree, {value.tree}")
+    return value
+
+
+def check_strategies(value: Any, tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
+    """Strategies of players 0 and 1, in this order, on one tree.
+
+    Raises:
+      ValueError: they are not.
+    """
+    check_meta_tree(tree)
+    pair = isinstance(value, list | tuple) and len(value) == 2
+    if not pair or not all(isinstance(s, MetaStrategy) and s.player == i for i, s in enumerate(value)):
+        raise ArgumentError(f"expected strategies of players 0 and 1, got {shown(value)}")
+    first, second = (check_strategy(value[i], tree, i, f"strategies[{i}]") for i in (0, 1))
+    return first, second
+
+
+@kernel
+def _multiply_down(previous: np.ndarray, plan: np.ndarray) -> None:
+    for k in range(len(plan)):
+        if previous[k] >= 0:
+            plan[k] *= plan[previous[k]]
+
+
+@kernel
+def _lay_out(
+    first_entry: np.ndarray, previous: np.ndarray, plan: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> None:
+    """Writes `MetaStrategy._parts`."""
+    for k in range(len(previous)):
+        p = previous[k]
+        at, most = (start[p], end[p]) if p >= 0 else (0.0, 1.0)
+        for e in range(first_entry[k], first_entry[k + 1]):
+            start[e] = at
+            at = min(at + plan[e], most)  # by rounding, the sum may be above
+            end[e] = at
+
+
+@kernel
+def _mix(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    infoset: np.ndarray,
+    edge_entry: np.ndarray,
+    sigma_pre: np.ndarray,
+    player: int,
+    memorize: np.ndarray,
+    totals: np.ndarray,
+    memorizing: np.ndarray,
+    played: np.ndarray,
+) -> None:
+    """Mixes sigma_pre into `played`, which holds sigma, by how likely the player is memorizing still."""
+    for h in range(1, len(parent)):
+        p = parent[h]
+        memorizing[h] = memorizing[p]
+        if mover[p] == player:
+            by_heart, goes_on = 0.0, 0.0
+            if infoset[p] >= 0:
+                by_heart = memorizing[p] * memorize[edge_entry[h]] * sigma_pre[h]
+                goes_on = memorizing[p] * totals[infoset[p]]
+            played[h] = by_heart + (1.0 - goes_on) * played[h]
+            memorizing[h] = by_heart / played[h] if played[h] > 0.0 else 0.0
