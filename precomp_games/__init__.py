@@ -22,7 +22,7 @@ from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
 from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import MixturePolicy
-from precomp_games.policies.rows import PrecomputationPolicy
+from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.specs import make_policy, policy_names, register_policy
 from precomp_games.tree.history_tree import HistoryTree
 

@@ -126,7 +126,7 @@ def test_trees_are_the_same_in_blocks(monkeypatch):
     policies = [random_policy(seed) for seed in range(4)]
     found = []
     for block in (BLOCK, 3):
-        monkeypatch.setattr("precomp_games.tree.expansion.asking.BLOCK", block)
+        monkeypatch.setattr("precomp_games.policies.rows.BLOCK", block)
         monkeypatch.setattr(memory, "BLOCK", block)
         for pre, sigma, penalties in (
             (policies[1], policies[3], 1e-3),
@@ -147,7 +147,7 @@ def test_trees_are_the_same_in_blocks(monkeypatch):
 
 def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     """So the memory that their answers take is looked at between blocks."""
-    monkeypatch.setattr("precomp_games.tree.expansion.asking.BLOCK", 3)
+    monkeypatch.setattr("precomp_games.policies.rows.BLOCK", 3)
     asked = []
 
     class Component:

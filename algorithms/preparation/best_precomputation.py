@@ -33,7 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
-from precomp_games.policies.rows import PolicyLike, PrecomputationPolicy
+from precomp_games.policies.precomputation import PrecomputationPolicy
+from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.facts import has_choice
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy, realization_plan, strategy_policy

@@ -26,7 +26,8 @@ import pyspiel
 
 from precomp_games._support.arguments import ArgumentError, public
 from precomp_games._support.checks import shown
-from precomp_games.policies.rows import PolicyLike, PrecomputationPolicy, check_policies
+from precomp_games.policies.precomputation import PrecomputationPolicy
+from precomp_games.policies.rows import PolicyLike, check_policies
 from precomp_games.tree.expansion.alike import history_words
 from precomp_games.tree.expansion.positions import hashable
 from precomp_games.tree.history_tree import HistoryTree

@@ -32,10 +32,10 @@ from precomp_games._support.arguments import Check
 from precomp_games._support.checks import check_game, check_pair, utility_sum
 from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
+from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import (
     DistinctStates,
     PolicyLike,
-    PrecomputationPolicy,
     as_batch_menu,
     as_batch_policy,
     check_policies,

@@ -48,8 +48,7 @@ from precomp_games._support.arguments import (
 from precomp_games._support.checks import check_function, real_array, shown
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.rollouts import Rollouts, RolloutState
-from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, movers_rows
-from precomp_games.tree.expansion.asking import asked_rows
+from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
 
 __all__ = [
     "EvaluatedValues",

@@ -22,7 +22,8 @@ import numpy.typing as npt
 from precomp_games._support.arguments import ArgumentError, Player, public
 from precomp_games._support.checks import check_indices, check_probabilities, shown
 from precomp_games._support.kernels import kernel, read_only
-from precomp_games.policies.rows import PolicyLike, PrecomputationPolicy, check_policies
+from precomp_games.policies.precomputation import PrecomputationPolicy
+from precomp_games.policies.rows import PolicyLike, check_policies
 from precomp_games.tree.facts import AnyForest, edge_product
 from precomp_games.tree.history_tree import HistoryTree
 

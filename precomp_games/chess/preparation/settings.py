@@ -47,13 +47,13 @@ from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine,
 from precomp_games.chess.evaluation.policies import SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy, Plays
 from precomp_games.chess.evaluation.scores import Scale, ScoreUtility, score_utility
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, board_key, check_fen, position_key
-from precomp_games.chess.opponents.model_files import (
+from precomp_games.chess.preparation.kept import KeptMoves, check_kept
+from precomp_games.chess.preparation.model_files import (
     ModelFiles,
     named_calibration,
     named_opponent,
     named_things,
 )
-from precomp_games.chess.preparation.kept import KeptMoves, check_kept
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike

@@ -20,9 +20,15 @@ from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import shown
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.mixtures import component_name, component_rows
-from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, entry_row, movers_rows
+from precomp_games.policies.rows import (
+    BatchPolicy,
+    DistinctStates,
+    PolicyRows,
+    asked_rows,
+    entry_row,
+    movers_rows,
+)
 from precomp_games.tree.expansion.alike import AlikeRows
-from precomp_games.tree.expansion.asking import asked_rows
 from precomp_games.tree.facts import CHANCE
 
 __all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
