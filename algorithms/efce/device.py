@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, Ge, Le, NonNegativeInt, PositiveInt, public
+from precomp_games._support.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
 from precomp_games._support.checks import check_instance, check_state, shown
 from precomp_games._support.kernels import read_only
 
@@ -31,6 +31,8 @@ from .scaled_extensions import ScaledExtensions, draw_profile
 from .sequence_game import SequenceGame
 
 __all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
+
+_ROUNDING = 1e-10  # of probability that may be left
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,14 +62,12 @@ class PureProfile:
 @public
 def correlation_device(
     plan: CorrelationPlan,
-    tolerance: Annotated[float, Ge(0.0), Le(1e-6)] = 1e-10,
     max_profiles: PositiveInt = 100_000,
 ) -> list[tuple[float, PureProfile]]:
     """A distribution over pure profiles whose mean is the plan.
 
     Args:
       plan: held whole.
-      tolerance: stop when no more probability is left; at most 1e-6.
       max_profiles: give up beyond.
 
     Returns:
@@ -81,7 +81,7 @@ def correlation_device(
     pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
     found: list[tuple[float, PureProfile]] = []
     total = 0.0
-    while 1.0 - total > tolerance:
+    while 1.0 - total > _ROUNDING:
         if len(found) == max_profiles:
             raise ArgumentError(
                 f"expected a mean of at most {max_profiles} profiles, got more; "

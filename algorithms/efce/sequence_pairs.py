@@ -12,7 +12,7 @@ Cost: a sort of the connected information sets; 20 bytes a block.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -177,7 +177,6 @@ def count_pairs(
     game: pyspiel.Game,
     public: PublicInformation,
     names: Iterable[Hashable],
-    progress: Callable[[Hashable], None] | None = None,
 ) -> PairCounts:
     """Counts a game's relevant pairs one subgame at a time; memory is that of one subgame's nodes.
 
@@ -185,7 +184,6 @@ def count_pairs(
       game: as for `SequenceGame`.
       public: names the subgames.
       names: of all of them (`subgames.subgame_names`).
-      progress: told each name when it has been counted.
 
     Raises:
       ValueError: these are not the names of all subgames, or subgames share an information set.
@@ -203,7 +201,5 @@ def count_pairs(
         part = SequenceGame.of(game, public=public, only=name)
         counts[name] = len(RelevantPairs.of(part)) - trunk
         marks[name] = infoset_marks(part)
-        if progress is not None:
-            progress(name)
     check_apart(marks)
     return PairCounts(trunk, counts)

@@ -9,7 +9,7 @@ At each of its information sets I the follower expects of action a
               sum over s in I, and s' at k moves below s through a, of Pr(s | I) Pr(s, a -> s') h(s')
 
 where Nature's moves count as moves, and a leaf that is met earlier counts with its own h. Optimal are the
-actions within `tie_tolerance` times the largest |h| that it sees from the greatest V. Where the rational
+actions within `TIE_TOLERANCE` times the largest |h| that it sees from the greatest V. Where the rational
 player never lets it come to I, all actions are optimal, and nothing depends on which is taken.
 
 Source: `limited_lookahead`, section 3 and the tie-breaking rules of section 4.2.
@@ -26,7 +26,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games._support.arguments import GeneralSumGame, NonNegativeFloat, Player, PositiveInt, public
+from precomp_games._support.arguments import GeneralSumGame, Player, PositiveInt, public
 from precomp_games._support.checks import check_evaluation
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
 
@@ -74,7 +74,6 @@ def evaluate_against_lookahead(
     evaluation: EvaluationFunction,
     tie_breaking: TieBreaking = "adversarial",
     order: Order | None = None,
-    tie_tolerance: NonNegativeFloat = TIE_TOLERANCE,
 ) -> LookaheadOutcome:
     """Plays a strategy of the rational player against the follower's optimal sets.
 
@@ -86,24 +85,21 @@ def evaluate_against_lookahead(
       evaluation: h, the limited player's evaluation function; asked of leaves too.
       tie_breaking: "favorable", "static" or "adversarial".
       order: for "static" only, the preferred action first.
-      tie_tolerance: see above; in units of the largest |h| seen from an information set.
 
     Raises:
       ValueError: a setting is not as above, h gives no finite number, or the strategy gives no
         probabilities.
     """
     follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
-    return lookahead_outcome(follower, strategy, tie_tolerance)
+    return lookahead_outcome(follower, strategy)
 
 
-def lookahead_outcome(
-    follower: Follower, strategy: PolicyLike, tie_tolerance: float = TIE_TOLERANCE
-) -> LookaheadOutcome:
+def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutcome:
     """`evaluate_against_lookahead`, where the follower is there already."""
     game = follower.game
     check_own(strategy, game, "strategy")
     rows = as_batch_policy(strategy, "strategy")
-    walk = _LookaheadWalk(follower, rows, tie_tolerance)
+    walk = _LookaheadWalk(follower, rows)
     root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
     walk.look(root)
     start = [(root, 1.0, math.inf)]
@@ -155,8 +151,8 @@ _Bundle = list[tuple[_HistoryNode, float, float]]
 class _LookaheadWalk:
     """The recursions, for one strategy."""
 
-    def __init__(self, follower: Follower, rows: BatchPolicy, tie_tolerance: float) -> None:
-        self.follower, self.rows, self.tie_tolerance = follower, rows, tie_tolerance
+    def __init__(self, follower: Follower, rows: BatchPolicy) -> None:
+        self.follower, self.rows = follower, rows
         self.optimal: dict[str, tuple[int, ...]] = {}
         self.values: dict[str, dict[int, float]] = {}
         self.members: dict[str, _Bundle] = {}
@@ -194,7 +190,7 @@ class _LookaheadWalk:
                 self.optimal[key] = tuple(actions)
                 continue
             self.values[key] = {action: value / reach for action, value in expected.items()}
-            least = max(self.values[key].values()) - self.tie_tolerance * max(seen)
+            least = max(self.values[key].values()) - TIE_TOLERANCE * max(seen)
             self.optimal[key] = tuple(a for a in actions if self.values[key][a] >= least)
 
     def follow(self, bundle: _Bundle) -> tuple[list[tuple[_HistoryNode, float]], dict[str, _Bundle]]:

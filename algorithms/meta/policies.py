@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, Check, NonNegativeFloat, Player, public
+from precomp_games._support.arguments import ArgumentError, Check, Player, public
 from precomp_games._support.checks import check_number, check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
@@ -48,6 +48,7 @@ __all__ = [
 ]
 
 _SUM_TOLERANCE = 1e-6
+_TOLERANCE = 1e-6  # by how much probabilities may differ, times how likely the player lets them matter
 
 
 class MetaGamePolicy(openspiel_policy.Policy):
@@ -191,9 +192,7 @@ def _parts(mixture: Any) -> list[tuple[float, Any]]:
 
 
 @public
-def strategy_from_base_policy(
-    tree: MetaTree, player: Player, policy: PolicyLike, tolerance: NonNegativeFloat = 1e-6
-) -> MetaStrategy:
+def strategy_from_base_policy(tree: MetaTree, player: Player, policy: PolicyLike) -> MetaStrategy:
     """The strategy with which a player's preparation comes out as a policy of the base game.
 
     Let q be the policy, total(I) the product of its own probabilities on the way to I, and m(I) that of the
@@ -207,7 +206,6 @@ def strategy_from_base_policy(
       player: 0 or 1, whose preparation it is.
       policy: of the base game; asked at one state of each of the player's information states in the tree.
         Elsewhere it is taken to play sigma.
-      tolerance: by how much probabilities may differ, times how likely the player lets them matter.
 
     Raises:
       ValueError: no strategy of the meta-game plays like this, and where.
@@ -232,7 +230,7 @@ def strategy_from_base_policy(
             pre[k] = pre[before] * tree.sigma_pre[child]
         menu = slice(*tree.first_entry[k : k + 2])
         entries = np.arange(menu.start, menu.stop)[:, None] == tree.edge_entry[part]
-        weight, free[menu] = _weights(entries * tree.sigma_pre[part], row, tree.sigma[part], tolerance)
+        weight, free[menu] = _weights(entries * tree.sigma_pre[part], row, tree.sigma[part])
         plan[menu] = weight * total[k] / pre[k] if pre[k] > 0.0 else 0.0
     needed = np.zeros(tree.num_entries)
     for k in reversed(own):
@@ -247,7 +245,7 @@ def strategy_from_base_policy(
         if plan[menu].sum() > most:
             plan[menu] *= most / plan[menu].sum()
     strategy = MetaStrategy.of_plan(tree, player, np.clip(plan, 0.0, 1.0))
-    _check_played(strategy, rows, tolerance)
+    _check_played(strategy, rows)
     return strategy
 
 
@@ -255,11 +253,10 @@ def _weights(
     entries: npt.NDArray[np.float64],
     row: npt.NDArray[np.float64],
     sigma: npt.NDArray[np.float64],
-    tolerance: float,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(w, c) of `strategy_from_base_policy`: the smallest w, and 0 where sigma is no mixture of entries."""
     free = sigma @ (entries > 0.0).T
-    if np.abs(sigma - free @ entries).max(initial=0.0) > tolerance:
+    if np.abs(sigma - free @ entries).max(initial=0.0) > _TOLERANCE:
         apart = entries - sigma
         weight = np.linalg.solve(apart @ apart.T, apart @ (row - sigma))
         return np.clip(weight, 0.0, 1.0), np.zeros(len(entries))
@@ -382,19 +379,17 @@ def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterato
         stack += [state.child(action) for action in state.legal_actions()]
 
 
-def _check_played(
-    strategy: MetaStrategy, rows: Mapping[int, npt.NDArray[np.float64]], tolerance: float
-) -> None:
+def _check_played(strategy: MetaStrategy, rows: Mapping[int, npt.NDArray[np.float64]]) -> None:
     """Refuses a strategy that does not play as it should where it plays."""
     tree, total = strategy.tree, strategy.reach()
     for k, row in rows.items():
         history = int(tree.infoset_history[k])
-        if total[history] <= tolerance:
+        if total[history] <= _TOLERANCE:
             continue
         children = tree.children(history)
         part = slice(children.start, children.stop)
         played = strategy.played.probability[part]
-        if not np.abs(played - row).max() <= tolerance / total[history]:
+        if not np.abs(played - row).max() <= _TOLERANCE / total[history]:
             actions = [int(a) for a in tree.action[part]]
             raise ArgumentError(
                 f"expected a policy that some preparation of player {strategy.player} plays, got "

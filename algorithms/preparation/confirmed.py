@@ -77,6 +77,8 @@ __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000
+_ROUNDS = 5  # of penalties, each half of the one before
+_BATCH = 4  # nodes that are worked on at once, for engines that search in parallel; many waste work
 _OPENED = 2  # nodes that a round may open, for each entry of the budget
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
@@ -162,10 +164,8 @@ def confirmed_precomputation(
     games: Annotated[int, Ge(0), Le(_MOST_GAMES)] = 300,
     promise_games: Annotated[int, Ge(2)] = 1000,
     precision: NonNegativeFloat = 0.01,
-    rounds: Annotated[int, Ge(1), Le(60)] = 5,
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
-    batch: PositiveInt = 4,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
@@ -188,10 +188,8 @@ def confirmed_precomputation(
       promise_games: at most so many say what the final set is worth.
       precision: the standard error that the promise should have. How many games that takes is said by
         estimates, before they are played; a hundred at least.
-      rounds: how many penalties there are, each half of the one before.
       prior_games: how many games an evaluation is worth.
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
-      batch: how many nodes are worked on at once, for engines that search in parallel; many waste work.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -217,12 +215,11 @@ def confirmed_precomputation(
             inherited=inherited,
         ),
         budget,
-        batch,
         max_evaluations,
         seed,
         progress,
     )
-    return work.run(games, promise_games, precision, rounds)
+    return work.run(games, promise_games, precision)
 
 
 def _history(state: Any) -> Hashable:
@@ -246,21 +243,20 @@ class _Confirmed:
         problem: PreparationProblem,
         values: PlayedValues,
         budget: int | None,
-        batch: int,
         max_evaluations: int | None,
         seed: int | Sequence[int],
         progress: Progress | None,
     ) -> None:
-        self.problem, self.values, self.budget, self.batch = problem, values, budget, batch
+        self.problem, self.values, self.budget = problem, values, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.search = BestFirstSearch(problem, values, "optimistic")
         self.policies = as_batch_policies(problem.sigma, "sigma")
         self.seed, self.played, self.progress = seed, 0, progress
 
-    def run(self, games: int, promise_games: int, precision: float, rounds: int) -> ConfirmedPrecomputation:
+    def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
         trace: list[Round] = []
-        share, left, step = -(-games // rounds), games, rounds - 1
+        share, left, step = -(-games // _ROUNDS), games, _ROUNDS - 1
         before: list[Branch] | None = None
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)
@@ -285,7 +281,7 @@ class _Confirmed:
         before = self.search.tree.opened
         most = math.inf if self.budget is None else before + _OPENED * max(self.budget, 1)
         while self.search.evaluations < self.most and self.search.tree.opened < most:
-            if not self.search.work(self.batch):
+            if not self.search.work(_BATCH):
                 break
             self._tell("looking")
         return self.search.tree.opened > before

@@ -40,7 +40,7 @@ from precomp_games._support.checks import check_indices
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
+from precomp_games.tree.meta_strategy import check_memorization_set
 
 from .best_precomputation import BestPrecomputation, best_precomputation
 from .budget import best_within_budget
@@ -154,7 +154,6 @@ def judge_book(
     *,
     own_entries: Iterable[int] = (),
     learn: NonNegativeInt = 10,
-    opponent: MetaStrategy | None = None,
 ) -> BookJudgment:
     """Judges a memorization set of `player` against a fixed opponent.
 
@@ -167,12 +166,11 @@ def judge_book(
       own_entries: further entries that the book's owner knows, such as second choices, for the best set of
         the owner's entries.
       learn: how many states are to be learned next, at most.
-      opponent: what the other player does in the meta-game, see `best_precomputation`.
 
     Raises:
       ValueError: an argument is not as above.
     """
-    decisions = Decisions.against(tree, player, opponent)
+    decisions = Decisions.against(tree, player)
     if len(tree.weight):
         raise ArgumentError(
             "expected a tree whose information states all cost one penalty, got weights: what is "
@@ -206,7 +204,7 @@ def judge_book(
         threshold=_Part.of(decisions, nothing, book).thresholds(),
         loss=loss,
         better=better,
-        best=best_precomputation(tree, player, budget=size, opponent=opponent),
+        best=best_precomputation(tree, player, budget=size),
         own_set=own_set,
         own_utility=utility_of(decisions, _marked(own_set, tree.num_entries)).value,
         holes=_holes(decisions, book, lead),

@@ -26,7 +26,6 @@ import numpy.typing as npt
 from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games._support.checks import check_integer, shown
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy
 
 from .best_precomputation import BestPrecomputation, best_precomputation
 
@@ -63,7 +62,6 @@ def precomputation_plan(
     *,
     price: Any = "infosets",
     keep: npt.ArrayLike | None = None,
-    opponent: MetaStrategy | None = None,
     time_limit: NonNegativeFloat | None = None,
 ) -> tuple[PlanStep, ...]:
     """Plans what `player` learns first, and what then.
@@ -74,7 +72,6 @@ def precomputation_plan(
       budgets: how much is learned by each step, growing: 10, 20, 50 is 10 at first, then 10 more, then 30.
       price: see `best_precomputation`; with a price per position, menus must have one entry.
       keep: what is known at the start, see there.
-      opponent: see there.
       time_limit: seconds after which each integer program is stopped, see there.
 
     Returns:
@@ -91,7 +88,7 @@ def precomputation_plan(
 
     def best_of(budget: int, known: npt.ArrayLike | None) -> BestPrecomputation:
         return best_precomputation(
-            tree, player, price=price, budget=budget, keep=known, opponent=opponent, time_limit=time_limit
+            tree, player, price=price, budget=budget, keep=known, time_limit=time_limit
         )
 
     steps: list[PlanStep] = []

@@ -29,54 +29,39 @@ from decimal import Decimal, localcontext
 from precomp_games._support.arguments import ArgumentError, FilePath, public
 from precomp_games._support.files import atomic_write
 from precomp_games.meta_game.game import MetaPrecomputationGame
-from precomp_games.meta_game.rules import Form
 from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
 
 __all__ = ["to_efg", "write_efg"]
 
 
 @public
-def to_efg(
-    source: MetaPrecomputationGame | HistoryTree, form: Form = "audit", check_supports: bool = True
-) -> str:
-    """The meta-game as text.
-
-    Args:
-      source: a meta-game, or a tree for the meta-game on it.
-      form: of a tree: "audit" or "reweighted". A game has its own.
-      check_supports: of a tree, see `MetaPrecomputationGame`.
+def to_efg(source: MetaPrecomputationGame | HistoryTree) -> str:
+    """The meta-game as text: one in either form, or in the audit form that on a tree.
 
     Raises:
       ValueError: `source` is neither, or the game cannot be made of the tree.
     """
-    return "".join(_lines(_game(source, form, check_supports)))
+    return "".join(_lines(_game(source)))
 
 
 @public
-def write_efg(
-    source: MetaPrecomputationGame | HistoryTree,
-    path: FilePath,
-    form: Form = "audit",
-    check_supports: bool = True,
-) -> None:
+def write_efg(source: MetaPrecomputationGame | HistoryTree, path: FilePath) -> None:
     """Writes what `to_efg` gives to a file, whole or not at all.
 
     Raises:
       ValueError: as `to_efg`.
       OSError: the file cannot be written.
     """
-    game = _game(source, form, check_supports)
+    game = _game(source)
     with atomic_write(path) as file:
         file.writelines(_lines(game))
 
 
-def _game(
-    source: MetaPrecomputationGame | HistoryTree, form: str, check_supports: bool
-) -> MetaPrecomputationGame:
+def _game(source: MetaPrecomputationGame | HistoryTree) -> MetaPrecomputationGame:
     if isinstance(source, MetaPrecomputationGame):
         return source
     try:
-        return MetaPrecomputationGame(source, form, check_supports)
+        return MetaPrecomputationGame(source)
     except ValueError as error:
         raise ArgumentError(f"{error}") from None
 

@@ -19,15 +19,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
-from precomp_games._support.arguments import Ge, Le, public
+from precomp_games._support.arguments import public
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
 
 __all__ = ["Entry", "Menu"]
 
 Entry = int | Mapping[int, float]
 """What can be memorized at an information state: an action, or {action: probability}."""
+
+
+_LEAST = 1e-9  # of a probability; smaller ones are rounding
 
 
 @public
@@ -56,17 +59,13 @@ class Menu:
 
     @classmethod
     @public
-    def of_support(cls, policy: PolicyLike, least: Annotated[float, Ge(0.0), Le(1.0)] = 1e-9) -> SupportMenu:
+    def of_support(cls, policy: PolicyLike) -> SupportMenu:
         """One entry for each action that a policy plays: of moves that it plays alike, one is enough to know.
 
-        Args:
-          policy: see `HistoryTree.from_game`.
-          least: actions with a smaller probability are no entries.
-
         Raises:
-          ValueError: an argument is not as above.
+          ValueError: it is no policy.
         """
-        return SupportMenu(as_batch_policy(policy), least)
+        return SupportMenu(as_batch_policy(policy))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,12 +73,11 @@ class SupportMenu:
     """A menu with an entry for each action that a policy plays; made by `Menu.of_support`."""
 
     policy: BatchPolicy
-    least: float
 
     def entries_batch(self, states: Sequence[Any]) -> list[list[int]]:
         """The menu at each of several states, actions in increasing order."""
         rows = self.policy(states)
-        return [sorted(a for a, p in row.items() if p > 0.0 and p >= self.least) for row in rows]
+        return [sorted(a for a, p in row.items() if p >= _LEAST) for row in rows]
 
 
 # Not called "_legal_actions": pybind11 would take it for that method of a state that is written in Python.

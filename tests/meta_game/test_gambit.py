@@ -46,7 +46,6 @@ def test_openspiel_reads_back_the_same_game(form, cases):
         nodes = _same(game.new_initial_state(), pyspiel.load_efg_game(text).new_initial_state(), names)
         assert nodes == len(text.splitlines()) - 3
         assert len(names) == len(set(names.values()))
-        assert to_efg(tree, form, check_supports=False) == text
 
 
 def test_numbers_have_no_gaps_and_odds_sum_to_one(cases):
@@ -113,7 +112,7 @@ def test_files(tmp_path):
     assert f"add {tree.utility_sum / 2} to payoffs" in path.read_text().splitlines()[0]
     write_efg(MetaPrecomputationGame(tree, "reweighted"), path)
     reweighted = path.read_text()
-    assert reweighted == to_efg(tree, "reweighted")
+    assert reweighted == to_efg(MetaPrecomputationGame(tree, "reweighted"))
     with pytest.raises(ValueError, match="write_efg"):
         write_efg("tree.npz", path)
     assert path.read_text() == reweighted

@@ -105,7 +105,6 @@ def table():
         ),
         "count": 2,
         "seed": 1,
-        "correlation_device.tolerance": Arg(1e-10, 1e-3),
         # equilibria and refinements
         "efce_lp.game": Arg(game, *no_games, decomposed.restrict(0)[0]),
         "max_memory_gb": Arg(1.0, 1e-9),

@@ -131,7 +131,9 @@ def read_table(
     return table
 
 
-def _tables(path: Any, player: Any, without: Any, max_plies: Any, report: GameReport, progress: Any) -> Any:
+def _tables(
+    path: Any, player: Any, without: Any, max_plies: Any, report: GameReport, progress: Any = None
+) -> Any:
     records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
     return game_tables(records, None if player is None else report.names)
 
@@ -203,7 +205,6 @@ def games_policy(
     period: PositiveFloat = 1.0,
     before: Annotated[float, INFINITE] = math.inf,
     max_plies: PositiveInt = DEFAULT_PLIES,
-    progress: Progress | None = None,
 ) -> GamesPolicy:
     """What a player, or everybody, plays in a file of games, with a prior behind it.
 
@@ -221,7 +222,6 @@ def games_policy(
         before: a decimal year. Where it is finite, only games that are known to be older count, and their
             ages are counted up to then.
         max_plies: half-moves of a game that count.
-        progress: called now and then with the bytes that were read so far, and with the file's size.
 
     Raises:
         ValueError: arguments of another kind; see `read_games`; or no games.
@@ -229,7 +229,7 @@ def games_policy(
     """
     weights = weights or GameWeights()
     report, table, fitted = GameReport(), None, None
-    tables = _tables(path, player, without, max_plies, report, progress)
+    tables = _tables(path, player, without, max_plies, report)
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
         weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)

@@ -8,6 +8,7 @@ import pytest
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from precomp_games.algorithms.lookahead import (
+    LookaheadPolicy,
     StrategyPolicy,
     commit_against_lookahead,
     cumulative_noise,
@@ -300,6 +301,11 @@ def test_static_order():
         for key, action in best.outcome.response.items():
             actions = best.outcome.optimal[key]
             assert action == (actions[0] if order is None else actions[-1])
+        again = evaluate_against_lookahead(game, best.policy(), 0, 1, lambda state: 0.0, "static", order)
+        played = LookaheadPolicy(game, 0, best.policy(), 1, lambda state: 0.0, "static", order)
+        assert again.response == played.outcome.response == best.outcome.response
+        nash = lookahead_nash_equilibrium(game, 0, lambda state: 0.0, order=order)
+        assert nash.utility == pytest.approx(best.value, abs=1e-9)
 
 
 # -- limits ----------------------------------------------------------------------------------------

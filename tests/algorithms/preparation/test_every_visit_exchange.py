@@ -83,7 +83,7 @@ def test_values_are_those_of_play_and_never_less(cases):
         start = game.new_initial_state()
         rows = _rows_of(book, str, book.memorization_set.tolist())
         answers = {where: found[0] for where, found in rows.items()}
-        before = every_visit_utility(book, str)
+        before = every_visit_utility(book, str, sigma=sigma)
         assert before == pytest.approx(_answered(game, player, answers, sigma, str), abs=1e-12)
         policy = every_visit_policy(book, str).action_probabilities
         assert before == pytest.approx(play_value(start, [policy, policy], player), abs=1e-12)

@@ -14,7 +14,7 @@ import chess
 import numpy as np
 import pyspiel
 
-from precomp_games import HistoryTree, make_policy, write_efg
+from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, write_efg
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
 from precomp_games.chess import EngineError, EvaluationStore, SearchLimit, StoredEngine, StoreError
 from precomp_games.chess.engines.searches import Line, SearchResult
@@ -137,7 +137,7 @@ def _use_tree(tree: HistoryTree, way: int, folder: pathlib.Path) -> object:
         return best.value, len(list(best.states()))
     if way == 1:
         return meta_equilibrium(tree, iterations=3, check_every=3).value
-    write_efg(tree, folder / "meta.efg", check_supports=False)
+    write_efg(MetaPrecomputationGame(tree, check_supports=False), folder / "meta.efg")
     game = pyspiel.load_efg_game((folder / "meta.efg").read_text(encoding="utf-8"))
     return tree.game, game.num_players()
 
