@@ -73,7 +73,7 @@ class _Ours:
 
 def _beside_openspiel(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list[Row]:
     say(f"exporting a tree of {tree.num_histories} histories to OpenSpiel")
-    text = to_efg(tree, form="reweighted")
+    text = to_efg(MetaPrecomputationGame(tree, "reweighted"))
     nodes = text.count("\n") - 3
     solver = pyspiel.CFRPlusSolver(pyspiel.load_efg_game(text))
     del text
