@@ -183,14 +183,13 @@ def test_the_outer_function_is_named():
 def public_functions():
     """All of the library."""
     found = {}
-    for package in (precomp_games, importlib.import_module("precomp_games.algorithms")):
-        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-            for thing in vars(importlib.import_module(module.name)).values():
-                members = [thing, *(vars(thing).values() if inspect.isclass(thing) else ())]
-                for member in members:
-                    function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-                    if hasattr(function, "_reads_annotations"):
-                        found[f"{function.__module__}.{function.__qualname__}"] = function
+    for module in pkgutil.walk_packages(precomp_games.__path__, "precomp_games."):
+        for thing in vars(importlib.import_module(module.name)).values():
+            members = [thing, *(vars(thing).values() if inspect.isclass(thing) else ())]
+            for member in members:
+                function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+                if hasattr(function, "_reads_annotations"):
+                    found[f"{function.__module__}.{function.__qualname__}"] = function
     return found
 
 

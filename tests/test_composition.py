@@ -83,10 +83,10 @@ def noise_of(row: Row) -> list[float]:
     return [float(number) for number in row["noise"].split(" ± ")] if row["noise"] else []
 
 
-def of_table(table: str) -> pytest.MarkDecorator:
-    """Tests a function with each row of a table."""
+def of_table(table: str, count: int) -> pytest.MarkDecorator:
+    """Tests a function with each row of a table, of which none may get lost."""
     rows = rows_of(table)
-    assert rows
+    assert len(rows) == count, f"docs/composition.md has {len(rows)} {table}"
     names = ["-".join([f"`{called(row)}`", *([row["game"]] if "game" in row else [])]) for row in rows]
     return pytest.mark.parametrize("row", rows, ids=names)
 
@@ -217,7 +217,7 @@ def _measured_solver(row: Row) -> list[float]:
     return [*measured, max(off)]
 
 
-@of_table("solvers")
+@of_table("solvers", 51)
 def test_solvers_find_the_value(row: Row) -> None:
     assert max(_measured_solver(row)) <= float(row["tolerance"])
 
@@ -296,7 +296,7 @@ def _measured_learner(row: Row) -> list[float]:
     return [x.nash_conv for x in found] + [max(abs(x.value - exact(KUHN).value) for x in found)]
 
 
-@of_table("learners")
+@of_table("learners", 4)
 def test_learners_learn(row: Row) -> None:
     assert max(_measured_learner(row)) <= float(row["tolerance"])
 
@@ -338,7 +338,7 @@ def _measured_evaluator(row: Row) -> list[float]:
     return [max(evaluate(row, name, form) for name in GAMES) for form in FORMS]
 
 
-@of_table("evaluators")
+@of_table("evaluators", 15)
 def test_evaluators_agree(row: Row) -> None:
     assert max(_measured_evaluator(row)) <= float(row["tolerance"])
 
@@ -370,7 +370,7 @@ def _measured_exactly(row: Row) -> list[float]:
     return found
 
 
-@of_table("exact")
+@of_table("exact", 5)
 def test_exact_solvers_find_the_value(row: Row) -> None:
     assert max(_measured_exactly(row)) <= float(row["tolerance"])
 
@@ -429,7 +429,7 @@ def _measured_play(row: Row) -> list[float]:
     return [part for form in FORMS for part in play(row, form)]
 
 
-@of_table("play")
+@of_table("play", 10)
 def test_bots_earn_the_value(row: Row) -> None:
     allowed, off, allowed_too, off_too = _measured_play(row)
     assert off <= allowed and off_too <= allowed_too

@@ -228,12 +228,9 @@ def _copied(folder: pathlib.Path) -> pathlib.Path:
         ["git", "ls-files", "-coz", "--exclude-standard"], cwd=_ROOT, capture_output=True, check=True
     )
     for name in filter(None, names.stdout.decode().split("\0")):
-        if (_ROOT / name).is_file():
+        if (_ROOT / name).exists():  # a file, or a link, which is copied as one
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(_ROOT / name, folder / name)
-    link = folder / "precomp_games" / "algorithms"
-    if not link.exists():
-        link.symlink_to("../algorithms")
+            shutil.copy(_ROOT / name, folder / name, follow_symlinks=False)
     return folder
 
 
