@@ -23,11 +23,9 @@ Cost: one evaluation per position; one call to sigma_pre and one to the opponent
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Annotated, Any
+from typing import Any
 
 from precomp_games._support.arguments import (
-    Ge,
-    Lt,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
@@ -36,6 +34,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games.policies.leaf_values import Evaluator
+from precomp_games.policies.rows import LeastProbability
 
 from .best_first_search import BestFirstSearch, SearchOrder
 from .partial_tree import CertifiedPrecomputation, PerfectGame, PreparationProblem
@@ -61,7 +60,7 @@ def best_first_precomputation(
     batch: PositiveInt = 16,
     max_evaluations: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
+    min_probability: LeastProbability = 1e-12,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.

@@ -42,9 +42,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games._support.arguments import Ge, Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
+from precomp_games._support.arguments import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
 from precomp_games.policies.rollouts import Rollouts
-from precomp_games.policies.rows import as_batch_policies, as_batch_policy
+from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 
 from .partial_tree import (
     Branch,
@@ -79,7 +79,7 @@ def certified_precomputation(
     delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05,
     max_rollouts: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
+    min_probability: LeastProbability = 1e-12,
     seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> CertifiedPrecomputation:

@@ -49,7 +49,6 @@ import numpy as np
 from precomp_games._support.arguments import (
     Ge,
     Le,
-    Lt,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
@@ -60,7 +59,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games.policies.leaf_values import Evaluator
 from precomp_games.policies.playouts import mean_interval, play_on
-from precomp_games.policies.rows import as_batch_policies
+from precomp_games.policies.rows import LeastProbability, as_batch_policies
 
 from .best_first_search import BestFirstSearch
 from .partial_tree import (
@@ -168,7 +167,7 @@ def confirmed_precomputation(
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-12,
+    min_probability: LeastProbability = 1e-12,
     seed: Seed = 0,
     progress: Progress | None = None,
 ) -> ConfirmedPrecomputation:

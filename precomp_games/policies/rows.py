@@ -19,13 +19,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, Check, Ge, Le
+from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, Lt
 from precomp_games._support.checks import check_pair, real_array, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
 
 __all__ = [
     "BatchPolicy",
     "DistinctStates",
+    "LeastProbability",
     "MinProbability",
     "PolicyLike",
     "PolicyRows",
@@ -47,6 +48,8 @@ BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 
 MinProbability = Annotated[float, Ge(0.0), Le(0.01)]
 """Below which a policy's probabilities are set to zero and the rest renormalized."""
+LeastProbability = Annotated[float, Ge(0.0), Lt(1.0)]
+"""The same, up to any share; what makes trees asks for a `MinProbability`."""
 
 _SUM_TOLERANCE = 1e-6
 

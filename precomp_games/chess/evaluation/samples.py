@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
-from precomp_games._support.arguments import Ge, Le, Lt, PositiveFloat, Seed, public
+from precomp_games._support.arguments import Ge, Le, PositiveFloat, Seed, public
 from precomp_games.chess.engines.searches import Line
 from precomp_games.chess.evaluation.policies import EngineEvaluation, UnfinishedStates
 from precomp_games.policies.playouts import play_on
-from precomp_games.policies.rows import PolicyLike, as_batch_policies
+from precomp_games.policies.rows import LeastProbability, PolicyLike, as_batch_policies
 
 __all__ = ["CalibrationSample", "material", "played_samples"]
 
@@ -83,7 +83,7 @@ def played_samples(
     *,
     seed: Seed = 0,
     setting: str = "",
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
+    min_probability: LeastProbability = 1e-9,
     progress: Callable[[int], Any] | None = None,
 ) -> list[CalibrationSample]:
     """Plays games from positions, and has them searched.

@@ -31,14 +31,20 @@ import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import FilePath, Ge, Le, Lt, Seed, public
+from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
 from precomp_games._support.files import atomic_write
 from precomp_games.chess.books.book import Book, BookExit, Exits
 from precomp_games.chess.books.pgn import set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
 from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.playouts import mean_interval, play_on
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
+from precomp_games.policies.rows import (
+    BatchPolicy,
+    LeastProbability,
+    PolicyLike,
+    as_batch_policy,
+    policy_rows,
+)
 
 __all__ = [
     "MATCH_PLIES",
@@ -176,7 +182,7 @@ def book_exits(
     *,
     horizon: Plies = MATCH_PLIES,
     max_plies: Plies = MATCH_PLIES,
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
+    min_probability: LeastProbability = 1e-9,
 ) -> list[BookExit]:
     """Where games leave a book, how often, and what is promised there; the most reached first.
 
@@ -267,7 +273,7 @@ def play_match(
     *,
     seed: Seed = 0,
     max_plies: Plies = MATCH_PLIES,
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9,
+    min_probability: LeastProbability = 1e-9,
     batch: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 256,
     progress: Callable[[int], Any] | None = None,
 ) -> MatchResult:

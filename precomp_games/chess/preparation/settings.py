@@ -56,7 +56,7 @@ from precomp_games.chess.preparation.model_files import (
 )
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.policies.mixtures import MixturePolicy
-from precomp_games.policies.rows import PolicyLike
+from precomp_games.policies.rows import LeastProbability, PolicyLike
 from precomp_games.policies.specs import check_spec
 from precomp_games.tree.expansion.options import Price, Progress, Truncation
 from precomp_games.tree.history_tree import HistoryTree
@@ -132,7 +132,7 @@ class PreparationSettings:
     rollout_epsilon: PositiveFloat = 0.2
     rollout_delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05
     seed: NonNegativeInt = 0
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 1e-9
+    min_probability: LeastProbability = 1e-9
     calibration: str = ""
     opponent_weights: Sequence[float] = ()
     opponent: str = ""
