@@ -134,7 +134,8 @@ class Session:
 
     def policies(self) -> PreparationPolicies:
         """Both sides' play; where the evaluation was fitted to something else, that is told."""
-        self.engines.tell_misfits(self.settings)
+        for line in self.engines.misfits(self.settings):
+            print(line, flush=True)
         return self.engines.policies(self.settings)
 
     def judged(self, policies: PreparationPolicies, description: str = "Searching") -> Judged:
@@ -184,7 +185,8 @@ class Session:
                 path.unlink(missing_ok=True)  # of an earlier run
         note = chess_runs.score_note(self.settings)
         print(f"\n{note}Written: {self.folder}/{', '.join(written)}")
-        self.engines.export(self.needed)
+        if FLAGS.export_store:
+            self.engines.export(FLAGS.export_store, self.needed)
 
 
 @contextlib.contextmanager

@@ -64,7 +64,8 @@ def main(argv: Sequence[str]) -> None:
         preparation_results.print_result(settings, found, asked, searches, folder)
         matches = play(settings, engines, found)
         preparation_results.write_shown(folder, told, matches)
-        engines.export(needed)
+        if FLAGS.export_store:
+            engines.export(FLAGS.export_store, needed)
 
 
 def play(

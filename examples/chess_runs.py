@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
@@ -22,15 +21,14 @@ from precomp_games.chess import (
     EngineError,
     EngineNotFoundError,
     EnginePool,
+    Engines as Engines,
     EvaluationStore,
     MatchResult,
-    PreparationPolicies,
     PreparationSettings,
     SearchLimit,
     StoredEngine,
     find_engine,
     play_match,
-    preparation_policies,
 )
 
 FLAGS = flags.FLAGS
@@ -142,68 +140,6 @@ def _limit(nodes: int, movetime_ms: int | None) -> SearchLimit:
 
 
 # -- engines ---------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass
-class Engines:
-    """The analyst's and the opponent's engine; often one and the same."""
-
-    analyst: StoredEngine
-    opponent: StoredEngine
-    _policies: dict[PreparationSettings, PreparationPolicies] = dataclasses.field(default_factory=dict)
-
-    def policies(self, settings: PreparationSettings) -> PreparationPolicies:
-        """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
-        if settings not in self._policies:
-            self._policies[settings] = preparation_policies(settings, self.analyst, self.opponent)
-        return self._policies[settings]
-
-    def tell_misfits(self, settings: PreparationSettings) -> None:
-        """Says where a fitted evaluation was fitted to something else than these settings."""
-        if settings.evaluation == "calibrated":
-            for line in self.policies(settings).leaf_value.utility.misfits(settings, self.analyst.engine_id):
-                print(line, flush=True)
-
-    @property
-    def searches(self) -> int:
-        """Searches made in this run, the rest having been in the store."""
-        return sum(engine.searches for engine in self._distinct())
-
-    @property
-    def can_search(self) -> bool:
-        """Whether there are engines, and not stored searches alone."""
-        return all(engine.pool is not None for engine in self._distinct())
-
-    def start_record(self) -> set[tuple[str, str, int, str]]:
-        """A set that the store's keys of all that is asked for from now on go into."""
-        record: set[tuple[str, str, int, str]] = set()
-        for engine in self._distinct():
-            engine.record = record
-        return record
-
-    def export(self, record: set[tuple[str, str, int, str]]) -> None:
-        """Writes what is in a record to the store of --export_store, if there is one."""
-        if FLAGS.export_store:
-            self.analyst.store.export(FLAGS.export_store, keys=sorted(record))
-
-    @contextlib.contextmanager
-    def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
-        """A count of searches with their rate; how many are needed shows only level by level.
-
-        Gives a function for `HistoryTree`'s progress.
-        """
-        with common.progress(description, "searches") as show:
-            engines, before = self._distinct(), self.searches
-            for engine in engines:
-                engine.progress = lambda done, needed: show(self.searches - before)
-            try:
-                yield lambda level, histories: show(note=f"ply {level}, {histories} histories")
-            finally:
-                for engine in engines:
-                    engine.progress = None
-
-    def _distinct(self) -> list[StoredEngine]:
-        return [self.analyst] + ([self.opponent] if self.opponent is not self.analyst else [])
 
 
 def _pool(command: str, options: dict[str, str]) -> EnginePool | DaskEngine:

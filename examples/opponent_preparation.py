@@ -195,7 +195,8 @@ def main(argv: Sequence[str]) -> None:
             print_met(rows, len(lengths))
         print(f"Written: {folder}/positions.csv")
         preparation_results.write_shown(folder, told)
-        engines.export(needed)
+        if FLAGS.export_store:
+            engines.export(FLAGS.export_store, needed)
 
 
 def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tuple[float, int] | None) -> str:

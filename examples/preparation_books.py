@@ -83,7 +83,8 @@ def prepared(
     settings: PreparationSettings, engines: chess_runs.Engines, folder: pathlib.Path, budget: int | None
 ) -> Prepared:
     """The book of these settings and of the flags, within a budget."""
-    engines.tell_misfits(settings)
+    for line in engines.misfits(settings):
+        print(line, flush=True)
     if settings.evaluation == "calibrated" and settings.menu and FLAGS.play_budget and not whole_tree():
         for flag in ("order", "gap"):
             if FLAGS[flag].present:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tqdm import tqdm
 
 from precomp_games._support.arguments import public
 
-__all__ = ["bar", "use_progress_bars"]
+__all__ = ["bar", "progress", "use_progress_bars"]
 
 _DELAY = 1.0  # seconds, below which a bar would only flicker
 
@@ -27,6 +28,23 @@ _make: Callable[..., Any] = _on_terminal
 def bar(**arguments: Any) -> Any:
     """A bar; arguments are tqdm's, by name."""
     return _make(**arguments)
+
+
+@contextlib.contextmanager
+def progress(description: str, unit: str, **arguments: Any) -> Iterator[Callable[..., None]]:
+    """A bar for work that says how far it is.
+
+    Gives a function of the work that is done so far, None where that is as before, and of a note.
+    """
+    with bar(desc=description, unit=f" {unit}", **arguments) as shown:
+
+        def show(done: int | None = None, note: str | None = None) -> None:
+            if note is not None:
+                shown.set_postfix_str(note)
+            if done is not None:
+                shown.update(done - shown.n)
+
+        yield show
 
 
 @public

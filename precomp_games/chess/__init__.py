@@ -66,6 +66,7 @@ from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.preparation.best_parts import best_parts
 from precomp_games.chess.preparation.control_books import main_line_book, most_reached_book
+from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.judged import (
     KNOWN,
     KnownEntries,
@@ -134,6 +135,7 @@ __all__ = [
     "EnginePlayer",
     "EnginePolicy",
     "EnginePool",
+    "Engines",
     "EvaluationStore",
     "ExitScore",
     "ExplorerCounts",

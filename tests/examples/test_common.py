@@ -173,11 +173,15 @@ def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():
     code = """
 import time
 import chess_runs
+from precomp_games import use_progress_bars
 class Engine:
     searches, progress = 0, None
 common._SECONDS_A_LINE = 0.1; common._log = common._Log()
+use_progress_bars(common.progress_bar)
 engine = Engine()
-with chess_runs.Engines(engine, engine).progress("Searching") as level:
+engines = object.__new__(chess_runs.Engines)
+engines.analyst = engines.opponent = engine
+with engines.progress("Searching") as level:
     level(3, 77)
     for done in range(1, 9):
         engine.searches = done

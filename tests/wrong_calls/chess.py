@@ -255,6 +255,7 @@ def table():
         "window_cp": 50.0,
         "utility": Arg(face.LinearUtility(), face.LinearUtility),
         # preparations
+        **dict.fromkeys(("Engines.analyst", "Engines.opponent"), engine),
         "PreparationSettings.player": Arg(0, 2),
         "penalty": Arg(0.001, 0.0),
         # One opponent, or several.

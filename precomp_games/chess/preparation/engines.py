@@ -1,0 +1,84 @@
+"""The two engines of a preparation, with what is asked of them and how often."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+
+from precomp_games._support import bars
+from precomp_games._support.arguments import public
+from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.preparation.settings import (
+    PreparationPolicies,
+    PreparationSettings,
+    preparation_policies,
+)
+
+__all__ = ["Engines"]
+
+
+@public
+@dataclasses.dataclass
+class Engines:
+    """The analyst's and the opponent's engine; often one and the same."""
+
+    analyst: StoredEngine
+    opponent: StoredEngine
+    _policies: dict[PreparationSettings, PreparationPolicies] = dataclasses.field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def policies(self, settings: PreparationSettings) -> PreparationPolicies:
+        """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
+        if settings not in self._policies:
+            self._policies[settings] = preparation_policies(settings, self.analyst, self.opponent)
+        return self._policies[settings]
+
+    def misfits(self, settings: PreparationSettings) -> list[str]:
+        """Lines that say where a fitted evaluation was fitted to something else than these settings."""
+        if settings.evaluation != "calibrated":
+            return []
+        utility = self.policies(settings).leaf_value.utility
+        return list(utility.misfits(settings, self.analyst.engine_id))
+
+    @property
+    def searches(self) -> int:
+        """How many searches have been made; all others were in the store."""
+        return sum(engine.searches for engine in self._distinct())
+
+    @property
+    def can_search(self) -> bool:
+        """Whether there are engines, and not stored searches alone."""
+        return all(engine.pool is not None for engine in self._distinct())
+
+    def start_record(self) -> set[tuple[str, str, int, str]]:
+        """A set that the store's keys of all that is asked for from now on go into."""
+        record: set[tuple[str, str, int, str]] = set()
+        for engine in self._distinct():
+            engine.record = record
+        return record
+
+    def export(self, path: str | os.PathLike[str], record: set[tuple[str, str, int, str]]) -> None:
+        """Writes the searches that a record names to a store of their own."""
+        self.analyst.store.export(path, keys=sorted(record))
+
+    @contextlib.contextmanager
+    def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar of searches with their rate; how many are needed shows only level by level.
+
+        Gives a function for the progress of `HistoryTree.from_game`.
+        """
+        with bars.progress(description, "searches") as show:
+            engines, before = self._distinct(), self.searches
+            for engine in engines:
+                engine.progress = lambda done, needed: show(self.searches - before)
+            try:
+                yield lambda level, histories: show(note=f"ply {level}, {histories} histories")
+            finally:
+                for engine in engines:
+                    engine.progress = None
+
+    def _distinct(self) -> list[StoredEngine]:
+        return [self.analyst] + ([self.opponent] if self.opponent is not self.analyst else [])
