@@ -30,8 +30,7 @@ from precomp_games.chess import (
     read_repertoire,
     repertoire_policies,
 )
-
-DATA = pathlib.Path(__file__).parent / "data"
+from precomp_games.commands._files import DATA
 
 FLAGS = flags.FLAGS
 _BOOK = flags.DEFINE_multi_string(
