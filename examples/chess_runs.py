@@ -11,7 +11,8 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 
 from absl import flags
 
-from precomp_games.chess import Book, Engines, MatchResult, PreparationSettings, play_match
+from precomp_games.chess import Book, MatchResult, PreparationSettings, play_match
+from precomp_games.chess import Engines as Engines
 from precomp_games.commands import _flags
 from precomp_games.commands._engines import open_engines
 
