@@ -21,7 +21,6 @@ from precomp_games.chess import (
     EngineError,
     EngineNotFoundError,
     EnginePool,
-    Engines as Engines,
     EvaluationStore,
     MatchResult,
     PreparationSettings,
@@ -29,6 +28,9 @@ from precomp_games.chess import (
     StoredEngine,
     find_engine,
     play_match,
+)
+from precomp_games.chess import (
+    Engines as Engines,
 )
 
 FLAGS = flags.FLAGS

@@ -90,9 +90,10 @@ _FLOORS = (
     "chess.records",
     "chess.books",
     "chess.opponents",
-    "chess.preparation",
     "chess.play",
+    "chess.preparation",
     "chess.study",
+    "commands",
 )
 
 
