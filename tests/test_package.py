@@ -90,8 +90,8 @@ _FLOORS = (
     "chess.records",
     "chess.books",
     "chess.opponents",
-    "chess.preparation",
     "chess.play",
+    "chess.preparation",
     "chess.study",
     "commands",
 )

@@ -17,7 +17,7 @@ from precomp_games import HistoryTree, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import PreparationSettings, preparation_policies, read_preparation
-from precomp_games.chess.play.uci_main import main
+from precomp_games.commands.uci import main
 from precomp_games.policies import specs as policy_specs
 from precomp_games.tree import base_game
 from precomp_games.tree.arrays import ARRAYS

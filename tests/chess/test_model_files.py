@@ -22,7 +22,7 @@ from precomp_games.chess import (
     write_opponent_data,
     write_polyglot,
 )
-from precomp_games.chess.play.uci_main import main
+from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch

@@ -26,11 +26,8 @@ from precomp_games._support.checks import shown
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.settings import (
-    PreparationPolicies,
-    PreparationSettings,
-    preparation_policies,
-)
+from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
 
 __all__ = ["main_line_book", "most_reached_book"]

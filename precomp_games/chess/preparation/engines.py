@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from precomp_games._support import bars
 from precomp_games._support.arguments import public
+from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from precomp_games.chess.preparation.settings import (
-    PreparationPolicies,
-    PreparationSettings,
-    preparation_policies,
-)
+from precomp_games.chess.play.match import MatchResult, play_match
+from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.settings import PreparationSettings
 
 __all__ = ["Engines"]
 
@@ -38,10 +39,7 @@ class Engines:
 
     def misfits(self, settings: PreparationSettings) -> list[str]:
         """Lines that say where a fitted evaluation was fitted to something else than these settings."""
-        if settings.evaluation != "calibrated":
-            return []
-        utility = self.policies(settings).leaf_value.utility
-        return list(utility.misfits(settings, self.analyst.engine_id))
+        return settings.kind.misfits(settings, self.policies(settings).leaf_value, self.analyst.engine_id)
 
     @property
     def searches(self) -> int:
@@ -79,6 +77,49 @@ class Engines:
             finally:
                 for engine in engines:
                     engine.progress = None
+
+    def match(
+        self,
+        description: str,
+        book: Book,
+        settings: PreparationSettings,
+        games: int,
+        *,
+        seed: int = 0,
+        own: Any = None,
+        against: PreparationSettings | None = None,
+    ) -> MatchResult:
+        """Plays a match of a book, with a bar of games and of what they need in searches.
+
+        Args:
+          description: of the bar.
+          book: what is played, and then what `settings` say we play out of book.
+          settings: what the book was made by.
+          games: how many.
+          seed: of the games; they train nothing, whatever other seeds are.
+          own: another policy for our play out of book.
+          against: settings with another opponent.
+
+        Raises:
+          ValueError, EngineError: as `play_match`.
+        """
+        player, before, began = settings.player, self.searches, time.monotonic()
+        policies, other = self.policies(settings), self.policies(against or settings)
+        with bars.progress(description, "games", total=games) as show:
+
+            def advance(finished: int) -> None:
+                made = self.searches - before
+                show(finished, f"{made} searches, {made / max(time.monotonic() - began, 1e-9):.0f}/s")
+
+            return play_match(
+                book,
+                other.sigma[1 - player],
+                policies.sigma[player] if own is None else own,
+                games,
+                seed=seed,
+                min_probability=settings.min_probability,
+                progress=advance,
+            )
 
     def _distinct(self) -> list[StoredEngine]:
         return [self.analyst] + ([self.opponent] if self.opponent is not self.analyst else [])

@@ -20,7 +20,7 @@ from precomp_games._support.checks import check_instance
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.evaluation.policies import EngineMenu
 from precomp_games.chess.game import ChessGame, ChessState
-from precomp_games.chess.preparation.settings import PreparationPolicies
+from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = ["KNOWN", "KnownEntries", "RepertoireMenu", "known_entries", "repertoire_policies"]

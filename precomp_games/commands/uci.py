@@ -31,8 +31,8 @@ from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
-from precomp_games.chess.preparation.settings import modelled_play
-from precomp_games.chess.preparation.written import WrittenPreparation, read_preparation
+from precomp_games.chess.preparation.policies import modelled_play
+from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 
 __all__ = ["main"]
 
@@ -159,9 +159,7 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
     return _modelled(given, found, found.settings.player, found.book)
 
 
-def _modelled(
-    given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
-) -> UciEngine:
+def _modelled(given: flags.FlagValues, found: Preparation, player: int, book: Book | None) -> UciEngine:
     """One of a preparation's two players."""
     settings = found.settings
     own = player == settings.player
