@@ -60,3 +60,14 @@ def use_progress_bars(make: Callable[..., Any] | None = None) -> None:
     """
     global _make
     _make = make or _on_terminal
+
+
+@contextlib.contextmanager
+def other_bars(make: Callable[..., Any]) -> Iterator[None]:
+    """Within it, the library shows other bars, as with `use_progress_bars`."""
+    global _make
+    before, _make = _make, make
+    try:
+        yield
+    finally:
+        _make = before
