@@ -169,7 +169,7 @@ class Session:
             "analyst": self.engines.analyst.engine_id,
             "opponent": self.opponent,
             **run,
-            "score": chess_runs.score_name(self.settings),
+            "score": self.settings.kind.score_name,
             **said,
         }
         common.write_json(self.folder / "result.json", {**result, **tables})
@@ -181,7 +181,7 @@ class Session:
                 written.append(path.name)
             else:
                 path.unlink(missing_ok=True)  # of an earlier run
-        note = chess_runs.score_note(self.settings)
+        note = self.settings.kind.note()
         print(f"\n{note}Written: {self.folder}/{', '.join(written)}")
         if FLAGS.export_store:
             self.engines.export(FLAGS.export_store, self.needed)
@@ -293,7 +293,7 @@ def _end(line: str) -> str:
 def print_summary(judged: Judged, settings: PreparationSettings) -> None:
     """What the book is worth."""
     found, book = judged.judgment, judged.book
-    best, score = found.best, chess_runs.score_name(settings)
+    best, score = found.best, settings.kind.score_name
     print(
         f"{'Met':<20}{len(judged.known.met)} of {len(book)} positions, by {found.size} orders of moves, "
         f"each in a share of {settings.penalty:g} of games or more\n"

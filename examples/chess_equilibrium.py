@@ -126,7 +126,7 @@ def main(argv: Sequence[str]) -> None:
         "memorized": {side.name: memorized_json(side) for side in sides},
     }
     write_files(folder, tree, books, names, result)
-    score = chess_runs.score_name(settings).lower()
+    score = settings.kind.score_name.lower()
     plot(folder / "penalties.png", rows, settings.opponent_temperatures_cp[0], score)
 
     print(
@@ -143,7 +143,7 @@ def main(argv: Sequence[str]) -> None:
         ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
     )
     print(f"({score} of White; positions memorized by the one who prepares alone, and by both)")
-    print(f"\n{chess_runs.score_note(settings)}", end="")
+    print(f"\n{settings.kind.note()}", end="")
     for side in sides:
         print_side(side)
     print(f"\nWritten: {folder}/white.bin, .pgn, black.bin, .pgn (books drawn), result.json, tree.npz,")

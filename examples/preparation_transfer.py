@@ -31,7 +31,6 @@ import chess_runs
 import numpy as np
 import numpy.typing as npt
 import people
-import preparation_flags
 from absl import flags
 from scipy import sparse
 
@@ -55,6 +54,7 @@ from precomp_games.chess import (
     preparation_book,
     preparation_tree,
 )
+from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
 
 FLAGS = flags.FLAGS
 _SINCE = flags.DEFINE_integer("since", None, "First year that is judged. Default: the last but two.")
@@ -81,8 +81,7 @@ _REGRET = flags.DEFINE_bool(
     "regret", True, "Whether to make the judge's own best books, which takes longest."
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/preparation_transfer", "Where files go.")
-for _flag in ("penalty", "max_plies", "seed"):
-    flags.declare_key_flag(_flag)
+define_preparation_flags(FLAGS)
 flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
@@ -335,7 +334,7 @@ def trials(
             for side in _SIDES.value:
                 show(year, len(done))
                 settings = dataclasses.replace(
-                    preparation_flags.settings(side),
+                    preparation_settings(FLAGS, side),
                     opponent=spec,
                     min_probability=_MIN_PROBABILITY.value,
                 )

@@ -111,7 +111,7 @@ def main(argv: Sequence[str]) -> None:
     print()
     header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
     common.print_table(table, (*header, *(["published utility"] if comparable else [])))
-    print(f"\n{chess_runs.score_note(settings)}", end="")
+    print(f"\n{settings.kind.note()}", end="")
     print(f"\nWritten: {folder}/randomness.csv, randomness.png, settings.json")
 
 

@@ -15,7 +15,8 @@ from absl import flags
 from precomp_games.chess.engines.pool import SearchLimit
 from precomp_games.chess.engines.searches import MAX_LIMIT
 from precomp_games.chess.evaluation.policies import PLAYS
-from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
+from precomp_games.chess.preparation.evaluations import EVALUATIONS
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.cluster.client import cluster_client
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them

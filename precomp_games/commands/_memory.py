@@ -7,8 +7,7 @@ import pathlib
 
 import numpy as np
 
-from precomp_games.algorithms.preparation.best_precomputation import BestPrecomputation
-from precomp_games.algorithms.preparation.frontier import MemoryFrontier, best_of_frontier
+from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.commands._files import figure, write_csv
 

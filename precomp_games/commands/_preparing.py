@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import chess
 from absl import flags
 
-from precomp_games.algorithms.preparation.best_first_search import ORDERS
+from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.repertoire import read_repertoire
 from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepare import is_by_games, prepare
-from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import print_table
 from precomp_games.commands._flags import (
@@ -120,15 +121,15 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
     own.set_default("evaluation", "calibrated")
 
 
-def preparation_settings(given: flags.FlagValues) -> PreparationSettings:
-    """The settings of the flags; a wrong one is an error before an engine is started."""
+def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
+    """The settings of the flags, for --side or another one; a wrong one is an error before any work."""
     menu, needs_tree = given.menu, _whole_tree(given)
     if menu is None:
         menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
     randomness, weights = opponents_r(given)
     settings = settings_of(
         given,
-        0 if given.side == "white" else 1,
+        0 if (side or given.side) == "white" else 1,
         randomness,
         weights=weights,
         evaluated=menu > 1,

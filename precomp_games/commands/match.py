@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from precomp_games.algorithms.preparation.frontier import best_of_frontier, memory_frontier
+from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.evaluation.policies import EnginePolicy

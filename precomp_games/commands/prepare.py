@@ -24,6 +24,7 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from collections.abc import Sequence
 
 from absl import flags
@@ -80,12 +81,17 @@ def run(given: flags.FlagValues) -> None:
         extra = memory_lines(made, folder)
         write_preparation(made, folder)
         print_preparation(given, made, extra, needed=asked, searches=searches)
-        files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
-        files = ", plan.csv, plan.png" if given.plan else files
-        print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
+        print_files(given, made, folder)
         write_shown(given, folder, made, _matches(given, made, engines))
         if given.export_store:
             engines.export(given.export_store, needed)
+
+
+def print_files(given: flags.FlagValues, made: Preparation, folder: pathlib.Path) -> None:
+    """Prints which files have been written."""
+    files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
+    files = ", plan.csv, plan.png" if given.plan else files
+    print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
 
 
 def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> dict[str, MatchResult]:

@@ -20,7 +20,7 @@ from precomp_games._support.arguments import ArgumentError, FilePath, public
 from precomp_games._support.checks import check_integer, check_number, check_numbers, shown
 from precomp_games._support.files import atomic_write, write_together
 from precomp_games._support.messages import one_line, plain_text
-from precomp_games.algorithms.preparation.frontier import MemoryFrontier
+from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.engines.searches import SearchLimit

@@ -19,13 +19,16 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.memory import Memory
-from precomp_games.algorithms.preparation.best_first import best_first_precomputation
-from precomp_games.algorithms.preparation.best_first_search import ORDERS
-from precomp_games.algorithms.preparation.best_precomputation import best_precomputation
-from precomp_games.algorithms.preparation.components import value_against_components
-from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
-from precomp_games.algorithms.preparation.frontier import best_of_frontier, memory_frontier
-from precomp_games.algorithms.preparation.plan import precomputation_plan
+from precomp_games.algorithms import (
+    ORDERS,
+    best_first_precomputation,
+    best_of_frontier,
+    best_precomputation,
+    confirmed_precomputation,
+    memory_frontier,
+    precomputation_plan,
+    value_against_components,
+)
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.policies import GamesPolicy

@@ -10,7 +10,7 @@ import pyspiel
 
 from precomp_games._support.arguments import ArgumentError, Player, each_of, public
 from precomp_games._support.checks import check_instance, shown
-from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
+from precomp_games.algorithms import CertifiedPrecomputation
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.tree.history_tree import HistoryTree

@@ -183,7 +183,7 @@ def report_book(
       ValueError, LookupError, TypeError: rows are of another kind, or what there is to show is.
     """
     settings, book = preparation.settings, preparation.book
-    played = {}
+    played: dict[tuple[chess.Move, ...], tuple[int, float]] = {}
     shown = []
     for name, match in (matches or {}).items():
         own = name == "the book"

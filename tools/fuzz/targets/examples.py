@@ -174,11 +174,12 @@ def _run(name: str, words: list[str]) -> None:
     status = 1
     try:
         sys.argv = words
-        main = sys.modules[name].main
-        if main.__module__ == name:
-            sys.modules["common"].run(main)
-        else:  # a command's
-            status = main(words)
+        example = vars(sys.modules[name])
+        if "main" in example:
+            sys.modules["common"].run(example["main"])
+        for value in example.values():
+            if getattr(value, "__name__", "").startswith("precomp_games.commands."):
+                status = value.main(words)
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
     except BaseException:
