@@ -68,12 +68,9 @@ from precomp_games.chess.preparation.best_parts import best_parts
 from precomp_games.chess.preparation.control_books import main_line_book, most_reached_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
-from precomp_games.chess.preparation.judged import (
-    KNOWN,
-    KnownEntries,
-    RepertoireMenu,
-    known_entries,
-    repertoire_policies,
+from precomp_games.chess.preparation.judging import (
+    RepertoireJudgment,
+    judge_repertoire,
 )
 from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
@@ -102,7 +99,6 @@ __all__ = [
     "EXPORTS",
     "FITS",
     "HALF_LIVES",
-    "KNOWN",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
@@ -140,7 +136,6 @@ __all__ = [
     "GameTable",
     "GameWeights",
     "GamesPolicy",
-    "KnownEntries",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
@@ -153,7 +148,7 @@ __all__ = [
     "PreparationPolicies",
     "PreparationSettings",
     "Repertoire",
-    "RepertoireMenu",
+    "RepertoireJudgment",
     "RepertoirePosition",
     "RepertoireReport",
     "ReplyGames",
@@ -178,8 +173,8 @@ __all__ = [
     "fit_calibration",
     "fit_opponent",
     "games_policy",
+    "judge_repertoire",
     "kept_entries",
-    "known_entries",
     "load_calibration",
     "main_line_book",
     "material",
@@ -207,7 +202,6 @@ __all__ = [
     "read_preparation",
     "read_repertoire",
     "read_table",
-    "repertoire_policies",
     "reply_games",
     "report_book",
     "rolling_fit",
