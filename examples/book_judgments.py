@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,7 +29,7 @@ from precomp_games.chess import (
     read_repertoire,
     repertoire_policies,
 )
-from precomp_games.commands._files import DATA
+from precomp_games.commands._files import DATA, shown_path
 
 FLAGS = flags.FLAGS
 _BOOK = flags.DEFINE_multi_string(
@@ -78,7 +77,7 @@ def my_book() -> Repertoire:
     side = chess.WHITE if _SIDE.value == "white" else chess.BLACK
     if side == chess.BLACK and not _BOOK.value:
         raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
-    paths = _BOOK.value or [os.path.relpath(DATA / "repertoire_sample.pgn")]
+    paths = _BOOK.value or [shown_path(DATA / "repertoire_sample.pgn")]
     with common.told_as("book", "PGN or Polyglot files"):
         return read_repertoire(paths, side, fen=FLAGS.fen)
 
@@ -102,7 +101,7 @@ def my_settings(book: Repertoire) -> PreparationSettings:
         calibration=calibration,
     )
     if sample:
-        games = os.path.relpath(DATA / "karpov_sample.pgn")
+        games = shown_path(DATA / "karpov_sample.pgn")
         named = f"games(file={games},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
         settings = dataclasses.replace(settings, opponent=named)
     return settings

@@ -34,7 +34,6 @@ import pyspiel
 from absl import flags
 
 from precomp_games import HistoryTree, make_policy, policy_names
-from precomp_games.algorithms import MetaEquilibrium
 from precomp_games.commands import _flags
 from precomp_games.commands._app import errors_by_flag as told_as
 from precomp_games.commands._app import run_example as run
@@ -42,6 +41,7 @@ from precomp_games.commands._files import curve_style as curve_style
 from precomp_games.commands._files import figure as figure
 from precomp_games.commands._files import output_folder as output_folder
 from precomp_games.commands._files import print_table as print_table
+from precomp_games.commands._files import solved_by as solved_by
 from precomp_games.commands._files import write_csv as write_csv
 from precomp_games.commands._files import write_json as write_json
 from precomp_games.commands._flags import numbers as numbers
@@ -120,12 +120,6 @@ def game_folder() -> pathlib.Path:
     if not FLAGS["output_dir"].present and game != FLAGS["game"].default:
         path += "_" + re.sub(r"\W+", "_", game).strip("_")[:100]
     return output_folder(path, draws=True)
-
-
-def solved_by(found: MetaEquilibrium) -> str:
-    """How an equilibrium was found, and how good it is."""
-    counted = "programs" if found.solver == "double_oracle" else "iterations"
-    return f"{found.solver}: NashConv {found.nash_conv:.2g} after {found.iterations} {counted}"
 
 
 def infoset_name(tree: HistoryTree, infoset: int) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ from precomp_games.chess import (
     position_hash,
     read_games,
 )
-from precomp_games.commands._files import DATA
+from precomp_games.commands._files import DATA, shown_path
 
 FLAGS = flags.FLAGS
 _GAMES = flags.DEFINE_string("games", None, "Your new games, in PGN. Default: a shipped sample.")
@@ -76,7 +75,7 @@ def my_games(book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
     """Your games with the book's side, from its start, by their number among yours; what was read."""
     path, player = _GAMES.value, _PLAYER.value
     if path is None:
-        path, player = os.path.relpath(DATA / "review_sample.pgn"), player or "You"
+        path, player = shown_path(DATA / "review_sample.pgn"), player or "You"
     elif player is None:
         raise ValueError("--player: expected whose games in --games are reviewed, got none")
     report, kept = GameReport(), {}

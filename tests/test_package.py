@@ -269,7 +269,7 @@ def test_examples_import_from_the_faces_and_first_what_tells_of_interrupts():
     for path in (_ROOT / "examples").glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert list(_reached(ast.parse(text))) == [], f"{path}: names that no face has in its __all__"
-        if "\n    common.run(main)\n" in text:
+        if '\nif __name__ == "__main__":\n' in text:
             assert _first_import(path.stem) == "common", path
 
 

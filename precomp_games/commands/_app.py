@@ -49,6 +49,8 @@ def run_command(
     words = list(sys.argv if argv is None else argv)
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=given)
+    flags.DEFINE_alias("helpfull", "help", flag_values=given)  # as absl's programs have it
+    flags.DEFINE_bool("only_check_args", False, "Check the flags, and end.", flag_values=given)
     define(given)
     with _output():
         status = _check_length_of_flags(words)
@@ -59,7 +61,10 @@ def run_command(
         except flags.Error as error:
             return _failed(f"{one_line(str(error))} (see --help)")
         if given["help"].value:
-            print(f"{description}\nflags:\n\n{given.get_help(include_special_flags=False)}")
+            print(f"usage: {words[0]} [--flags]\n\n{description}\nflags:")
+            print(given.get_help(include_special_flags=False))
+            return 0
+        if given["only_check_args"].value:
             return 0
         return _guarded(functools.partial(run, given), given, rest, run.__code__.co_filename)
 

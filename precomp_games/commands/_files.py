@@ -1,4 +1,4 @@
-"""What commands write: a folder, tables, JSON, figures."""
+"""What commands write and print: a folder, tables, JSON, figures, and a line about an equilibrium."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from precomp_games._support.files import atomic_write
+
+if TYPE_CHECKING:
+    from precomp_games.algorithms.meta.exploitability import MetaEquilibrium
 
 DATA = pathlib.Path(__file__).parent / "data"
 """The samples, and the searches that the defaults need."""
@@ -132,3 +135,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.4f}"
     return str(value)
+
+
+def solved_by(equilibrium: MetaEquilibrium) -> str:
+    """A line that says how an equilibrium was computed, and how good it is."""
+    counted = "programs" if equilibrium.solver == "double_oracle" else "iterations"
+    return (
+        f"{equilibrium.solver}: NashConv {equilibrium.nash_conv:.2g} after {equilibrium.iterations} {counted}"
+    )
