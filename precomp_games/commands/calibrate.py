@@ -35,11 +35,10 @@ from precomp_games._support.bars import progress
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
-    CalibrationSample,
     fit_calibration,
     save_calibration,
 )
-from precomp_games.chess.evaluation.samples import material, played_samples
+from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
 from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.played import pgn_results
@@ -186,7 +185,7 @@ def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettin
     every = []
     for test, r_values, fens in ((False, "r_values", "fens"), (True, "test_r_values", "test_fens")):
         r_of_opponents = positive_numbers(given[r_values])
-        for fen, side, r in itertools.product(given[fens].value, given.sides, r_of_opponents):
+        for fen, side, r in itertools.product(given[fens].value or (), given.sides, r_of_opponents):
             settings = settings_of(given, int(side == "black"), r, evaluated=True, menu=(given.menu, 100.0))
             every.append((test, dataclasses.replace(settings, fen=fen)))
     return every
