@@ -24,7 +24,7 @@ flags.disclaim_key_flags()  # help lists flags with those of the module that ask
 
 
 class Define:
-    """The functions of absl that define flags, for one command: `Define(own).string("name", None, "help")`."""
+    """Absl's functions that define flags, for one command: `Define(own).string("name", None, "help")`."""
 
     def __init__(self, own: flags.FlagValues) -> None:
         self._own = own
