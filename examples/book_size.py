@@ -27,6 +27,7 @@ from precomp_games.commands._showing import check_exports, define_showing_flags,
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
 match.define(FLAGS)
+flags.adopt_module_key_flags(match)
 define_showing_flags(FLAGS)
 FLAGS.set_default("output_dir", "output/book_size")
 

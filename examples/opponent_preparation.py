@@ -66,6 +66,7 @@ _MIN_PROBABILITY = flags.DEFINE_float(
 )
 _LAST_YEARS = flags.DEFINE_integer("last_years", 1, "How many years the last games are.", lower_bound=1)
 prepare.define(FLAGS)
+flags.adopt_module_key_flags(prepare)
 flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)

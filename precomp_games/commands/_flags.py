@@ -6,6 +6,7 @@ the caller's own. `settings_of` makes settings of them.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +21,19 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.cluster.client import cluster_client
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
+
+
+class Define:
+    """Absl's functions that define flags, for one command: `Define(own).string("name", None, "help")`."""
+
+    def __init__(self, own: flags.FlagValues) -> None:
+        self._own = own
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        """What absl calls DEFINE_ and the kind."""
+        define: Callable[..., Any] = getattr(flags, f"DEFINE_{kind}")
+        return functools.partial(define, flag_values=self._own)
+
 
 CLUSTER = (
     'a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or "local:4" for '
@@ -61,134 +75,100 @@ def positive_numbers(flag: Any) -> list[float]:
 
 def define_memory_flag(own: flags.FlagValues) -> None:
     """How much memory the process may take."""
-    flags.DEFINE_string(
+    define = Define(own)
+    define.string(
         "max_memory",
         None,
         "Give up, and say what to change, before the process takes more than this, such as 2GB. "
         "Default: four fifths of the machine's.",
-        flag_values=own,
     )
 
 
 def define_chess_flags(own: flags.FlagValues) -> None:
     """The engines, how they search, the store, the penalty, and how positions are evaluated."""
-    flags.DEFINE_string(
+    define = Define(own)
+    define.string(
         "engine",
         None,
         "UCI engine, a path or a command. Default: $STOCKFISH, stockfish on PATH, /usr/games/stockfish.",
-        flag_values=own,
     )
-    flags.DEFINE_multi_string(
-        "engine_option", [], 'UCI option of the engine, "Name=value"; may be repeated.', flag_values=own
-    )
-    flags.DEFINE_string(
-        "opponent_engine", None, "UCI engine of the opponent, where it is another one.", flag_values=own
-    )
-    flags.DEFINE_multi_string(
+    define.multi_string("engine_option", [], 'UCI option of the engine, "Name=value"; may be repeated.')
+    define.string("opponent_engine", None, "UCI engine of the opponent, where it is another one.")
+    define.multi_string(
         "opponent_option",
         [],
         'UCI option of the opponent\'s engine, "Name=value"; may be repeated. Those that limit its strength '
         "(UCI_LimitStrength with UCI_Elo, Skill Level) need --opponent_plays=bestmove, since they leave its "
         "scores as they are.",
-        flag_values=own,
     )
-    flags.DEFINE_enum(
+    define.enum(
         "opponent_plays",
         "softmax",
         list(PLAYS),
         "How the opponent chooses its move: at random by its scores, the move that its engine answers, or at "
         "random by what it reports last, of an unfinished iteration too.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
+    define.integer(
         "opponent_samples",
         20,
         "With --opponent_plays=bestmove and options that make the engine draw its moves: how often it is "
         "asked in each position.",
         lower_bound=1,
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "workers", None, "Engine processes. Default: one a core.", lower_bound=1, flag_values=own
-    )
-    flags.DEFINE_string(
-        "cluster",
-        None,
-        f"Search on {CLUSTER}",
-        flag_values=own,
-    )
-    flags.DEFINE_string(
+    define.integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)
+    define.string("cluster", None, f"Search on {CLUSTER}")
+    define.string(
         "store",
         "output/evaluations.sqlite",
         "Where searches are kept: each is made once, ever. Shared by all runs.",
-        flag_values=own,
     )
-    flags.DEFINE_float(
-        "penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.", flag_values=own
-    )
+    define.float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
     limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
-    flags.DEFINE_integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit, flag_values=own)
-    flags.DEFINE_integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit, flag_values=own)
-    flags.DEFINE_integer(
+    define.integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit)
+    define.integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit)
+    define.integer(
         "opponent_movetime_ms",
         None,
         "Milliseconds a move of the opponent, in place of nodes (not reproducible).",
         **limit,
-        flag_values=own,
     )
-    flags.DEFINE_integer(
+    define.integer(
         "analyst_movetime_ms",
         None,
         "Milliseconds a move of the book, in place of nodes (not reproducible).",
         **limit,
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "top_k", 2, "Moves considered in a position (MultiPV).", lower_bound=1, flag_values=own
-    )
-    flags.DEFINE_integer(
-        "max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1, flag_values=own
-    )
-    flags.DEFINE_string("fen", "", "Start position. Default: the usual one.", flag_values=own)
-    flags.DEFINE_enum(
+    define.integer("top_k", 2, "Moves considered in a position (MultiPV).", lower_bound=1)
+    define.integer("max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1)
+    define.string("fen", "", "Start position. Default: the usual one.")
+    define.enum(
         "evaluation",
         "linear",
         list(EVALUATIONS),
         "What play after the book is worth: linear in centipawns, won from a threshold on, by the "
         "engine's win-draw-loss model, the mean of games that both sides' engines play on, or by a function "
         "of the analyst's score that was fitted to such games.",
-        flag_values=own,
     )
-    flags.DEFINE_string(
+    define.string(
         "calibration",
         "",
         "For calibrated: a file of `precomp-games calibrate`, or people, the fit of the package to "
         "games of grandmasters. Default: its fit for Stockfish 15.1 with 1000 and 5000 nodes.",
-        flag_values=own,
     )
-    flags.DEFINE_float(
-        "scale_cp", 400.0, "Centipawns of a sure win, for linear and threshold.", flag_values=own
+    define.float("scale_cp", 400.0, "Centipawns of a sure win, for linear and threshold.")
+    define.float(
+        "rollout_epsilon", 0.2, "What roll-outs may cost in value; their number grows as its -2nd power."
     )
-    flags.DEFINE_float(
-        "rollout_epsilon",
-        0.2,
-        "What roll-outs may cost in value; their number grows as its -2nd power.",
-        flag_values=own,
-    )
-    flags.DEFINE_integer(
-        "seed", 0, "Seed of games that say what positions are worth.", lower_bound=0, flag_values=own
-    )
-    flags.DEFINE_string(
-        "stored_engine",
-        None,
-        "Without an engine: whose stored searches to use, where there are several.",
-        flag_values=own,
+    define.integer("seed", 0, "Seed of games that say what positions are worth.", lower_bound=0)
+    define.string(
+        "stored_engine", None, "Without an engine: whose stored searches to use, where there are several."
     )
 
 
 def define_opponent_flag(own: flags.FlagValues) -> None:
     """Another opponent than the engine's."""
-    flags.DEFINE_string(
+    define = Define(own)
+    define.string(
         "opponent",
         "",
         "Another opponent than the engine's softmax, by name: a person's games, such as "
@@ -196,53 +176,40 @@ def define_opponent_flag(own: flags.FlagValues) -> None:
         "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), or "
         "mixture(a=...,b=...) of them; see docs/opponents.md. --opponent_nodes and --top_k then say how we "
         "play out of book, and --r nothing.",
-        flag_values=own,
     )
 
 
 def define_export_store_flag(own: flags.FlagValues) -> None:
     """Where the searches of a run are written once more."""
-    flags.DEFINE_string(
-        "export_store",
-        None,
-        "Also write the searches that this run needs to a store of their own.",
-        flag_values=own,
+    define = Define(own)
+    define.string(
+        "export_store", None, "Also write the searches that this run needs to a store of their own."
     )
 
 
 def define_menu_flags(own: flags.FlagValues, default: int | None, by_default: str) -> None:
     """What may be learned; `by_default` is a sentence that says what there is by default."""
-    flags.DEFINE_integer(
+    define = Define(own)
+    define.integer(
         "menu",
         default,
         "How many of the analyst's best moves a book may choose among. 1: the best one, and of several best "
         f"moves one. 0: all of several best moves, as in the paper. {by_default}",
         lower_bound=0,
-        flag_values=own,
     )
-    flags.DEFINE_float(
-        "menu_window_cp",
-        100.0,
-        "How much worse than the best move one of several may be, in centipawns.",
-        flag_values=own,
+    define.float(
+        "menu_window_cp", 100.0, "How much worse than the best move one of several may be, in centipawns."
     )
 
 
 def define_match_flags(own: flags.FlagValues) -> None:
     """How many games a book is tried in, and by which seed."""
-    flags.DEFINE_integer(
-        "match_games",
-        100,
-        "Games that the book is tried in, by the rules of chess. 0: none.",
-        lower_bound=0,
-        flag_values=own,
+    define = Define(own)
+    define.integer(
+        "match_games", 100, "Games that the book is tried in, by the rules of chess. 0: none.", lower_bound=0
     )
-    flags.DEFINE_integer(
-        "match_seed",
-        0,
-        "Seed of these games; they train nothing, whatever other seeds are.",
-        lower_bound=0,
-        flag_values=own,
+    define.integer(
+        "match_seed", 0, "Seed of these games; they train nothing, whatever other seeds are.", lower_bound=0
     )
 
 

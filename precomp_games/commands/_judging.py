@@ -19,6 +19,7 @@ from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSet
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
 from precomp_games.commands._flags import (
+    Define,
     define_chess_flags,
     define_export_store_flag,
     define_menu_flags,
@@ -31,37 +32,29 @@ flags.disclaim_key_flags()  # help lists flags with those of the module that ask
 
 def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     """Which book is judged, against whom, and how; `output_dir` is where files go by default."""
-    flags.DEFINE_multi_string(
-        "book",
-        [],
-        "Your book, PGN or Polyglot (.bin); may be repeated. Default: a shipped sample.",
-        flag_values=own,
+    define = Define(own)
+    define.multi_string(
+        "book", [], "Your book, PGN or Polyglot (.bin); may be repeated. Default: a shipped sample."
     )
-    flags.DEFINE_enum("side", "white", ["white", "black"], "Whose book it is.", flag_values=own)
-    flags.DEFINE_float(
-        "r",
-        10.0,
-        "Randomness of the opponent's engine, in centipawns, where --opponent names none.",
-        1e-9,
-        flag_values=own,
+    define.enum("side", "white", ["white", "black"], "Whose book it is.")
+    define.float(
+        "r", 10.0, "Randomness of the opponent's engine, in centipawns, where --opponent names none.", 1e-9
     )
-    flags.DEFINE_enum(
+    define.enum(
         "known",
         "positions",
         list(KNOWN),
         "What you know: each position of the book, whatever moves led to it, or its lines alone.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
+    define.integer(
         "horizon",
         None,
         "How many half-moves the analyst's books may be long. Default: one more than your longest line.",
         lower_bound=1,
-        flag_values=own,
     )
-    flags.DEFINE_integer("learn", 10, "How many positions to learn next.", lower_bound=0, flag_values=own)
-    flags.DEFINE_integer("rows", 10, "Rows of each table that are printed.", lower_bound=1, flag_values=own)
-    flags.DEFINE_string("output_dir", output_dir, "Where files go.", flag_values=own)
+    define.integer("learn", 10, "How many positions to learn next.", lower_bound=0)
+    define.integer("rows", 10, "Rows of each table that are printed.", lower_bound=1)
+    define.string("output_dir", output_dir, "Where files go.")
     define_export_store_flag(own)
     define_chess_flags(own)
     define_opponent_flag(own)

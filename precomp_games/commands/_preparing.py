@@ -19,6 +19,7 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import print_table
 from precomp_games.commands._flags import (
+    Define,
     define_chess_flags,
     define_match_flags,
     define_memory_flag,
@@ -36,80 +37,66 @@ flags.disclaim_key_flags()  # help lists flags with those of the module that ask
 
 def define_preparation_flags(own: flags.FlagValues) -> None:
     """Who prepares, against whom, how much, how, and with which match at the end."""
-    flags.DEFINE_enum("side", "white", ["white", "black"], "Who prepares.", flag_values=own)
-    flags.DEFINE_list(
+    define = Define(own)
+    define.enum("side", "white", ["white", "black"], "Who prepares.")
+    define.list(
         "r",
         ["10"],
         "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
         "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
-        flag_values=own,
     )
-    flags.DEFINE_list(
+    define.list(
         "r_weights",
         [],
         "How often each of several opponents is drawn, such as 1,2,1. Default: equally often.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
+    define.integer(
         "budget",
         None,
         "Learn at most so many positions, as well as possible. --penalty then only says how far is looked: "
         "the smaller, the less may be missed. Default: 150 where games are played, else as many as are worth "
         "it.",
         lower_bound=0,
-        flag_values=own,
     )
-    flags.DEFINE_enum(
+    define.enum(
         "order",
         "optimistic",
         list(ORDERS),
         "With --menu of 2 or more and without games, which lines are looked at first: those that promise "
         "most, which is quick, or those that settle what the best book is worth.",
-        flag_values=own,
     )
-    flags.DEFINE_float(
-        "gap",
-        0.001,
-        "With --menu of 2 or more and without games: stop when no book is worth more by this.",
-        flag_values=own,
+    define.float(
+        "gap", 0.001, "With --menu of 2 or more and without games: stop when no book is worth more by this."
     )
-    flags.DEFINE_integer(
-        "max_evaluations",
-        20_000,
-        "With --menu of 2 or more: stop after so many evaluations.",
-        lower_bound=1,
-        flag_values=own,
+    define.integer(
+        "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=1
     )
-    flags.DEFINE_integer(
+    define.integer(
         "play_budget",
         1200,
         "With --evaluation=calibrated: games between both sides' play. A sixth of them at most teaches what "
         "positions are worth; the others say what the book is worth, as many as that takes, and 100 at most "
         "besides what there is without it. 0: none, and the evaluation is taken at its word.",
         lower_bound=0,
-        flag_values=own,
     )
-    flags.DEFINE_enum(
+    define.enum(
         "price",
         "infosets",
         ["infosets", "positions"],
         "What --penalty is paid for, and --budget counts: each history, or each position, however it is "
         "reached.",
-        flag_values=own,
     )
-    flags.DEFINE_multi_string(
+    define.multi_string(
         "keep",
         [],
         "A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the preparing "
         "side are in the book wherever it comes to them, and cost nothing. May be repeated.",
-        flag_values=own,
     )
-    flags.DEFINE_list(
+    define.list(
         "plan",
         [],
         "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has "
         "in it the one before.",
-        flag_values=own,
     )
     define_chess_flags(own)
     define_opponent_flag(own)

@@ -14,24 +14,16 @@ from precomp_games.chess.preparation.preparation import Preparation, read_prepar
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.report import ReportBook, report_book, write_report
 from precomp_games.commands._app import errors_by_flag
+from precomp_games.commands._flags import Define
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
 
 def define_showing_flags(own: flags.FlagValues, *, report: bool = False) -> None:
     """Whether to write a page, and which files to study with; `report` is the page's default."""
-    flags.DEFINE_bool(
-        "report",
-        report,
-        "Also write a page to look at the book with: report.html.",
-        flag_values=own,
-    )
-    flags.DEFINE_list(
-        "export",
-        [],
-        f"Also write the book for study: {', '.join(EXPORTS)}, or several of them.",
-        flag_values=own,
-    )
+    define = Define(own)
+    define.bool("report", report, "Also write a page to look at the book with: report.html.")
+    define.list("export", [], f"Also write the book for study: {', '.join(EXPORTS)}, or several of them.")
 
 
 def check_exports(formats: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder
+from precomp_games.commands._flags import Define
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
 from precomp_games.commands._progress import typed
 from precomp_games.commands._showing import read_folder
@@ -37,23 +38,17 @@ _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of a preparation, and its own."""
+    define = Define(own)
     define_preparation_flags(own)
-    flags.DEFINE_multi_string("book_dir", [], "Output folder of `precomp-games prepare`.", flag_values=own)
-    flags.DEFINE_integer("questions", 20, "How many questions at most.", lower_bound=1, flag_values=own)
-    flags.DEFINE_string("progress", "output/drill.sqlite", "Where it is kept what you know.", flag_values=own)
-    flags.DEFINE_bool(
+    define.multi_string("book_dir", [], "Output folder of `precomp-games prepare`.")
+    define.integer("questions", 20, "How many questions at most.", lower_bound=1)
+    define.string("progress", "output/drill.sqlite", "Where it is kept what you know.")
+    define.bool(
         "unicode",
         None,
         "Whether the board has chess symbols. Default: where the terminal's encoding has them.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "drill_seed",
-        None,
-        "Of drawn lines. Default: others each time.",
-        lower_bound=0,
-        flag_values=own,
-    )
+    define.integer("drill_seed", None, "Of drawn lines. Default: others each time.", lower_bound=0)
 
 
 def run(given: flags.FlagValues) -> None:

@@ -39,7 +39,7 @@ from precomp_games.chess.preparation.trees import preparation_tree
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import settings_of
+from precomp_games.commands._flags import Define, settings_of
 from precomp_games.commands._preparing import (
     define_preparation_flags,
     opponents_r,
@@ -54,19 +54,15 @@ __all__ = ["main"]
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
+    define = Define(own)
     define_preparation_flags(own)
-    flags.DEFINE_multi_string(
-        "book_dir",
-        [],
-        "Output folder of `precomp-games prepare`; may be repeated, once a color.",
-        flag_values=own,
+    define.multi_string(
+        "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
     )
-    flags.DEFINE_bool(
-        "controls", True, "Whether to play controls, and the analyst all game.", flag_values=own
-    )
-    flags.DEFINE_integer("exits", 12, "How many exits of the book to print.", lower_bound=0, flag_values=own)
-    flags.DEFINE_alias("games", "match_games", flag_values=own)
-    flags.DEFINE_string("output_dir", "output/book_match", "Where files go.", flag_values=own)
+    define.bool("controls", True, "Whether to play controls, and the analyst all game.")
+    define.integer("exits", 12, "How many exits of the book to print.", lower_bound=0)
+    define.alias("games", "match_games")
+    define.string("output_dir", "output/book_match", "Where files go.")
 
 
 class Played(NamedTuple):

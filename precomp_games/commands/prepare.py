@@ -37,7 +37,7 @@ from precomp_games.chess.preparation.preparation import Preparation, write_prepa
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder
-from precomp_games.commands._flags import define_export_store_flag
+from precomp_games.commands._flags import Define, define_export_store_flag
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
     define_preparation_flags,
@@ -52,11 +52,12 @@ __all__ = ["main"]
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
+    define = Define(own)
     define_preparation_flags(own)
     define_showing_flags(own)
     define_export_store_flag(own)
-    flags.DEFINE_integer("lines", 12, "How many lines of the book to print.", lower_bound=0, flag_values=own)
-    flags.DEFINE_string("output_dir", "output/chess_preparation", "Where files go.", flag_values=own)
+    define.integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
+    define.string("output_dir", "output/chess_preparation", "Where files go.")
 
 
 def run(given: flags.FlagValues) -> None:

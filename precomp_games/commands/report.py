@@ -31,6 +31,7 @@ from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.commands import prepare
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
+from precomp_games.commands._flags import Define
 from precomp_games.commands._showing import check_exports, plots_of, read_folder, write_books
 
 __all__ = ["main"]
@@ -42,34 +43,18 @@ _MOST_PLOT = 2**20
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of `precomp-games prepare`, and its own."""
+    define = Define(own)
     prepare.define(own)
     own.set_default("output_dir", "output/book_report")
     own.set_default("report", True)
-    flags.DEFINE_multi_string(
-        "book_dir",
-        [],
-        "Output folder of `precomp-games prepare`; may be repeated, once a color.",
-        flag_values=own,
+    define.multi_string(
+        "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
     )
-    flags.DEFINE_string(
-        "match_dir",
-        None,
-        "Output folder of `precomp-games match`, for a match of these books.",
-        flag_values=own,
-    )
-    flags.DEFINE_string(
-        "notes", None, "PGN file whose comments are shown at its games' positions.", flag_values=own
-    )
-    flags.DEFINE_string(
-        "games",
-        None,
-        "PGN file of the opponent's games, which are listed behind its replies.",
-        flag_values=own,
-    )
-    flags.DEFINE_string(
-        "player", None, "Who the opponent is in --games. Default: everybody.", flag_values=own
-    )
-    flags.DEFINE_multi_string("plot", [], "SVG file of a plot to show; may be repeated.", flag_values=own)
+    define.string("match_dir", None, "Output folder of `precomp-games match`, for a match of these books.")
+    define.string("notes", None, "PGN file whose comments are shown at its games' positions.")
+    define.string("games", None, "PGN file of the opponent's games, which are listed behind its replies.")
+    define.string("player", None, "Who the opponent is in --games. Default: everybody.")
+    define.multi_string("plot", [], "SVG file of a plot to show; may be repeated.")
 
 
 def run(given: flags.FlagValues) -> None:

@@ -31,6 +31,7 @@ from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, shown_path
+from precomp_games.commands._flags import Define
 from precomp_games.commands._judging import (
     define_judging_flags,
     given_book,
@@ -47,15 +48,10 @@ __all__ = ["main"]
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of judging, and whose games are reviewed."""
-    flags.DEFINE_string("games", None, "Your new games, in PGN. Default: a shipped sample.", flag_values=own)
-    flags.DEFINE_string("player", None, "Who you are, as the file has the name.", flag_values=own)
-    flags.DEFINE_float(
-        "prior_games",
-        5.0,
-        "Games that the model of the opponent was worth before these.",
-        1e-9,
-        flag_values=own,
-    )
+    define = Define(own)
+    define.string("games", None, "Your new games, in PGN. Default: a shipped sample.")
+    define.string("player", None, "Who you are, as the file has the name.")
+    define.float("prior_games", 5.0, "Games that the model of the opponent was worth before these.", 1e-9)
     define_judging_flags(own, "output/review_games")
 
 

@@ -78,9 +78,10 @@ def table():
     with_a_menu = Arg(policies, without_menu)
     drill = face.Drill(book, ":memory:", seed=1)
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    told = {"settings": settings.as_dict(), "memorized": [], "utility": 0.5}
-    told |= {"analyst": "Fake 1.0", "opponent": "Fake 1.0"}
-    (folder() / "result.json").write_text(json.dumps(told))
+    two = face.Engines(engine, engine)
+    within = dataclasses.replace(settings, max_plies=2, top_k=1, analyst_limit=limit, opponent_limit=limit)
+    made = face.prepare(within, two)
+    (folder() / "result.json").write_text(json.dumps(made.to_json()))
 
     new_path = Arg(folder() / "new", "\0", fine=["nonsense"])
     headers = [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]
@@ -254,6 +255,27 @@ def table():
         "utility": Arg(face.LinearUtility(), face.LinearUtility),
         # preparations
         **dict.fromkeys(("Engines.analyst", "Engines.opponent"), engine),
+        "engines": two,
+        "record": Arg(set(), {7}),
+        "description": Arg("Searching", fine=...),
+        "match.settings": within,
+        "against": Arg(None, fine=[None]),
+        "prepare.settings": Arg(within, face.PreparationSettings, limit),
+        "prepare.games": Arg(0, -1),
+        "prepare.budget": None,
+        "order": Arg("optimistic", "random"),
+        "gap": 0.001,
+        "max_evaluations": Arg(9, 0),
+        "plan": Arg((), (3, 2), ("a",), fine=[(1, 2, 3)]),
+        "prepare.keep": Arg(None, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
+        "announce": Arg(None, fine=...),
+        "preparation": Arg(made, face.Preparation),
+        "from_json.data": Arg(made.to_json(), {"settings": 5}),
+        "write_preparation.folder": Arg(folder(), fine=["nonsense"]),
+        "more": Arg(None, fine=[{"a": "b"}]),
+        "report_book.matches": Arg({}, fine=[None, {"a": "b"}]),
+        "report_book.rows": Arg([], [7], fine=[{"a": "b"}]),
+        "report_book.notes": Arg({}, {(): 7}),
         "PreparationSettings.player": Arg(0, 2),
         "penalty": Arg(0.001, 0.0),
         # One opponent, or several.
@@ -277,7 +299,6 @@ def table():
         "preparation_book.states": Arg(states, other_states or 0, states[0]),
         "kept_entries.tree": tree,
         "kept_entries.player": 0,
-        "write_opponent_data.folder": Arg(folder(), fine=["nonsense"]),
         "policies": face.preparation_policies(small, analyst),
         **dict.fromkeys(("main_line_book.policies", "most_reached_book.policies"), with_a_menu),
         "found": Arg(_certified("python_chess(max_plies=2)"), tree, _certified("tic_tac_toe")),
@@ -335,7 +356,6 @@ def table():
         "positions": Arg(2, -1),
         "main_line_book.moves": Arg(3, 0),
         # for chess programs
-        "told": Arg(told, {"settings": 5}),
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
         "uci_book.book": Arg(book, face.Book, position, fine=["nonsense"]),

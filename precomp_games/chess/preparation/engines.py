@@ -6,11 +6,11 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any
 
 from precomp_games._support import bars
-from precomp_games._support.arguments import public
+from precomp_games._support.arguments import each_of, public
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.match import MatchResult, play_match
@@ -31,12 +31,14 @@ class Engines:
         default_factory=dict, init=False, repr=False
     )
 
+    @public
     def policies(self, settings: PreparationSettings) -> PreparationPolicies:
         """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
         if settings not in self._policies:
             self._policies[settings] = preparation_policies(settings, self.analyst, self.opponent)
         return self._policies[settings]
 
+    @public
     def misfits(self, settings: PreparationSettings) -> list[str]:
         """Lines that say where a fitted evaluation was fitted to something else than these settings."""
         return settings.kind.misfits(settings, self.policies(settings).leaf_value, self.analyst.engine_id)
@@ -58,7 +60,12 @@ class Engines:
             engine.record = record
         return record
 
-    def export(self, path: str | os.PathLike[str], record: set[tuple[str, str, int, str]]) -> None:
+    @public
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        record: Annotated[Iterable[tuple[str, str, int, str]], each_of(tuple)],
+    ) -> None:
         """Writes the searches that a record names to a store of their own."""
         self.analyst.store.export(path, keys=sorted(record))
 
@@ -78,6 +85,7 @@ class Engines:
                 for engine in engines:
                     engine.progress = None
 
+    @public
     def match(
         self,
         description: str,

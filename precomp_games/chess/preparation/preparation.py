@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import chess
 import chess.engine
@@ -37,7 +36,6 @@ _NO_RESULT = "read_preparation(): expected a result.json of chess_preparation.py
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class Preparation:
     """A book and what it was made by; utilities are the preparing side's, in [0, 1].
@@ -48,7 +46,7 @@ class Preparation:
       engines: The analyst's and the opponent's identity, as `StoredEngine` has it.
       utility: What the book promises: its expected score, or its score by the evaluation (`score_name`).
       unprepared: The same without the book.
-      value: `utility` less the penalties.
+      value: `utility` less the penalties, which a budget or a plan without games takes the place of.
       gains: Of each of the book's positions, what knowing it adds to knowing those before it, in all games.
       budget: At most so many positions were to be learned; None: as many as are worth it.
       exits: Where games leave the book, and what is promised there.
@@ -58,6 +56,8 @@ class Preparation:
       files: What the files that the settings name have come to; they are written beside the result.
       frontier: What each size of memory is worth, where the whole tree was looked at; no JSON has it.
     """
+
+    _made_by: ClassVar[str] = "prepare() or read_preparation()"
 
     settings: PreparationSettings
     book: Book
@@ -111,7 +111,7 @@ class Preparation:
     @property
     def learned(self) -> int:
         """How many positions, or histories, are paid for."""
-        return int(self.search.get("learned", len(self.book)))
+        return check_integer(self.search.get("learned", len(self.book)), "learned", least=0)
 
     @property
     def stops(self) -> dict[tuple[str, ...], float]:
@@ -120,7 +120,6 @@ class Preparation:
 
     def to_json(self) -> dict[str, Any]:
         """The preparation for programs, as `from_json` takes it; what the settings name is not in it."""
-        search = {name: value for name, value in self.search.items() if name != "learned"}
         positions = zip(self.book.positions, self.gains, strict=True)
         return {
             "settings": self.settings.as_dict(),
@@ -133,7 +132,7 @@ class Preparation:
             "size": len(self.book),
             "distinct_positions": self.book.distinct_positions,
             "budget": self.budget,
-            **search,
+            **self.search,
             "memorized": [self._position_json(position, gain) for position, gain in positions],
             "exits": [
                 {"after": _uci(e.history), "over": e.over, "reach": e.reach, "promised": e.promised}
@@ -193,7 +192,7 @@ class Preparation:
         side = chess.WHITE if settings.player == 0 else chess.BLACK
         entries = data["memorized"]
         positions = list(map(_position, entries))
-        found = cls(
+        made = cls(
             settings,
             Book(settings.game().start_board, side, positions),
             engines,
@@ -215,14 +214,13 @@ class Preparation:
             {name: value for name, value in data.items() if name not in _OWN_NAMES},
             files,
         )
-        assert found.standard_error is None or math.isfinite(found.standard_error)
-        assert found.stops is not None and found.learned >= 0
-        return found
+        _ = made.standard_error, made.stops, made.learned  # each is checked where it is read
+        return made
 
 
 _OWN_NAMES = {
     *("settings", "analyst", "opponent", "value", "utility", "unprepared", "score", "size"),
-    *("distinct_positions", "budget", "learned", "memorized", "exits", "replies"),
+    *("distinct_positions", "budget", "memorized", "exits", "replies"),
 }
 
 

@@ -15,6 +15,7 @@ from precomp_games._support.arguments import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
+    each_of,
     one_of,
     public,
 )
@@ -61,7 +62,7 @@ def prepare(
     order: Annotated[str, one_of(ORDERS)] = "optimistic",
     gap: NonNegativeFloat = 0.001,
     max_evaluations: PositiveInt = 20_000,
-    plan: Sequence[int] = (),
+    plan: Annotated[Sequence[int], each_of(int)] = (),
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
     max_memory: Memory | None = None,

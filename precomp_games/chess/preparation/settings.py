@@ -168,6 +168,7 @@ class PreparationSettings:
         drawn = f", drawn as {shares}" if shares else ", drawn once per game" if "," in each else ""
         return f"r = {each} cp{last}{drawn}"
 
+    @public
     def opponent_replies(self, engine_id: str) -> str:
         """Where the probabilities of the opponent's replies come from, in words."""
         if self.opponent:

@@ -166,7 +166,7 @@ class ReportBook:
 def report_book(
     preparation: Preparation,
     matches: Mapping[str, MatchResult] | None = None,
-    rows: Sequence[Mapping[str, Any]] = (),
+    rows: Annotated[Sequence[Mapping[str, Any]], each_of(Mapping)] = (),
     notes: Mapping[tuple[chess.Move, ...], str] | None = None,
     plots: Mapping[str, str] | None = None,
 ) -> ReportBook:
