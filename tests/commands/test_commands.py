@@ -1,0 +1,63 @@
+"""`precomp-games`, called as a function: what it says, how it ends, and what it leaves behind."""
+
+import importlib
+import sys
+
+import pytest
+from absl import flags
+
+from precomp_games._support import bars
+from precomp_games.commands import COMMANDS, main
+
+
+def test_without_a_command_it_says_what_there_is(capsys):
+    assert main(["precomp-games"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, what in COMMANDS.items():
+        assert [line for line in lines if line.split(maxsplit=1) == [name, what]], name
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["perpare"], "error: expected one of prepare, match, judge, review, drill, report, opponent, "
+                      "calibrate, equilibrium, got 'perpare' (did you mean prepare?)\n"),
+        (["x" * 5000], f"got {'x' * 100!r}\n"),
+        (["judge", "--hoziron=3"], "flag 'hoziron'. Did you mean: horizon ? (see --help)\n"),
+        (["judge", "--rows=0"], "(see --help)\n"),
+        (["judge", "mine.pgn"], "error: expected flags only, got 'mine.pgn' (see --help)\n"),
+        (["judge", "--menu=0"], "error: --menu: expected at least 1 for a book to be judged, got 0\n"),
+        (["judge", "--" + "x" * 3000], "x... of 3002 characters (see --help)\n"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(words, error, capsys):
+    assert main(["precomp-games", *words]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("error: ") and said.err.endswith(error), said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help(command, capsys):
+    assert main(["precomp-games", command, "--help"]) == 0
+    said = capsys.readouterr().out
+    module = importlib.import_module(f"precomp_games.commands.{command}")
+    assert said.startswith(f"usage: precomp-games {command} [--flags]\n")
+    assert module.__doc__ in said and f"precomp-games {command}" in module.__doc__
+    assert "\n  --engine:" in said
+
+
+def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):
+    """And so the next one may have other flags."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("precomp_games.chess.engines.pool.DEFAULT_PATHS", ())
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("STOCKFISH", raising=False)
+    before = sys.stdout, sys.stdout.errors, bars._make, set(flags.FLAGS)
+    for learn in ("0", "3"):
+        assert main(["precomp-games", "judge", f"--learn={learn}", "--output_dir=out"]) == 0
+        assert (learn == "3") == ("What to learn next" in capsys.readouterr().out)
+        assert (tmp_path / "out" / "learn.csv").exists() == (learn == "3")
+    assert main(["precomp-games", "judge", "--book=none.pgn", "--output_dir=more/out"]) == 1
+    assert not (tmp_path / "more").exists()
+    assert (sys.stdout, sys.stdout.errors, bars._make, set(flags.FLAGS)) == before
