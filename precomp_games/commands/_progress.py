@@ -9,10 +9,12 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from tqdm import tqdm
+
+from precomp_games._support.bars import progress as progress
 
 _SECONDS_FIRST = 2.0  # that a run says nothing, at first
 _SECONDS_A_LINE = 10.0  # in a log
@@ -147,20 +149,3 @@ def typed(prompt: str) -> str:
     finally:
         CLOCK.said()
         CLOCK.waits = False
-
-
-@contextlib.contextmanager
-def progress(description: str, unit: str, **arguments: Any) -> Iterator[Callable[..., None]]:
-    """A bar for work that says how far it is.
-
-    Gives a function of the work that is done so far, None where that is as before, and of a note.
-    """
-    with progress_bar(desc=description, unit=f" {unit}", **arguments) as bar:
-
-        def show(done: int | None = None, note: str | None = None) -> None:
-            if note is not None:
-                bar.set_postfix_str(note)
-            if done is not None:
-                bar.update(done - bar.n)
-
-        yield show
