@@ -68,12 +68,9 @@ from precomp_games.chess.preparation.best_parts import best_parts
 from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
-from precomp_games.chess.preparation.judged import (
-    KNOWN,
-    KnownEntries,
-    RepertoireMenu,
-    known_entries,
-    repertoire_policies,
+from precomp_games.chess.preparation.judging import (
+    RepertoireJudgment,
+    judge_repertoire,
 )
 from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
@@ -102,7 +99,6 @@ __all__ = [
     "EXPORTS",
     "FITS",
     "HALF_LIVES",
-    "KNOWN",
     "MAIN_LINES",
     "MATCH_PLIES",
     "MAX_LIMIT",
@@ -141,7 +137,6 @@ __all__ = [
     "GameTable",
     "GameWeights",
     "GamesPolicy",
-    "KnownEntries",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
@@ -154,7 +149,7 @@ __all__ = [
     "PreparationPolicies",
     "PreparationSettings",
     "Repertoire",
-    "RepertoireMenu",
+    "RepertoireJudgment",
     "RepertoirePosition",
     "RepertoireReport",
     "ReplyGames",
@@ -180,8 +175,8 @@ __all__ = [
     "fit_calibration",
     "fit_opponent",
     "games_policy",
+    "judge_repertoire",
     "kept_entries",
-    "known_entries",
     "load_calibration",
     "material",
     "move_of",
@@ -207,7 +202,6 @@ __all__ = [
     "read_preparation",
     "read_repertoire",
     "read_table",
-    "repertoire_policies",
     "reply_games",
     "report_book",
     "rolling_fit",

@@ -33,11 +33,7 @@ from scipy import optimize
 
 from precomp_games._support.bars import progress
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
-from precomp_games.chess.evaluation.calibration import (
-    CalibratedUtility,
-    fit_calibration,
-    save_calibration,
-)
+from precomp_games.chess.evaluation.calibration import CalibratedUtility, fit_calibration, save_calibration
 from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
 from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import ChessState, board_key
@@ -47,7 +43,7 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
-from precomp_games.commands._flags import define_chess_flags, positive_numbers, settings_of
+from precomp_games.commands._flags import Define, define_chess_flags, positive_numbers, settings_of
 
 __all__ = ["main"]
 
@@ -60,61 +56,32 @@ _MOST_OF_GAMES = 50  # times --positions
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    flags.DEFINE_list("sides", ["white", "black"], "Who prepares.", flag_values=own)
-    flags.DEFINE_list(
-        "r_values", ["1", "5", "10", "20", "40"], "Opponents, by r in centipawns.", flag_values=own
+    define = Define(own)
+    define.list("sides", ["white", "black"], "Who prepares.")
+    define.list("r_values", ["1", "5", "10", "20", "40"], "Opponents, by r in centipawns.")
+    define.multi_string("fens", ["", _NAJDORF], "A start position, may be repeated.")
+    define.list("test_r_values", ["2.5", "15", "30"], "Opponents to test with.")
+    define.multi_string("test_fens", ["", _QUEENS_GAMBIT], "As --fens, to test with.")
+    define.integer(
+        "positions", 40, "How many positions that the search looked at, for each setting.", lower_bound=1
     )
-    flags.DEFINE_multi_string("fens", ["", _NAJDORF], "A start position, may be repeated.", flag_values=own)
-    flags.DEFINE_list("test_r_values", ["2.5", "15", "30"], "Opponents to test with.", flag_values=own)
-    flags.DEFINE_multi_string("test_fens", ["", _QUEENS_GAMBIT], "As --fens, to test with.", flag_values=own)
-    flags.DEFINE_integer(
-        "positions",
-        40,
-        "How many positions that the search looked at, for each setting.",
-        lower_bound=1,
-        flag_values=own,
+    define.integer(
+        "exits", 20, "How many ends of its book, drawn by how often they are reached.", lower_bound=1
     )
-    flags.DEFINE_integer(
-        "exits",
-        20,
-        "How many ends of its book, drawn by how often they are reached.",
-        lower_bound=1,
-        flag_values=own,
-    )
-    flags.DEFINE_integer("games", 3, "Games from each position.", lower_bound=2, flag_values=own)
-    flags.DEFINE_integer("budget", 100, "Positions of the books.", lower_bound=0, flag_values=own)
-    flags.DEFINE_integer(
-        "menu",
-        8,
-        "How many moves the books choose among.",
-        lower_bound=1,
-        upper_bound=500,
-        flag_values=own,
-    )
-    flags.DEFINE_integer(
-        "max_evaluations",
-        700,
-        "How many positions the searches look at.",
-        lower_bound=1,
-        flag_values=own,
-    )
-    flags.DEFINE_string(
-        "pgn", None, "Games with results, in place of games that are played.", flag_values=own
-    )
-    flags.DEFINE_string(
+    define.integer("games", 3, "Games from each position.", lower_bound=2)
+    define.integer("budget", 100, "Positions of the books.", lower_bound=0)
+    define.integer("menu", 8, "How many moves the books choose among.", lower_bound=1, upper_bound=500)
+    define.integer("max_evaluations", 700, "How many positions the searches look at.", lower_bound=1)
+    define.string("pgn", None, "Games with results, in place of games that are played.")
+    define.string(
         "player",
         None,
         "Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "skip_plies",
-        8,
-        "Half-moves at the start of each game in --pgn that are left out.",
-        lower_bound=0,
-        flag_values=own,
+    define.integer(
+        "skip_plies", 8, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
     )
-    flags.DEFINE_string("output_dir", "output/calibrate_evaluation", "Where files go.", flag_values=own)
+    define.string("output_dir", "output/calibrate_evaluation", "Where files go.")
     define_chess_flags(own)
     own.set_default("evaluation", "calibrated")
 
@@ -185,7 +152,7 @@ def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettin
     every = []
     for test, r_values, fens in ((False, "r_values", "fens"), (True, "test_r_values", "test_fens")):
         r_of_opponents = positive_numbers(given[r_values])
-        for fen, side, r in itertools.product(given[fens].value or (), given.sides, r_of_opponents):
+        for fen, side, r in itertools.product(getattr(given, fens), given.sides, r_of_opponents):
             settings = settings_of(given, int(side == "black"), r, evaluated=True, menu=(given.menu, 100.0))
             every.append((test, dataclasses.replace(settings, fen=fen)))
     return every

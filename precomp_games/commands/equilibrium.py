@@ -42,6 +42,7 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, solved_by, write_csv, write_json
 from precomp_games.commands._flags import (
+    Define,
     define_chess_flags,
     define_memory_flag,
     define_menu_flags,
@@ -59,52 +60,35 @@ _SIDES = ("white", "black")
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    flags.DEFINE_float("r", 10.0, "Randomness of both sides' play, in centipawns.", flag_values=own)
-    flags.DEFINE_enum(
+    define = Define(own)
+    define.float("r", 10.0, "Randomness of both sides' play, in centipawns.")
+    define.enum(
         "variant",
         None,
         list(CFR_VARIANTS),
         "Which CFR. Default: none, but the double oracle, which is exact.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "iterations", None, "At most so many iterations of CFR.", lower_bound=1, flag_values=own
+    define.integer("iterations", None, "At most so many iterations of CFR.", lower_bound=1)
+    define.float(
+        "target_nash_conv", None, "Stop at this NashConv. Default: none, up to rounding.", lower_bound=0.0
     )
-    flags.DEFINE_float(
-        "target_nash_conv",
-        None,
-        "Stop at this NashConv. Default: none, up to rounding.",
-        lower_bound=0.0,
-        flag_values=own,
-    )
-    flags.DEFINE_list(
+    define.list(
         "penalty_factors",
         ["1", "1.5", "2", "3", "5", "10"],
         "Also solve for --penalty times these, at least 1; the first one is what books are drawn for.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
+    define.integer(
         "states",
         5,
         "How many positions of each side to print that it learns because the other one prepares, and how "
         "many that it learns in any case.",
         lower_bound=0,
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "max_histories",
-        5_000_000,
-        "Give up beyond so many; menus make trees grow fast.",
-        lower_bound=1,
-        flag_values=own,
+    define.integer(
+        "max_histories", 5_000_000, "Give up beyond so many; menus make trees grow fast.", lower_bound=1
     )
-    flags.DEFINE_string("output_dir", "output/chess_equilibrium", "Where files go.", flag_values=own)
-    flags.DEFINE_string(
-        "export_store",
-        None,
-        "Also write the whole store, compact, to a file of its own.",
-        flag_values=own,
-    )
+    define.string("output_dir", "output/chess_equilibrium", "Where files go.")
+    define.string("export_store", None, "Also write the whole store, compact, to a file of its own.")
     define_chess_flags(own)
     define_memory_flag(own)
     define_menu_flags(own, 0, "Both sides' books. Trees grow fast with it: begin with a large --penalty.")

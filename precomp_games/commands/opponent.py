@@ -28,7 +28,7 @@ from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
-from precomp_games.commands._flags import define_chess_flags, numbers
+from precomp_games.commands._flags import Define, define_chess_flags, numbers
 
 __all__ = ["main"]
 
@@ -37,43 +37,30 @@ _MANY_LAPSES = 0.2
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    flags.DEFINE_string(
-        "pgn", None, "Games: whose moves are fitted, or where an engine is asked.", flag_values=own
-    )
-    flags.DEFINE_string(
+    define = Define(own)
+    define.string("pgn", None, "Games: whose moves are fitted, or where an engine is asked.")
+    define.string(
         "player",
         None,
         "Whose moves in --pgn, as its White and Black tags have the name. Default: everyone's.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "skip_plies",
-        16,
-        "Half-moves at the start of each game in --pgn that are left out.",
-        lower_bound=0,
-        flag_values=own,
+    define.integer(
+        "skip_plies", 16, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
     )
-    flags.DEFINE_integer("games", 20, "An engine's games with itself.", lower_bound=1, flag_values=own)
-    flags.DEFINE_integer("plies", 40, "Half-moves of each of them.", lower_bound=1, flag_values=own)
-    flags.DEFINE_integer(
-        "positions",
-        1000,
-        "At most so many positions are looked at, drawn with --seed.",
-        lower_bound=1,
-        flag_values=own,
+    define.integer("games", 20, "An engine's games with itself.", lower_bound=1)
+    define.integer("plies", 40, "Half-moves of each of them.", lower_bound=1)
+    define.integer(
+        "positions", 1000, "At most so many positions are looked at, drawn with --seed.", lower_bound=1
     )
-    flags.DEFINE_integer(
+    define.integer(
         "played_nodes",
         None,
         "Nodes a move of an engine that is fitted. Default: --opponent_nodes.",
         lower_bound=1,
-        flag_values=own,
     )
-    flags.DEFINE_list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.", flag_values=own)
-    flags.DEFINE_float(
-        "confidence", 0.95, "How often the interval shall have the true r in it.", flag_values=own
-    )
-    flags.DEFINE_string("output_dir", "output/estimate_opponent", "Where files go.", flag_values=own)
+    define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
+    define.float("confidence", 0.95, "How often the interval shall have the true r in it.")
+    define.string("output_dir", "output/estimate_opponent", "Where files go.")
     define_chess_flags(own)
 
 

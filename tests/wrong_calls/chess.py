@@ -76,8 +76,6 @@ def table():
     policies = face.preparation_policies(with_menu, analyst)
     without_menu = face.preparation_policies(dataclasses.replace(with_menu, menu=0), analyst)
     with_a_menu = Arg(policies, without_menu)
-    both = face.repertoire_policies(policies, repertoire, 3)
-    with_repertoire = face.preparation_tree(with_menu, analyst, policies=both, truncate="reach")
     drill = face.Drill(book, ":memory:", seed=1)
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     two = face.Engines(engine, engine)
@@ -378,9 +376,9 @@ def table():
         "paths": Arg([str(files.repertoire)], [], [None], "\0", fine=["nonsense"]),
         "read_repertoire.fen": Arg(chess.STARTING_FEN, "nonsense", _START + " x"),
         "repertoire": repertoire,
-        "repertoire_policies.policies": Arg(policies, without_menu, policies.sigma),
-        "repertoire_policies.horizon": 3,
-        "known_entries.tree": with_repertoire,
+        "judge_repertoire.settings": with_menu,
+        "judge_repertoire.policies": Arg(policies, without_menu, policies.sigma),
+        "judge_repertoire.horizon": 3,
         "known": Arg("lines", "moves"),
         "engine_menu": face.EngineMenu(engine, limit, 2, 2, 50.0),
     }
