@@ -13,9 +13,10 @@ from absl import flags
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.evaluation.calibration import load_calibration
 from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
 from precomp_games.chess.preparation.policies import PreparationPolicies
-from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
 from precomp_games.commands._flags import (
