@@ -364,7 +364,7 @@ def trials(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     sizes = sorted(common.numbers(_SIZES, "whole numbers separated by commas", lambda n: n > 0, int))
     if set(_SIDES.value) - {"white", "black"} or not _SIDES.value:
         raise ValueError(f"--sides: expected white and black, got {','.join(_SIDES.value)!r}")

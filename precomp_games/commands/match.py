@@ -167,7 +167,7 @@ def run(given: flags.FlagValues) -> None:
     if not given.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     read = [trusted_by(given, made) for made in read_folders(given.book_dir)]
-    folder = output_folder(given.output_dir, draws=True)
+    folder = output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []
     with open_engines(given) as engines:
