@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+
 from absl import flags
 
 from precomp_games.chess import Engines as Engines

@@ -31,7 +31,6 @@ import numpy.typing as npt
 from absl import flags
 from scipy import optimize
 
-from precomp_games._support.bars import progress
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.evaluation.calibration import CalibratedUtility, fit_calibration, save_calibration
 from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
@@ -44,6 +43,7 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
 from precomp_games.commands._flags import Define, define_chess_flags, positive_numbers, settings_of
+from precomp_games.commands._progress import progress
 
 __all__ = ["main"]
 

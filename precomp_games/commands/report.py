@@ -25,13 +25,13 @@ import chess
 import chess.pgn
 from absl import flags
 
-from precomp_games._support.bars import progress
 from precomp_games.chess.opponents.reply_games import reply_games
 from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.commands import prepare
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
+from precomp_games.commands._progress import progress
 from precomp_games.commands._showing import check_exports, plots_of, read_folder, write_books
 
 __all__ = ["main"]

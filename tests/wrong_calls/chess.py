@@ -380,7 +380,6 @@ def table():
         "judge_repertoire.policies": Arg(policies, without_menu, policies.sigma),
         "judge_repertoire.horizon": 3,
         "known": Arg("lines", "moves"),
-        "engine_menu": face.EngineMenu(engine, limit, 2, 2, 50.0),
     }
 
 

@@ -22,7 +22,7 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import GameRecord, position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy
 
-__all__ = ["AT_ITS_END", "BY_OPPONENT", "BY_OWNER", "GamesReview", "review_games"]
+__all__ = ["GamesReview", "review_games"]
 
 # Who left a repertoire, or that its line was at an end.
 BY_OWNER = "you"

@@ -29,6 +29,7 @@ import tqdm
 from precomp_games import commands
 from precomp_games.chess import write_polyglot
 from precomp_games.chess.engines import pool as engine
+from precomp_games.commands import report
 from tools.forked_runs import EXAMPLES
 from tools.fuzz import target
 from tools.fuzz.mutate import bent_json
@@ -242,13 +243,10 @@ def _make_shown(rng: random.Random) -> bytes:
 @target("report", _make_shown, prepare=sample_games)
 def _(data: bytes, folder: pathlib.Path) -> object:
     """What pages are made of besides books."""
-    if str(_EXAMPLES) not in sys.path:
-        sys.path.insert(0, str(_EXAMPLES))
-    book_report = importlib.import_module("book_report")
     (folder / "result.json").write_bytes(data)
     if data.startswith(b"{"):
-        return book_report.read_match(str(folder))
-    return book_report.read_notes(str(folder / "result.json")), book_report.read_plot(folder / "result.json")
+        return report._read_match(str(folder))
+    return report._read_notes(str(folder / "result.json")), report._read_plot(folder / "result.json")
 
 
 def _import_all() -> None:
