@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> None:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
     check_exports(FLAGS.export)
-    folder = common.output_folder(FLAGS.output_dir, draws=True)
+    folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
     with chess_runs.engines() as engines:
         if not engines.can_search:

@@ -119,7 +119,7 @@ def game_folder() -> pathlib.Path:
     game = "chess" if "chess" in FLAGS and FLAGS.chess else FLAGS.game
     if not FLAGS["output_dir"].present and game != FLAGS["game"].default:
         path += "_" + re.sub(r"\W+", "_", game).strip("_")[:100]
-    return output_folder(path, draws=True)
+    return output_folder(path)
 
 
 def infoset_name(tree: HistoryTree, infoset: int) -> str:

@@ -151,7 +151,7 @@ def followed(book: Book, table: GameTable) -> list[int]:
 def main(argv: Sequence[str]) -> None:
     del argv
     check_exports(FLAGS.export)
-    folder = common.output_folder(FLAGS.output_dir, draws=bool(FLAGS.plan) or FLAGS.budget is not None)
+    folder = common.output_folder(FLAGS.output_dir)
     who = people.named()
     FLAGS["opponent"].value = who.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(

@@ -36,6 +36,7 @@ from scipy import sparse
 
 from precomp_games.algorithms import MemoryFrontier, best_of_frontier, memory_frontier
 from precomp_games.chess import (
+    MAIN_LINES,
     Book,
     ChessGame,
     ChessState,
@@ -47,8 +48,7 @@ from precomp_games.chess import (
     SearchLimit,
     action_of,
     board_key,
-    main_line_book,
-    most_reached_book,
+    control_book,
     opponent_policy,
     position_hash,
     preparation_book,
@@ -295,9 +295,10 @@ def books_of(
     players = (engines.analyst, engines.opponent)
     found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
     for size in sizes:
-        reached = most_reached_book(settings, *players, positions=size, policies=policies)
+        reached = control_book(settings, *players, positions=size, policies=policies)
         found["most reached", size] = reached
-        found["main lines", size] = main_line_book(settings, *players, positions=size, policies=policies)
+        lines = control_book(settings, *players, positions=size, moves=MAIN_LINES, policies=policies)
+        found["main lines", size] = lines
     return found
 
 
@@ -363,7 +364,7 @@ def trials(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     sizes = sorted(common.numbers(_SIZES, "whole numbers separated by commas", lambda n: n > 0, int))
     if set(_SIDES.value) - {"white", "black"} or not _SIDES.value:
         raise ValueError(f"--sides: expected white and black, got {','.join(_SIDES.value)!r}")

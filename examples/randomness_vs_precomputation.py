@@ -48,7 +48,7 @@ _PUBLISHED = {
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     values = common.positive_numbers(_R_VALUES)
     chess_runs.settings(0, values[0])  # whatever is wrong is told before anything is searched
     rows: list[dict[str, Any]] = []

@@ -65,7 +65,7 @@ from precomp_games.chess.play.match import (
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.preparation.best_parts import best_parts
-from precomp_games.chess.preparation.control_books import main_line_book, most_reached_book
+from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.judging import (
@@ -99,6 +99,7 @@ __all__ = [
     "EXPORTS",
     "FITS",
     "HALF_LIVES",
+    "MAIN_LINES",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
@@ -166,6 +167,7 @@ __all__ = [
     "board_key",
     "book_exits",
     "certified_book",
+    "control_book",
     "engine_moves",
     "equilibrium_tree",
     "explorer_policy",
@@ -176,9 +178,7 @@ __all__ = [
     "judge_repertoire",
     "kept_entries",
     "load_calibration",
-    "main_line_book",
     "material",
-    "most_reached_book",
     "move_of",
     "opponent_choices",
     "opponent_policy",

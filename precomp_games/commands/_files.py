@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import importlib.util
 import json
 import math
 import os
@@ -41,13 +40,11 @@ def shown_path(path: pathlib.Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def output_folder(path: str, *, draws: bool = False) -> pathlib.Path:
-    """Makes the folder of --output_dir, before any work is done that could not be written, or drawn.
+def output_folder(path: str) -> pathlib.Path:
+    """Makes the folder of --output_dir, before any work is done that could not be written.
 
     A run that fails removes it again if nothing is in it.
     """
-    if draws and importlib.util.find_spec("matplotlib") is None:
-        raise ValueError("expected matplotlib for the figures, got none: pip install 'precomp-games[plots]'")
     folder = pathlib.Path(path)
     try:
         _made_folders.extend(f for f in (folder, *folder.parents) if not f.exists())

@@ -119,7 +119,7 @@ class _Seen:
 def run(given: flags.FlagValues) -> None:
     """Fits an evaluation to games, compares it with others on other games, and writes it."""
     settings = _all_settings(given)
-    folder = output_folder(given.output_dir, draws=True)
+    folder = output_folder(given.output_dir)
     with open_engines(given) as engines:
         if not engines.can_search:
             raise ValueError("expected an engine, to play games from positions that no store has")

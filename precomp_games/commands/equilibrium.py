@@ -100,7 +100,7 @@ def run(given: flags.FlagValues) -> None:
     """Solves the game in which both sides prepare, draws books, writes and prints what both sides learn."""
     settings = settings_of(given, 0, given.r, menu=(given.menu, given.menu_window_cp))
     factors = numbers(given["penalty_factors"], "numbers of at least 1", lambda f: 1.0 <= f < math.inf)
-    folder = output_folder(given.output_dir, draws=True)
+    folder = output_folder(given.output_dir)
     with open_engines(given) as engines:
         names = (engines.analyst.engine_id, engines.opponent.engine_id)
         print(

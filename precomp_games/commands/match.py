@@ -29,7 +29,7 @@ from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.evaluation.policies import EnginePolicy
 from precomp_games.chess.play.match import ExitScore, MatchResult, write_match_pgn
-from precomp_games.chess.preparation.control_books import main_line_book, most_reached_book
+from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepare import exits_of
@@ -111,8 +111,8 @@ def controls(made: Preparation, engines: Engines) -> dict[str, Book]:
     size, settings = len(made.book), made.settings
     players = (engines.analyst, engines.opponent)
     books = {
-        "most reached": most_reached_book(settings, *players, positions=size),
-        "main lines": main_line_book(settings, *players, positions=size),
+        "most reached": control_book(settings, *players, positions=size),
+        "main lines": control_book(settings, *players, positions=size, moves=MAIN_LINES),
     }
     if settings.menu > 1 or settings.evaluation != "linear":
         plain = dataclasses.replace(settings, menu=1, evaluation="linear")
@@ -167,7 +167,7 @@ def run(given: flags.FlagValues) -> None:
     if not given.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     read = [trusted_by(given, made) for made in read_folders(given.book_dir)]
-    folder = output_folder(given.output_dir, draws=True)
+    folder = output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []
     with open_engines(given) as engines:

@@ -64,7 +64,7 @@ def run(given: flags.FlagValues) -> None:
     """Prepares by the flags."""
     check_exports(given.export)
     settings = preparation_settings(given)
-    folder = output_folder(given.output_dir, draws=bool(given.plan) or given.budget is not None)
+    folder = output_folder(given.output_dir)
     with open_engines(given) as engines:
         print(
             f"{given.side.capitalize()} prepares with {engines.analyst.engine_id} "

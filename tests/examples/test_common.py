@@ -156,20 +156,6 @@ common.run(main)
     assert re.fullmatch(line, result.stderr.strip()), result.stderr
 
 
-def test_a_figure_without_matplotlib_is_one_line_before_any_work(tmp_path):
-    code = """
-import importlib.util
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "matplotlib" else find(name, *more)
-def main(argv):
-    common.output_folder(sys.argv[1], draws=True)
-common.run(main)
-""".replace("sys.argv[1]", repr(str(tmp_path / "out")))
-    result = run_code(code)
-    told = "error: expected matplotlib for the figures, got none: pip install 'precomp-games[plots]'\n"
-    assert (result.returncode, result.stderr) == (1, told) and not (tmp_path / "out").exists()
-
-
 def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():
     code = """
 import time

@@ -300,7 +300,7 @@ def table():
         "kept_entries.tree": tree,
         "kept_entries.player": 0,
         "policies": face.preparation_policies(small, analyst),
-        **dict.fromkeys(("main_line_book.policies", "most_reached_book.policies"), with_a_menu),
+        "control_book.policies": with_a_menu,
         "found": Arg(_certified("python_chess(max_plies=2)"), tree, _certified("tic_tac_toe")),
         "BookPosition.history": Arg((), "e2e4", ["e2e4"]),
         "BookPosition.moves": Arg((face.BookMove(_MOVE, 1.0),), (), [_MOVE]),
@@ -354,7 +354,7 @@ def table():
         "book_exits.horizon": Arg(9, 0),
         "result": face.play_match(book, first, first, 2, max_plies=4),
         "positions": Arg(2, -1),
-        "main_line_book.moves": Arg(3, 0),
+        "control_book.moves": Arg(3, 0),
         # for chess programs
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.

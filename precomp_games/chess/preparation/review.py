@@ -24,8 +24,10 @@ from precomp_games.chess.records.move_counts import CountsPolicy
 
 __all__ = ["GamesReview", "review_games"]
 
-BY_OWNER, BY_OPPONENT, AT_ITS_END = "you", "the opponent", "the book's end"
-"""Who left a repertoire, or that its line was at an end."""
+# Who left a repertoire, or that its line was at an end.
+BY_OWNER = "you"
+BY_OPPONENT = "the opponent"
+AT_ITS_END = "the book's end"
 
 
 @dataclasses.dataclass(frozen=True)

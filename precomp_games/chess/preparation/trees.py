@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import chess
@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, Player, PositiveInt, public
+from precomp_games._support.checks import shown
 from precomp_games._support.memory import Memory
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
-from precomp_games.chess.game import board_key, position_key
-from precomp_games.chess.preparation.kept import KeptMoves, check_kept
+from precomp_games.chess.evaluation.policies import EngineMenu, EnginePolicy
+from precomp_games.chess.game import ChessState, action_of, board_key, is_legal, position_key
 from precomp_games.chess.preparation.policies import (
     PreparationPolicies,
     book_choice,
@@ -71,7 +72,7 @@ def preparation_tree(
     how: dict[str, Any] = {"price": settings.price}
     if keep is not None:
         book = policies.sigma_pre[settings.player]
-        known = KeptMoves(book, check_kept(keep, settings.player))
+        known = _KeptMoves(book, _checked_moves(keep, settings.player))
         pre = (known, None) if settings.player == 0 else (None, known)
         policies, how["weight"] = dataclasses.replace(policies, sigma_pre=pre), known.weight
     if settings.price == "positions":
@@ -170,3 +171,55 @@ def _tree(
         min_probability=settings.min_probability,
         **told,
     )
+
+
+# -- a book to keep ---------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _KeptMoves:
+    """What can be memorized, as a menu, where the moves at some positions are known already.
+
+    Attributes:
+      others: What can be memorized elsewhere.
+      moves: The move to play by the EPD of the position (`board_key`).
+    """
+
+    others: EngineMenu | EnginePolicy
+    moves: Mapping[str, chess.Move]
+
+    def entries_batch(self, states: Sequence[ChessState]) -> list[Sequence[Any]]:
+        """The menu at each of several states; at a known position it is the known move alone."""
+        unknown = [state for state in states if state.epd not in self.moves]
+        if isinstance(self.others, EngineMenu):
+            answers: list[Sequence[Any]] = list(self.others.entries_batch(unknown))
+        else:
+            answers = [[row] for row in self.others.action_probabilities_batch(unknown)]
+        rest = iter(answers)
+        return [
+            [action_of(self.moves[state.epd])] if state.epd in self.moves else next(rest) for state in states
+        ]
+
+    def weight(self, state: ChessState) -> float:
+        """How many penalties a position costs: nothing where its move is known."""
+        return 0.0 if state.epd in self.moves else 1.0
+
+
+def _checked_moves(value: Mapping[str, chess.Move], player: int) -> dict[str, chess.Move]:
+    """Moves by the EPDs of positions at which a player is to move.
+
+    Raises:
+      ValueError: a position cannot be read or is the other side's, or a move is not legal.
+    """
+    for epd, move in value.items():
+        try:
+            board = chess.Board(f"{epd} 0 1")
+        except (TypeError, ValueError):
+            board = None
+        if board is None or board.turn != (player == 0):
+            raise ArgumentError(
+                f"expected keep to have positions of {('White', 'Black')[player]}'s as EPDs, got {shown(epd)}"
+            )
+        if not isinstance(move, chess.Move) or not is_legal(board, move):
+            raise ArgumentError(f"expected keep to have a legal move at {epd!r}, got {shown(move)}")
+    return dict(value)
