@@ -5,6 +5,8 @@ import importlib.metadata
 import inspect
 import re
 
+from absl import flags
+
 project = "precomp-games"
 author = "The precomp-games authors"
 copyright = "The precomp-games authors, Apache-2.0"
@@ -30,6 +32,7 @@ autodoc_preserve_defaults = True
 
 _MARKUP = re.compile(r"(?<!\\)([|*])|(?<=\w)_(?=[\s.,;:)\]]|$)")
 _SECTION = re.compile(r"(Args|Attributes|Game Parameters|Raises|Returns|Yields|Example|Examples):$")
+_FLAG = re.compile(r"(?<![\w`-])--\w+(=[\w.,/]*\w)?")
 _NAMES = re.compile(r"( +)(\w+(?:, \w+)+): ")
 
 
@@ -91,8 +94,29 @@ def _once(app, what, name, obj, skip, options):
     return True if app.env.docname == "api/algorithms" and elsewhere else None
 
 
+def _command(app, what, name, obj, options, lines):
+    """What a command is, and its flags: a list of terms with what `--help` says of them."""
+    if what != "module" or not name.startswith("precomp_games.commands."):
+        return
+    text = []
+    for line in lines:
+        if line.startswith("  precomp-games"):
+            text += ["::", "", f"    {line.strip()}"]
+        else:  # a list's bullet means one here
+            text.append(_FLAG.sub(r"``\g<0>``", re.sub(r"^(  )\\\*", r"\1*", line)))
+    own = flags.FlagValues()
+    obj.define(own)
+    for flag in sorted(own):
+        default = own[flag].default_as_str
+        help_ = _FLAG.sub(
+            r"``\g<0>``", _MARKUP.sub(lambda m: "\\" + m.group(0), " ".join(own[flag].help.split()))
+        )
+        text += [f"``--{flag}``", f"    {help_}" + (f" (default: ``{default}``)" if default else ""), ""]
+    lines[:] = text
+
+
 def setup(app):
     """What Sphinx calls."""
     app.connect("autodoc-skip-member", _once)
-    for priority, change in enumerate((_arguments, _one_name_each, _plain), start=400):
+    for priority, change in enumerate((_arguments, _one_name_each, _plain, _command), start=400):
         app.connect("autodoc-process-docstring", change, priority=priority)  # before napoleon's, at 500
