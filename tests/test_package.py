@@ -152,7 +152,7 @@ def test_what_modules_import_is_required_and_nothing_else():
     names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py"}
     names["annotated_types"] = "annotated-types"
     project = _PYPROJECT["project"]
-    extras = ("cluster", "plots", "study")
+    extras = ("cluster", "study")
     optional = {"dask", "cloudpickle"} | {
         _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
     }
