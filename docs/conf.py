@@ -107,11 +107,10 @@ def _command(app, what, name, obj, options, lines):
     own = flags.FlagValues()
     obj.define(own)
     for flag in sorted(own):
-        default = own[flag].default_as_str
-        help_ = _FLAG.sub(
-            r"``\g<0>``", _MARKUP.sub(lambda m: "\\" + m.group(0), " ".join(own[flag].help.split()))
-        )
-        text += [f"``--{flag}``", f"    {help_}" + (f" (default: ``{default}``)" if default else ""), ""]
+        said = _MARKUP.sub(lambda m: "\\" + m.group(0), " ".join(own[flag].help.split()))
+        said = _FLAG.sub(r"``\g<0>``", said)
+        default = f" (default: ``{own[flag].default_as_str}``)" if own[flag].default_as_str else ""
+        text += [f"``--{flag}``", f"    {said}{default}", ""]
     lines[:] = text
 
 

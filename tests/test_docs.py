@@ -19,13 +19,14 @@ import tomllib
 
 import pytest
 
-from tests.examples.launcher import EXAMPLES, printed
+from tests.examples.launcher import EXAMPLES, command_of, printed
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
 _DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
 _FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"examples/\w+\.py")
+_WITH_FLAGS = r"`((?:(?:python )?examples/\w+\.py|precomp-games \w+) --[^`]+)`"
 _BOOK = "--penalty=0.01 --max_plies=12 --opponent_nodes=300 --analyst_nodes=600 --menu=2 --play_budget=24"
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
@@ -81,11 +82,9 @@ def commands():
 
 
 def inline_commands():
-    """Examples with flags in running text."""
+    """Examples and commands with flags in running text."""
     for page in _PAGES:
-        for command in re.findall(
-            r"`((?:python )?examples/\w+\.py [^`]+)`", page.read_text(encoding="utf-8")
-        ):
+        for command in re.findall(_WITH_FLAGS, page.read_text(encoding="utf-8")):
             yield pytest.param(shlex.split(command), id=f"{page.name}: {command}")
 
 
@@ -96,7 +95,10 @@ def run(command, cwd, timeout=300):
 
 
 def example_of(words):
-    """The example that a command runs and its flags, if it runs one."""
+    """The example that a command runs and its flags, if it runs one; an example starts each of our commands."""
+    if words[0] == "precomp-games":
+        (example,) = (name for name in EXAMPLES if command_of(name) == words[1])
+        return f"examples/{example}.py", words[2:]
     for k, word in enumerate(words[:2]):
         if _EXAMPLE.fullmatch(word):
             return word, words[k + 1 :]

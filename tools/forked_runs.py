@@ -14,6 +14,7 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import runpy
 import signal
 import subprocess
@@ -28,6 +29,13 @@ EXAMPLES = sorted(
     if '\nif __name__ == "__main__":\n' in path.read_text("utf-8")
 )
 """What is run; the other modules there are what these share."""
+
+
+def command_of(example: str) -> str | None:
+    """The command that an example starts, None where it does its own work."""
+    text = (_ROOT / "examples" / f"{example}.py").read_text("utf-8")
+    match = re.search(r"\n    sys\.exit\((\w+)\.main\(\)\)\n", text)
+    return match and match[1]
 
 
 class RunServer:

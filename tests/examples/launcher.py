@@ -22,6 +22,7 @@ from absl.testing import flagsaver
 
 from tools.forked_runs import EXAMPLES as EXAMPLES
 from tools.forked_runs import RunServer
+from tools.forked_runs import command_of as command_of
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SECONDS = 300
