@@ -23,6 +23,7 @@ from tests.examples.launcher import EXAMPLES, command_of, printed
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _PAGES = [*sorted(_ROOT.glob("*.md")), *sorted((_ROOT / "docs").rglob("*.md"))]
+_DATA = pathlib.Path("precomp_games", "commands", "data")
 _DIRECTIVES = {"{eval-rst}", "{toctree}"}  # what pages say to Sphinx between fences
 _FENCE = re.compile(r"^```([\w{}-]*)( engine)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = re.compile(r"examples/\w+\.py")
@@ -95,7 +96,7 @@ def run(command, cwd, timeout=300):
 
 
 def example_of(words):
-    """The example that a command runs and its flags, if it runs one; an example starts each of our commands."""
+    """The example that a command runs and its flags, if it runs one: each command of ours has one."""
     if words[0] == "precomp-games":
         (example,) = (name for name in EXAMPLES if command_of(name) == words[1])
         return f"examples/{example}.py", words[2:]
@@ -139,8 +140,7 @@ def _pages_of_python():
 def test_python_snippets(page, engine, tmp_path, monkeypatch):
     """In a folder that has the shipped searches, as a checkout has them."""
     monkeypatch.chdir(tmp_path)
-    data = pathlib.Path("precomp_games", "commands", "data")
-    shutil.copytree(_ROOT / data, tmp_path / data)
+    shutil.copytree(_ROOT / _DATA, tmp_path / _DATA)
     namespace = {"__name__": "snippet"}
     said = None
     for block in blocks(page):
@@ -202,6 +202,7 @@ def test_shell_snippets_run(example, flags, tmp_path, searches):
     """Each with the searches of those before, at the place where examples keep them."""
     folder, name = tmp_path / "examples", pathlib.Path(example).stem
     shutil.copytree(_ROOT / "examples", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(_ROOT / _DATA, tmp_path / _DATA)
     kept = tmp_path / "output" / "evaluations.sqlite"
     kept.parent.mkdir()
     shutil.copy(searches, kept)
