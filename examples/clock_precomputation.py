@@ -34,17 +34,15 @@ from chess import Move
 from precomp_games import (
     ClockGame,
     ClockPolicy,
-    ClockState,
     HistoryTree,
     SearchClock,
     TimedSearch,
     clock_position_key,
 )
-from precomp_games.algorithms import (
-    BestPrecomputation,
+from precomp_games.algorithms import BestPrecomputation, best_precomputation
+from precomp_games.algorithms.search import (
     SearchBudget,
     alpha_beta,
-    best_precomputation,
     default_evaluator,
     default_position_key,
 )
@@ -150,7 +148,7 @@ def compared(
     rival: Any,
     book: Any,
     price: float,
-    key: Callable[[ClockState], Any] | None,
+    key: Callable[[Any], Any] | None,
     leaf_value: Any,
 ) -> dict[str, Any]:
     """The best preparation in the three ways, on one clock game.
@@ -159,7 +157,7 @@ def compared(
     """
     player = _PLAYER.value
 
-    def ticks(state: ClockState) -> int:
+    def ticks(state: Any) -> int:
         return max(game.decode(action)[1] for action in own.action_probabilities(state))
 
     def found(state: Any) -> dict[int, float]:
@@ -233,7 +231,7 @@ class TimedEngine:
     def __init__(self, game: ClockGame, engine: StoredEngine, clock: SearchClock, multipv: int) -> None:
         self._game, self._engine, self._clock, self._multipv = game, engine, clock, multipv
 
-    def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
+    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
         allotted = [self._clock.allotted(state.left[state.current_player()]) for state in states]
         rows: list[dict[int, float]] = [{} for _ in states]
         for ticks in sorted(set(allotted)):
@@ -245,7 +243,7 @@ class TimedEngine:
                 rows[k] = {self._game.encode(move, ticks): 1.0}
         return rows
 
-    def action_probabilities(self, state: ClockState) -> dict[int, float]:
+    def action_probabilities(self, state: Any) -> dict[int, float]:
         return self.action_probabilities_batch([state])[0]
 
 
@@ -255,7 +253,7 @@ class PlayedOn:
     def __init__(self, policies: tuple[Any, Any], evaluation: EngineEvaluation, plies: int) -> None:
         self._policies, self._evaluation, self._plies = policies, evaluation, plies
 
-    def evaluate_batch(self, states: Sequence[ClockState]) -> np.ndarray:
+    def evaluate_batch(self, states: Sequence[Any]) -> np.ndarray:
         playing = [state.clone() for state in states]
         while True:
             ahead = [s for s in playing if not s.is_terminal() and s.base.ply < self._plies]

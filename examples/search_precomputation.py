@@ -28,13 +28,12 @@ from absl import flags
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
-from precomp_games.algorithms import (
+from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.algorithms.search import (
     SearchBot,
     SoftmaxPolicy,
-    best_precomputation,
     default_evaluator,
     default_position_key,
-    meta_equilibrium,
 )
 
 FLAGS = flags.FLAGS

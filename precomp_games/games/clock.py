@@ -165,7 +165,6 @@ class ClockState(pyspiel.State):
       late: who has run out of time, -1 for nobody.
     """
 
-    @public
     def __init__(self, game: ClockGame) -> None:
         super().__init__(game)
         self.base = game.base.new_initial_state()

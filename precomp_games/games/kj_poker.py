@@ -23,8 +23,6 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import public
-from precomp_games._support.checks import check_parameters
 from precomp_games.games.openspiel_game import game_type, observation_type
 
 __all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
@@ -56,14 +54,10 @@ _GAME_INFO = pyspiel.GameInfo(
 class KJPokerGame(pyspiel.Game):
     """The game; registered as `python_kj_poker`. It has no parameters."""
 
-    @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        """Makes the game; `params` is how OpenSpiel calls it.
-
-        Raises:
-          ValueError: there is a parameter.
-        """
-        super().__init__(_GAME_TYPE, _GAME_INFO, check_parameters({} if params is None else params, {}))
+        """Makes the game; OpenSpiel calls it with parameters, and has refused any that are not the type's."""
+        del params
+        super().__init__(_GAME_TYPE, _GAME_INFO, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KJPokerGame, ()

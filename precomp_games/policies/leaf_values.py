@@ -174,7 +174,6 @@ Evaluator = Annotated[Any, Check(_evaluator)]
 """Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class EvaluatedValues:
     """A user's evaluation: `function(state)`, or `function.evaluate_batch(states)` where it has one.
@@ -182,7 +181,7 @@ class EvaluatedValues:
     The function returns player 0's utility as a finite float.
     """
 
-    function: Evaluator
+    function: Any
     deferred: bool = dataclasses.field(default=False, init=False)
 
     def __call__(

@@ -36,7 +36,6 @@ def table():
         "budget": Arg(SearchBudget(depth=3), SimulationBudget(10), SearchBudget, 3),
         "mcts.budget": Arg(SimulationBudget(20), SearchBudget(depth=3)),
         "evaluator": Arg(lambda state: 0.0, *answering(None, math.nan, math.inf, "1", True, [0.5])),
-        "order_by_evaluator.evaluator": lambda state: 0.0,
         "ordering": Arg(
             lambda state, actions: actions[::-1],
             lambda state, actions: None,
