@@ -98,12 +98,18 @@ class Check:
 
 def one_of(words: Collection[str]) -> Check:
     """In an annotation, beside str: one of these words, as `Literal` of words that are kept elsewhere."""
-    return Check(functools.partial(_word, words))
+    return Check(lambda value, name: check_choice(value, words, name))
 
 
 def each_of(kind: type) -> Check:
     """In an annotation, beside an iterable: instances of a class, which the function gets as a tuple."""
-    return Check(functools.partial(_each, kind))
+
+    def check(value: Any, name: str) -> tuple[Any, ...]:
+        if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
+            raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
+        return tuple(check_instance(each, kind, name) for each in value)
+
+    return Check(check)
 
 
 NonNegativeInt = Annotated[int, Ge(0)]
@@ -116,9 +122,9 @@ PositiveFloat = Annotated[float, Gt(0.0)]
 """A finite number above 0."""
 Seconds = Annotated[float, Gt(0.0), Le(1e6)]
 """For which something is waited: some days at most, since event loops refuse what is much more."""
-Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
+Player = Annotated[int, Check(check_player)]
 """0 or 1."""
-Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
+Seed = Annotated[int | Sequence[int], Check(check_seed)]
 """What numpy's generators start from."""
 FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 """A path, which the function gets as text."""
@@ -188,6 +194,9 @@ def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
     return getattr(made, _MARK)()[0] if hasattr(made, _MARK) else {}
 
 
+_NUMBERS: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
+
+
 def check_of(annotation: Any) -> _Test | None:
     """What an annotation asks of a value; None if nothing that can be asked."""
     origin = typing.get_origin(annotation)
@@ -197,15 +206,18 @@ def check_of(annotation: Any) -> _Test | None:
     if origin in (typing.Union, types.UnionType):
         return _union(typing.get_args(annotation))
     if origin is Literal:
-        return functools.partial(_word, typing.get_args(annotation))
+        return one_of(typing.get_args(annotation)).function
     if origin is collections.abc.Callable:
-        return functools.partial(check_function)
-    if annotation in (bool, int, float):
-        numbers: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
-        return numbers[annotation]
+        return check_function
     if origin in (dict, collections.abc.Mapping):
-        return functools.partial(_instance, origin)
-    return functools.partial(_instance, annotation) if _is_kind(annotation) else None
+        return _instance_of(origin)
+    if annotation in _NUMBERS:
+        return _NUMBERS[annotation]
+    return _instance_of(annotation) if _is_kind(annotation) else None
+
+
+def _instance_of(kind: Any) -> _Test:
+    return lambda value, name: check_instance(value, kind, name)
 
 
 def _is_kind(annotation: Any) -> bool:
@@ -220,46 +232,28 @@ def _marked(base: Any, marks: list[Any]) -> _Test | None:
             return mark.function
     if base not in (int, float):
         return check_of(base)
-    bounds: dict[str, Any] = {}
+    bounds: dict[str, Any] = {} if base is int else {"finite": INFINITE not in marks}
     for mark in marks:
-        match mark:
-            case Ge():
-                bounds["least"] = mark.ge
-            case Le():
-                bounds["most"] = mark.le
-            case Gt():
-                bounds["above"] = mark.gt
-            case Lt():
-                bounds["below"] = mark.lt
-    if base is int:
-        return functools.partial(check_integer, **bounds)
-    return functools.partial(check_number, finite=INFINITE not in marks, **bounds)
+        for kind, field, bound in (
+            (Ge, "ge", "least"),
+            (Le, "le", "most"),
+            (Gt, "gt", "above"),
+            (Lt, "lt", "below"),
+        ):
+            if isinstance(mark, kind):
+                bounds[bound] = getattr(mark, field)
+    return functools.partial(_NUMBERS[base], **bounds)
 
 
 def _union(parts: tuple[Any, ...]) -> _Test | None:
-    rest = tuple(part for part in parts if part is not types.NoneType)
-    if len(rest) == 1:
-        test = check_of(rest[0])
-    elif all(_is_kind(part) and part not in (bool, int, float) for part in rest):
-        test = functools.partial(_instance, rest)
+    kinds = tuple(part for part in parts if part is not types.NoneType)
+    optional = len(kinds) < len(parts)
+    if len(kinds) == 1:
+        test = check_of(kinds[0])
+    elif all(_is_kind(kind) and kind not in _NUMBERS for kind in kinds):
+        test = _instance_of(kinds)
     else:
         return None
-    if test is None or len(rest) == len(parts):
+    if test is None or not optional:
         return test
-    if getattr(test, "func", None) is check_function:
-        return functools.partial(check_function, optional=True)
     return lambda value, name: None if value is None else test(value, name)
-
-
-def _word(words: Collection[str], value: Any, name: str) -> Any:
-    return check_choice(value, words, name)
-
-
-def _each(kind: type, value: Any, name: str) -> tuple[Any, ...]:
-    if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
-        raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
-    return tuple(check_instance(each, kind, name) for each in value)
-
-
-def _instance(kind: Any, value: Any, name: str) -> Any:
-    return check_instance(value, kind, name)
