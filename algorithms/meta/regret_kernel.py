@@ -177,21 +177,9 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
 @kernel
 def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
     """The opponent's contribution and the player's plan in shard k."""
-    parents, slots, infosets, sigma, sigma_pre = (
-        tree.parent,
-        tree.parent_slot,
-        tree.infoset,
-        tree.sigma,
-        tree.sigma_pre,
-    )
-    first_slot, first_entry = tree.first_slot, tree.first_entry
-    goes_on, stops, plan, current, previous = (
-        work.goes_on,
-        work.stops,
-        work.plan,
-        state.current,
-        tree.previous,
-    )
+    parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
+    first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
+    goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
     for run in range(tree.shards[k], tree.shards[k + 1]):
         first, end = tree.runs[run, 0], tree.runs[run, 1]
         # What precedes all decisions counts as player 0's: it goes on for sure, over edges of 1.
@@ -204,11 +192,8 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
             if rival_before:
                 memorizes *= sigma_pre[h]
                 stopped *= sigma[h]
-            entry, slot, size = (
-                _first(first_entry, infoset, infoset),
-                _first(first_slot, h, h),
-                _size(first_slot, h),
-            )
+            entry, slot = _first(first_entry, infoset, infoset), _first(first_slot, h, h)
+            size = _size(first_slot, h)
             if own:
                 before = previous[infoset]
                 reach = plan[np.uint64(before)] if before >= 0 else 1.0
@@ -228,14 +213,8 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
 @kernel
 def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
     """Values and updates in shard k."""
-    parents, slots, infosets, status, sigma = (
-        tree.parent,
-        tree.parent_slot,
-        tree.infoset,
-        tree.status,
-        tree.sigma,
-    )
-    first_slot, first_entry, prices = tree.first_slot, tree.first_entry, tree.price
+    parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
+    first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, tree.own_reach[player]
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     plan, shared = work.plan, work.shared

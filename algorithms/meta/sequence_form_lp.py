@@ -224,39 +224,34 @@ def _contributions(
     column = 1 + _index(own, tree.num_entries)
     edge = tree.own_edges[player]
     last = np.where(edge > 0, column[tree.edge_entry[edge]], 0)
-    row, stop, coefficient = _stops(
-        tree.parent,
-        tree.player,
-        tree.infoset,
-        tree.sigma,
-        tree.own_reaches[player],
-        tree.first_entry,
-        column,
-        last,
-        player,
-        leaves,
-    )
+    own_reach = tree.own_reaches[player]
+    walk = _Walk(tree.parent, tree.player, tree.infoset, tree.sigma, tree.first_entry, own_reach, column, last)
+    row, stop, coefficient = _stops(walk, player, leaves)
     matrix = scipy.sparse.coo_array((coefficient, (row, stop)), shape=(len(leaves), 1 + len(own)))
     return matrix.tocsr()  # which adds up what stands in one place
 
 
-@kernel
-def _stops(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    own_reach: np.ndarray,
-    first_entry: np.ndarray,
-    column: np.ndarray,
-    last: np.ndarray,
-    player: int,
-    leaves: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never.
+class _Walk(NamedTuple):
+    """What a walk from a leaf back to the root reads: arrays of the tree, and of the player who may stop.
 
-    `last`: int64[n], the column of the player's last entry before h, 0 for none.
+    own_reach: float64[n], the product of the player's sigma_pre. column: int64[E], where each of its entries
+    stands in the matrix. last: int64[n], the column of its last entry before h, 0 for none.
     """
+
+    parent: np.ndarray
+    mover: np.ndarray
+    infoset: np.ndarray
+    sigma: np.ndarray
+    first_entry: np.ndarray
+    own_reach: np.ndarray
+    column: np.ndarray
+    last: np.ndarray
+
+
+@kernel
+def _stops(walk: _Walk, player: int, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never."""
+    parent, mover, infoset, sigma, first_entry, own_reach, column, last = walk
     rows, columns, coefficients = [0][:0], [0][:0], [0.0][:0]
     for row, leaf in enumerate(leaves):
         rows.append(row)

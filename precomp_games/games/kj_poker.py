@@ -20,10 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyspiel
 
-from precomp_games.games.openspiel_game import game_type, observation_type
+from precomp_games.games.openspiel_game import game_type, observation_type, tensor_parts
 
 __all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
 
@@ -164,21 +163,15 @@ class _Observer:
     def __init__(self, kind: pyspiel.IIGObservationType) -> None:
         self._recall, self._open = kind.perfect_recall, kind.public_info
         self._private = kind.private_info
-        parts: list[tuple[str, tuple[int, ...]]] = [("player", (2,))]
+        shapes: dict[str, tuple[int, ...]] = {"player": (2,)}
         if self._private == pyspiel.PrivateInfoType.SINGLE_PLAYER:
-            parts.append(("private_card", (2,)))
+            shapes["private_card"] = (2,)
         elif self._private == pyspiel.PrivateInfoType.ALL_PLAYERS:
-            parts.append(("private_cards", (2, 2)))
+            shapes["private_cards"] = (2, 2)
         if self._open:
-            parts.append(("public_card", (2,)))
-            parts.append(("betting", (2, 3, 2)) if self._recall else ("paid", (2,)))
-        self.tensor = np.zeros(sum(int(np.prod(shape)) for _, shape in parts), np.float32)
-        self.dict: dict[str, np.ndarray] = {}
-        start = 0
-        for name, shape in parts:
-            size = int(np.prod(shape))
-            self.dict[name] = self.tensor[start : start + size].reshape(shape)
-            start += size
+            shapes["public_card"] = (2,)
+            shapes |= {"betting": (2, 3, 2)} if self._recall else {"paid": (2,)}
+        self.tensor, self.dict = tensor_parts(shapes)
 
     def set_from(self, state: KJPokerState, player: int) -> None:
         """Writes the player's view into `tensor` and `dict`, which are views of the same memory."""

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games.games.openspiel_game import tensor_parts
 from precomp_games.meta_game.rules import MetaRules
 
 __all__ = ["MetaObserver"]
@@ -58,12 +59,7 @@ class MetaObserver:
         if tree.infoset_keys is None:
             width = int(tree.num_children.max())
             shapes["moves"] = (max(len(tree.levels) - 1, 1), max(width, 1))
-        sizes = [int(np.prod(shape)) for shape in shapes.values()]
-        self.tensor = np.zeros(sum(sizes), np.float32)
-        self.dict = {
-            name: part.reshape(shapes[name])
-            for name, part in zip(shapes, np.split(self.tensor, np.cumsum(sizes)[:-1]), strict=True)
-        }
+        self.tensor, self.dict = tensor_parts(shapes)
 
     def set_from(self, state: Any, player: int) -> None:
         """Writes what a player sees of a state into `tensor` and `dict`."""

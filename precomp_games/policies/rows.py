@@ -214,8 +214,7 @@ def policy_rows(
             row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
             keep[row[np.argmax(probability[row])]] = True
         owner, action, probability = owner[keep], action[keep], probability[keep]
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
+    start = _starts(owner, len(states))
     probability = probability / np.bincount(owner, weights=probability, minlength=len(states))[owner]
     return PolicyRows(start, action, probability, np.zeros(len(action), np.int16))
 
@@ -282,9 +281,12 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
             f"expected the entries of {name} to share no action, so that a move tells which one "
             f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
         )
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(state, minlength=len(states)), out=start[1:])
-    return PolicyRows(start, action, found.probability[order], entry[order])
+    return PolicyRows(_starts(state, len(states)), action, found.probability[order], entry[order])
+
+
+def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """`PolicyRows.start`, where `owner` has the state of each action, in increasing order."""
+    return np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
 
 
 def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
@@ -344,19 +346,12 @@ def movers_rows(
         batches.append((asked, rows))
     if len(batches) == 1:
         return batches[0][1]
-    owner = np.concatenate(
-        [np.zeros(0, np.int64), *(np.repeat(asked, np.diff(rows.start)) for asked, rows in batches)]
-    )
+    if not batches:
+        return PolicyRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int16))
+    owner = np.concatenate([np.repeat(asked, np.diff(rows.start)) for asked, rows in batches])
     order = np.argsort(owner, kind="stable")
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
-
-    def joined(column: str, kind: type[np.generic]) -> np.ndarray:
-        return np.concatenate([np.zeros(0, kind), *(getattr(rows, column) for _, rows in batches)])[order]
-
-    return PolicyRows(
-        start, joined("action", np.int64), joined("probability", np.float64), joined("entry", np.int16)
-    )
+    _, *columns = zip(*(rows for _, rows in batches), strict=True)
+    return PolicyRows(_starts(owner, len(states)), *(np.concatenate(each)[order] for each in columns))
 
 
 def infoset_key(state: Any) -> str:
