@@ -166,10 +166,10 @@ class DoubleOracle:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
-        found = equilibrium_plans(small, self.budgets, basis)
+        plans = equilibrium_plans(small, self.budgets, basis)
         state.plan[:] = 0.0
-        state.plan[allowed], state.multipliers[:] = found.plan, found.multipliers
-        state.entries[allowed], state.infosets[infosets], state.budgets[:] = found.basis
+        state.plan[allowed], state.multipliers[:] = plans.plan, plans.multipliers
+        state.entries[allowed], state.infosets[infosets], state.budgets[:] = plans.basis
         self.iterations += 1
 
     def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
@@ -242,7 +242,7 @@ def restricted_tree(
     infosets = np.zeros(tree.num_infosets, bool)
     infosets[tree.entry_infoset[allowed]] = True
     inner = np.zeros(tree.num_histories, bool)
-    _lead_on(tree.parent, tree.infoset, infosets, inner)
+    _mark_ancestors(tree.parent, tree.infoset, infosets, inner)
     keeps = inner | inner[tree.parent]  # the root's parent is -1, and the last history is a leaf
     keeps[0] = True
     kept = np.flatnonzero(keeps)
@@ -280,8 +280,8 @@ def restricted_tree(
 
 
 @kernel
-def _lead_on(parent: np.ndarray, infoset: np.ndarray, infosets: np.ndarray, inner: np.ndarray) -> None:
-    """Which histories lead to some of these information states; all False before."""
+def _mark_ancestors(parent: np.ndarray, infoset: np.ndarray, infosets: np.ndarray, inner: np.ndarray) -> None:
+    """Marks the histories of these information states, and their ancestors; all are False before."""
     for h in range(len(parent) - 1, -1, -1):
         if infoset[h] >= 0 and infosets[infoset[h]]:
             inner[h] = True

@@ -20,7 +20,7 @@ entries are information states. Then the arrays that tell them apart are None. T
 own, so the kernel is compiled for such trees as if there were no menus.
 
 Cost: a pass over the histories and a sort of the decisions. Memory: 66 bytes per decision are kept, and 12
-bytes per history are needed on the way. Menus add 8 bytes per decision and 8 per slot.
+bytes per history are needed meanwhile. Menus add 8 bytes per decision and 8 per slot.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DecisionTree(NamedTuple):
         and before the next ones of player 0's utility less half of the constant sum, times the probability
         that chance and players who have stopped for sure contribute to the leaf, times the mover's sigma or
         sigma_pre.
-      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre on the way.
+      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre along the path to h.
       previous: int32[m], the mover's entry before, -1 for none.
       first_entry: int32[m + 1], the entries of information state I are first_entry[I]:first_entry[I + 1];
         None without menus.
@@ -177,7 +177,7 @@ def _fold(
     """For each history: the edge taken at the last decision above it, and what lies between.
 
     edge: the history that it leads to, 0 where no decision comes before. weight: the product of `sigma` over
-    all edges on the way that are no decision's.
+    all edges in between that are no decision's.
     """
     for h in range(1, len(parent)):
         p = parent[h]

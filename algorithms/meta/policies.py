@@ -183,12 +183,12 @@ def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPr
         return
     tree = game.tree
     decides = (tree.infoset >= 0) & np.isfinite(tree.penalties)[np.clip(tree.player, 0, 1)]
-    found = np.zeros(tree.num_infosets, bool)
+    visited = np.zeros(tree.num_infosets, bool)
     for history in np.flatnonzero(decides).tolist():
         infoset = int(tree.infoset[history])
-        state = None if found[infoset] else _play_to(game, history, decides)
+        state = None if visited[infoset] else _play_to(game, history, decides)
         if state is not None:
-            found[infoset] = True
+            visited[infoset] = True
             yield infoset, state
 
 

@@ -299,7 +299,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
 
 @kernel
 def _attach(tree: DecisionTree, work: Work, player: int) -> None:
-    """Adds what the shards found to shard 0, always in the same order."""
+    """Adds the values of the shards to shard 0, always in the same order."""
     parents, slots, runs, first_slot = tree.parent, tree.parent_slot, tree.runs, tree.first_slot
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     worth[0] = 0.0

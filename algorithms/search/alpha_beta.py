@@ -21,8 +21,8 @@ have it:
   * the table: v = alpha' passes `v < alpha'` by and is kept as a lower bound, but a search that does not
     exceed alpha returns an upper bound. Where there are ties this gives wrong values;
   * the table: an exact entry inside the window is not returned, but searched again with an empty window;
-  * the table: entries narrow alpha and beta, and what is stored is then told by the caller's alpha (alpha')
-    and the narrowed beta. Here an entry either answers or only orders moves;
+  * the table: entries narrow alpha and beta, and what is stored is then judged by the caller's
+    alpha (alpha') and the narrowed beta. Here an entry either answers or only orders moves;
   * the null window (alpha, alpha + 1) holds no other value where values are integers. Utilities are real: in
     [-1, 1] it is a full window and saves nothing. Here it ends at the next floating-point number;
   * the second search's window (v, beta) excludes v itself, so that a value of exactly v comes back as a

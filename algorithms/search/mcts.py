@@ -171,7 +171,7 @@ class _Tree:
                 value = state.returns()[0]
             else:
                 if player == CHANCE:
-                    legal, odds = zip(*state.chance_outcomes(), strict=True)
+                    legal, chances = zip(*state.chance_outcomes(), strict=True)
                 else:
                     legal = state.legal_actions()
                 if search is not None and player >= 0:
@@ -197,7 +197,7 @@ class _Tree:
                 edges = self._edges = _doubled(edges)
                 edge_room = len(edges)
             if player == CHANCE:
-                edges["probability"][first:used] = odds
+                edges["probability"][first:used] = chances
 
     def result(self, utility_sum: float, start: float, stopped: str) -> MCTSResult:
         """What the tree says of its root."""
@@ -237,8 +237,8 @@ class _Tree:
         """{action: node} of the children that are there, by action."""
         first, count = int(self._nodes[node]["first_edge"]), int(self._nodes[node]["num_edges"])
         edges = self._edges[first : first + count]
-        found = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
-        return {action: child for action, child in sorted(found.items()) if child >= 0}
+        children = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
+        return {action: child for action, child in sorted(children.items()) if child >= 0}
 
 
 def _doubled(array: np.ndarray) -> np.ndarray:
@@ -302,5 +302,5 @@ class RandomRollouts:
         return float(state.returns()[0])
 
     def _draw(self, state: Any) -> None:
-        outcomes, odds = zip(*state.chance_outcomes(), strict=True)
-        state.apply_action(self._random.choices(outcomes, odds)[0])
+        outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
+        state.apply_action(self._random.choices(outcomes, probabilities)[0])

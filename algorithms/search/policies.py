@@ -181,7 +181,7 @@ class SearchBot(pyspiel.Bot):
 
         Args:
           policy: any OpenSpiel policy.
-          seed: of the stream, at least 0; `restart` and `restart_at` do not set it back.
+          seed: of the stream, at least 0; `restart_at` does not set it back.
 
         Raises:
           ValueError: an argument is not as above.
@@ -213,22 +213,17 @@ class SearchBot(pyspiel.Bot):
         played = [(action, p) for action, p in row if p > 0.0]
         if len(played) == 1:  # nothing is drawn
             return row, played[0][0]
-        odds = np.array([p for _, p in played])
-        return row, played[int(self._random.choice(len(played), p=odds / odds.sum()))][0]
+        probabilities = np.array([p for _, p in played])
+        drawn = self._random.choice(len(played), p=probabilities / probabilities.sum())
+        return row, played[int(drawn)][0]
 
     @public
     def step(self, state: Any) -> int:
         """A move. Errors as for `get_policy`."""
         return self.step_with_policy(state)[1]
 
-    def restart(self) -> None:
-        """Nothing is kept between games."""
-
     def restart_at(self, state: Any) -> None:
-        """Nothing is kept between games."""
-
-    def inform_action(self, state: Any, player_id: int, action: int) -> None:
-        """The state says it all."""
+        """Does nothing: the bot keeps nothing of a game but its stream."""
 
 
 # -- policies by name --------------------------------------------------------------------------------

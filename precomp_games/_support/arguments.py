@@ -1,24 +1,30 @@
-"""What public functions take stands in their signatures, and what they do not take is refused in one line.
+"""Public functions say in their signatures which arguments they take, and refuse all others in one line.
 
     @public
     def best_of_frontier(frontier: MemoryFrontier, budget: Annotated[int, Ge(0)]) -> BestPrecomputation: ...
 
     best_of_frontier(): expected budget to be an integer of at least 0, got -1
 
-`public` checks each argument against its annotation, and gives the function the value in its plain type (int,
-float), so that what was checked is what is used. It reads bool, int, float, str, words (`Literal`), classes
-of which the value is an instance (of `Mapping[...]` and `dict[...]`, their class alone), functions
-(`Callable`), unions of classes, and None beside any of these; bounds (`Annotated[int, Ge(0)]`, of the package
-annotated-types); words that are kept elsewhere (`one_of`), instances in an iterable (`each_of`), and any
-other check, by `Check`. Numbers are finite unless `INFINITE` is there. Other annotations are left to the
-function, and so are defaults. Of a dataclass, the annotations are those of its fields, which `__post_init__`
-finds checked.
+The decorator `public` checks each argument against its annotation, and hands the function the value in its
+plain type (int or float), so that the function uses what was checked. It understands these annotations:
 
-Errors within a public function (`ArgumentError` and its like) name what was expected. The public function
-puts its own name before; where one calls another, the outer one, which is what the user called.
+  * bool, int, float and str; numbers are finite unless `INFINITE` is in the annotation;
+  * bounds of numbers, such as `Annotated[int, Ge(0)]`, of the package annotated-types;
+  * words (`Literal`), and words that are kept elsewhere (`one_of`);
+  * classes, of which the value must be an instance, and unions of classes; of `Mapping[...]` and `dict[...]`
+    only the class itself is checked;
+  * instances in an iterable (`each_of`), functions (`Callable`), and None beside any of these;
+  * any other check (`Check`).
 
-In place of pydantic's `validate_call`, typeguard or beartype, whose errors take several lines or name types
-only, and which do not tell that True is no number.
+Arguments with other annotations are not checked, and neither are defaults. The annotations of a dataclass
+are those of its fields, so that `__post_init__` finds them checked.
+
+An error that is raised inside a public function (`ArgumentError` and its like) says what was expected, and
+the public function puts its own name in front. Where one public function calls another, the outer one names
+itself, since that is the one that the user called.
+
+Why not pydantic's `validate_call`, typeguard or beartype: their errors take several lines or name types
+only, and they do not refuse True as a number.
 """
 
 from __future__ import annotations
@@ -176,7 +182,7 @@ def _called(function: Any, args: Any) -> str:
 def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
     """What is asked of each argument of which something is."""
     names = {**vars(typing), **function.__globals__}
-    found = {}
+    tests = {}
     for name, parameter in inspect.signature(function).parameters.items():
         annotation = parameter.annotation
         if annotation is parameter.empty or parameter.kind in _VARIADIC:
@@ -184,8 +190,8 @@ def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
         if isinstance(annotation, str):
             annotation = eval(annotation, names)
         if (test := check_of(annotation)) is not None:
-            found[name] = test
-    return found
+            tests[name] = test
+    return tests
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:

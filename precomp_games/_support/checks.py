@@ -1,12 +1,13 @@
-"""What is asked of arguments, beyond what stands in signatures (`arguments`), and how it is said.
+"""Checks of arguments that a signature cannot express, and the words of their errors.
 
-Each check takes the value and the argument's name, and shows what was given. The public function that was
-called puts its own name before (`arguments.public`):
+Each check takes a value and the name of the argument. Its error says what was expected, and shows what was
+given. The public function that was called puts its own name in front (`arguments.public`):
 
     function(): expected budget to be an integer of at least 0, got -1
 
-A check returns the value in its plain type (int, float, np.ndarray of float64), so that no conversion is
-needed after it: what it returns is what is kept. A bool is no number, since True in place of 1 is a mistake.
+A check returns the value in its plain type (int, float, or an array of float64). Callers keep what a check
+returns, so that no number of another type gets any further. A bool is not accepted as a number, since True
+in place of 1 is a mistake.
 """
 
 from __future__ import annotations

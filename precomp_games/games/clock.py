@@ -303,9 +303,6 @@ class SearchClock:
         Raises:
           ValueError: `left` is no integer of at least 0.
         """
-        return self._allotted(left)
-
-    def _allotted(self, left: int) -> int:
         return max(1, min(left, max(self.least, left // self.moves)))
 
     @public
@@ -315,7 +312,7 @@ class SearchClock:
         Raises:
           ValueError: as above.
         """
-        return self._allotted(left) * self.nodes_per_tick
+        return self.allotted(left) * self.nodes_per_tick
 
     @public
     def ticks(self, nodes: NonNegativeInt) -> int:

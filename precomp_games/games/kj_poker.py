@@ -103,15 +103,15 @@ class KJPokerState(pyspiel.State):
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The deal (2 * rank + rank), or the public card (its rank); all with positive probability."""
         if not self.cards:
-            ways = [
+            deals = [
                 (2 * a + b, _DECK[a] * (_DECK[b] - (a == b)))
                 for a in range(len(_DECK))
                 for b in range(len(_DECK))
             ]
         else:
-            ways = [(rank, count - self.cards.count(rank)) for rank, count in enumerate(_DECK)]
-        total = sum(count for _, count in ways)
-        return [(action, count / total) for action, count in ways if count > 0]
+            deals = [(rank, count - self.cards.count(rank)) for rank, count in enumerate(_DECK)]
+        total = sum(count for _, count in deals)
+        return [(action, count / total) for action, count in deals if count > 0]
 
     def _legal_actions(self, player: int) -> list[int]:
         del player

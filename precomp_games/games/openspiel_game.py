@@ -32,7 +32,7 @@ def game_type(
     zero_sum: bool = False,
     tensors: bool = False,
 ) -> pyspiel.GameType:
-    """The type of a sequential game for two players who are paid at its end, and who are told by strings.
+    """The type of a sequential game for two players who are paid at its end and observe strings.
 
     Args:
       name: what `pyspiel.load_game` knows it by.

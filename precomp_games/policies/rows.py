@@ -267,13 +267,13 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
         owner += [k] * len(entries)
         number += range(len(entries))
         rows += map(entry_row, entries)
-    found = policy_rows(
+    distributions = policy_rows(
         lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability
     )
-    counts = np.diff(found.start)
+    counts = np.diff(distributions.start)
     state, entry = np.repeat(owner, counts).astype(np.int64), np.repeat(number, counts).astype(np.int16)
-    order = np.lexsort((found.action, state))
-    state, action = state[order], found.action[order]
+    order = np.lexsort((distributions.action, state))
+    state, action = state[order], distributions.action[order]
     twice = np.flatnonzero((np.diff(state) == 0) & (np.diff(action) == 0))
     if len(twice):
         where = int(state[twice[0]])
@@ -281,7 +281,7 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
             f"expected the entries of {name} to share no action, so that a move tells which one "
             f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
         )
-    return PolicyRows(_starts(state, len(states)), action, found.probability[order], entry[order])
+    return PolicyRows(_starts(state, len(states)), action, distributions.probability[order], entry[order])
 
 
 def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -291,13 +291,13 @@ def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
 
 def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
     """The entries of each state, as {action: probability}; a policy's one row."""
-    found: list[list[dict[int, float]]] = []
+    menus: list[list[dict[int, float]]] = []
     for first, end in itertools.pairwise(rows.start.tolist()):
         menu: dict[int, dict[int, float]] = {}
         for k in range(first, end):
             menu.setdefault(int(rows.entry[k]), {})[int(rows.action[k])] = float(rows.probability[k])
-        found.append([menu[entry] for entry in sorted(menu)])
-    return found
+        menus.append([menu[entry] for entry in sorted(menu)])
+    return menus
 
 
 def entry_row(entry: Any) -> Mapping[int, float]:
@@ -384,13 +384,13 @@ class DistinctStates:
         if self._key is None:
             self.states += states
             return list(range(first, len(self.states)))
-        found = []
+        indices = []
         for state in states:
             index = self._index.setdefault(self._key(state), len(self.states))
             if index == len(self.states):
                 self.states.append(state)
-            found.append(index)
-        return found
+            indices.append(index)
+        return indices
 
 
 def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:

@@ -1,15 +1,19 @@
-"""Policies by name, for flags and game parameters where only text fits.
+"""Policies by name, where only text fits: in flags and in game parameters.
 
     make_policy(game, "uniform")
     make_policy(game, "noisy(policy=cfr(iterations=200),epsilon=0.1)")
 
-A spec is read by OpenSpiel's own parser for game strings, so every argument is named and specs nest; the
-dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`, by
-modules that packages name as entry points of the group "precomp_games.policies": those are imported when
-specs are first asked for. (`precomp_games.algorithms.search` comes in this way.)
+A text or dictionary that names a policy is called a spec. OpenSpiel's own parser for game strings reads it,
+so every argument is named, and an argument may be a spec itself. The dictionaries that the parser makes of
+specs are accepted as well.
 
-Some policies read a file or run an engine that their spec names. A spec may come from anywhere, a game string
-or somebody's result, so those arguments are refused unless `make_policy` is told that the spec is trusted.
+A module adds a policy with `register_policy`. Packages name such modules as entry points of the group
+"precomp_games.policies", and the modules are imported when a spec is first asked for.
+`precomp_games.algorithms.search` registers its policies in this manner.
+
+Some policies open a file or run an engine that their spec names. A spec may come from anywhere, such as a
+game string or somebody else's result. So `make_policy` refuses the arguments that name files or engines,
+unless its caller vouches for the spec (`trusted=True`).
 """
 
 from __future__ import annotations

@@ -59,11 +59,8 @@ def table():
         "SoftmaxPolicy.state": asked,
         # A bot may be any policy's, which says itself whose states it knows.
         "SearchBot.state": Arg(state, over, chance),
-        # A bot is told what has happened and keeps nothing of it, whatever it is.
+        # A bot keeps nothing of a game, whatever it is.
         "restart_at.state": Arg(state, fine=...),
-        "inform_action.state": Arg(state, fine=...),
-        "inform_action.player_id": Arg(0, fine=...),
-        "inform_action.action": Arg(2, fine=...),
     }
 
 
