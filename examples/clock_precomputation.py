@@ -28,6 +28,7 @@ from typing import Any
 import chess_runs
 import common
 import numpy as np
+import sweeps
 from absl import flags
 from chess import Move
 
@@ -78,13 +79,10 @@ _MOVES = flags.DEFINE_integer(
 )
 _PRICE = flags.DEFINE_float("position_price", 0.02, "Utility that a memorized position costs in --game.")
 _R = flags.DEFINE_float("r", 20.0, "Randomness of the opponent in chess, in centipawns.")
-flags.DEFINE_string(
-    "output_dir",
-    "output/clock_precomputation",
-    "Where files go; of another game by default beside it.",
-)
+sweeps.define_output_flag("output/clock_precomputation")
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(sweeps)
 
 _BEYOND = 100  # plies after the last one that is played on to
 _WAYS = ("moves only", "time only", "both")
@@ -96,13 +94,13 @@ def main(argv: Sequence[str]) -> None:
     values = sorted(set(common.numbers(_TIMES, "integers of at least 1", lambda ticks: ticks >= 1, int)))
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "clock_precomputation.csv", rows)
-    told: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
+    settings: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
     if _CHESS.value:
-        told |= chess_runs.settings(_PLAYER.value, _R.value).as_dict()
+        settings |= chess_runs.settings(_PLAYER.value, _R.value).as_dict()
     else:
         named = (_GAME, _SIGMA_PRE, _OPPONENT, _OPPONENT_TICKS, _OPPONENT_TIME, _NODES, _PRICE)
-        told |= {flag.name: flag.value for flag in named}
-    common.write_json(folder / "settings.json", told)
+        settings |= sweeps.values_of(*(flag.name for flag in named))
+    common.write_json(folder / "settings.json", settings)
     print("Value of the best preparation, its price taken off (positions learnt; those sigma plays anyway)")
     table = []
     for row in rows:
@@ -127,13 +125,11 @@ def main(argv: Sequence[str]) -> None:
 
 def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
     """What the best preparation is worth, in each way, and how large it is, against the time."""
-    ticks = [row["ticks"] for row in rows]
     with common.figure(path, 2, figsize=(7.0, 6.4), sharex=True) as (figure, (worth, size)):
-        worth.plot(ticks, [row["unprepared"] for row in rows], "k:", label="unprepared")
+        sweeps.curve(worth, rows, "ticks", "unprepared", "k:", "unprepared")
         for k, way in enumerate(_WAYS):
-            style = common.curve_style(k)
-            worth.plot(ticks, [row[f"{way}: value"] for row in rows], style, ms=4, label=way)
-            size.plot(ticks, [row[f"{way}: size"] for row in rows], style, ms=4, label=way)
+            for panel, number in ((worth, "value"), (size, "size")):
+                sweeps.curve(panel, rows, "ticks", f"{way}: {number}", common.curve_style(k), way, ms=4)
         worth.set_ylabel(f"utility of player {_PLAYER.value}, price taken off")
         worth.set_title("What the best preparation is worth")
         worth.legend()
@@ -160,7 +156,7 @@ def compared(
     def ticks(state: Any) -> int:
         return max(game.decode(action)[1] for action in own.action_probabilities(state))
 
-    def found(state: Any) -> dict[int, float]:
+    def searched(state: Any) -> dict[int, float]:
         """What the search would play, in no time."""
         return {
             game.encode(game.decode(action)[0], 0): p for action, p in own.action_probabilities(state).items()
@@ -168,7 +164,7 @@ def compared(
 
     policies = {
         "moves only": ClockPolicy(game, book, ticks),
-        "time only": found,
+        "time only": searched,
         "both": ClockPolicy(game, book),
     }
     row: dict[str, Any] = {"ticks": game.times[player]}
@@ -237,8 +233,8 @@ class TimedEngine:
         for ticks in sorted(set(allotted)):
             which = [k for k, spent in enumerate(allotted) if spent == ticks]
             limit = SearchLimit(nodes=ticks * self._clock.nodes_per_tick)
-            found = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
-            for k, result in zip(which, found, strict=True):
+            results = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
+            for k, result in zip(which, results, strict=True):
                 move = action_of(Move.from_uci(result.lines[0].move))
                 rows[k] = {self._game.encode(move, ticks): 1.0}
         return rows
