@@ -46,7 +46,7 @@ from typing import Any
 from precomp_games._support.arguments import ArgumentError, public
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
-from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget
+from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget, SearchOptions
 
 __all__ = ["alpha_beta", "principal_variation_search"]
 
@@ -80,9 +80,8 @@ def alpha_beta(
     Raises:
       ValueError: an argument is not as above, or an answer of one of the functions.
     """
-    return _AlphaBeta(
-        state, budget, evaluator, ordering=ordering, position_key=position_key,
-        iterative_deepening=iterative_deepening, all_scores=all_scores).run()  # fmt: skip
+    options = SearchOptions(ordering, position_key, iterative_deepening, all_scores)
+    return _AlphaBeta(state, budget, evaluator, options).run()
 
 
 @public
@@ -100,10 +99,8 @@ def principal_variation_search(
 
     Arguments, result and errors as for `alpha_beta`.
     """
-    return _PrincipalVariation(
-        state, budget, evaluator, ordering=ordering, position_key=position_key,
-        iterative_deepening=iterative_deepening, all_scores=all_scores,
-    ).run()  # fmt: skip
+    options = SearchOptions(ordering, position_key, iterative_deepening, all_scores)
+    return _PrincipalVariation(state, budget, evaluator, options).run()
 
 
 _Entry = tuple[int, int, float, int, bool]

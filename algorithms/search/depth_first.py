@@ -28,7 +28,7 @@ from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import MinimaxResult, SearchBudget, position_of
 
-__all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget"]
+__all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget", "SearchOptions"]
 
 Evaluator = Callable[[Any], float]
 """What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
@@ -42,6 +42,22 @@ _INFINITY = math.inf
 
 class OutOfBudget(Exception):
     """The budget has ended; its argument names the limit."""
+
+
+class SearchOptions(NamedTuple):
+    """How a depth-first search goes.
+
+    Attributes:
+      ordering: Moves worth searching first; None searches in the game's order.
+      position_key: What is known of positions is kept by it; None keeps nothing.
+      iterative_deepening: Whether to do so where only a depth is given.
+      all_scores: Whether to search every root move with a full window.
+    """
+
+    ordering: Ordering | None = None
+    position_key: Callable[[Any], Hashable] | None = None
+    iterative_deepening: bool = False
+    all_scores: bool = False
 
 
 class _Answer(NamedTuple):
@@ -65,11 +81,7 @@ class DepthFirstSearch(abc.ABC):
         state: Any,
         budget: SearchBudget,
         evaluator: Evaluator | None,
-        *,
-        ordering: Ordering | None = None,
-        position_key: Callable[[Any], Hashable] | None = None,
-        iterative_deepening: bool = False,
-        all_scores: bool = False,
+        options: SearchOptions,
     ) -> None:
         """Prepares the search.
 
@@ -77,23 +89,20 @@ class DepthFirstSearch(abc.ABC):
           state: where a player is to move.
           budget: with a limit in nodes or seconds, or without one in depth, the search deepens iteratively.
           evaluator: value of states at the horizon; None: half the sum of utilities, a draw.
-          ordering: None searches in the game's order.
-          position_key: what is known of positions is kept by; None keeps nothing.
-          iterative_deepening: whether to do so where only a depth is given.
-          all_scores: search every root move with a full window.
+          options: how to search.
 
         Raises:
           ValueError: `position_key` gives what cannot be hashed.
         """
-        if position_key is not None:
-            position_of(state, position_key)
+        if options.position_key is not None:
+            position_of(state, options.position_key)
         self._state, self._budget = state, budget
-        self._evaluator, self._ordering, self._key = evaluator, ordering, position_key
+        self._evaluator, self._ordering, self._key = evaluator, options.ordering, options.position_key
         self._game = state.get_game()
         self._sum = utility_sum(self._game)
-        self._all_scores = all_scores
+        self._all_scores = options.all_scores
         self._deepens = (
-            iterative_deepening
+            options.iterative_deepening
             or budget.depth is None
             or budget.nodes is not None
             or budget.seconds is not None

@@ -139,7 +139,6 @@ class _Tree:
         last = sys.maxsize if budget.simulations is None else min(int(budget.simulations), sys.maxsize)
         deadline = math.inf if budget.seconds is None else start + budget.seconds
         timed = budget.seconds is not None
-        checks = not isinstance(value_of, RandomRollouts)
         nodes, edges, stream = self._nodes, self._edges, self._stream
         states, actions = self._states, self._actions
         known: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -179,9 +178,7 @@ class _Tree:
                     if player == 1:
                         value = utility_sum - value
                 else:
-                    value = value_of(state)
-                    if checks:
-                        value = check_evaluation(value, state, "evaluator")
+                    value = check_evaluation(value_of(state), state, "evaluator")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
             legal = tuple(legal)
             legal = known.setdefault(legal, legal)

@@ -257,9 +257,10 @@ class ClockPolicy(openspiel_policy.Policy):
         """
         if not isinstance(states, Sequence):
             raise ArgumentError(f"expected states to be a list, got {shown(states)}")
-        players = [check_turn(state, None, self.game) for state in states]
+        for state in states:
+            check_turn(state, None, self.game)
         rows = self._batch([state.base for state in states])
-        return [self._timed(*known) for known in zip(states, players, rows, strict=True)]
+        return [self._timed(state, row) for state, row in zip(states, rows, strict=True)]
 
     @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
@@ -268,14 +269,14 @@ class ClockPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: as above.
         """
-        player = check_turn(state, player_id, self.game)
-        return self._timed(state, player, self._batch([state.base])[0])
+        check_turn(state, player_id, self.game)
+        return self._timed(state, self._batch([state.base])[0])
 
-    def _timed(self, state: ClockState, player: int, row: Mapping[int, float]) -> dict[int, float]:
+    def _timed(self, state: ClockState, row: Mapping[int, float]) -> dict[int, float]:
         """A row of the base game's, with the ticks that its moves take."""
         ticks = self._ticks(state) if callable(self._ticks) else self._ticks
         if isinstance(ticks, numbers.Real):  # encode() tells of what is none
-            ticks = min(ticks, state.left[player] + 1)
+            ticks = min(ticks, state.left[state.current_player()] + 1)
         return {self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
 
 

@@ -63,6 +63,8 @@ __all__ = [
     "within",
 ]
 
+_Levels = Sequence[Sequence[Any]]
+_Values = tuple[list[npt.NDArray[np.float64]], int]
 _Bound = Annotated[str, one_of(("hoeffding", "theorem3"))]
 _Share = Annotated[float, Gt(0.0), Lt(1.0)]
 _ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
@@ -102,9 +104,7 @@ class LeafValues(Protocol):
     def deferred(self) -> bool:
         """Whether all levels are wanted in one call."""
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """Values the states of each level (a state's level is its number of actions so far).
 
         Returns u^sigma for player 0, one array per level, and the number of games sampled (0 if none).
@@ -182,11 +182,9 @@ class EvaluatedValues:
     """
 
     function: Any
-    deferred: bool = dataclasses.field(default=False, init=False)
+    deferred = False
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`.
 
         Raises:
@@ -234,11 +232,9 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[n
 class ExactValues:
     """u^sigma by dynamic programming, a level at a time, over the distinct states below the leaves."""
 
-    deferred: bool = dataclasses.field(default=True, init=False)
+    deferred = True
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`."""
         ask = functools.partial(
             movers_rows, policies=context.sigma, name="sigma", min_probability=context.min_probability
@@ -304,15 +300,13 @@ class RolloutValues:
     bound: _Bound = "hoeffding"
     seed: NonNegativeInt = 0
     announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
-    deferred: bool = dataclasses.field(default=True, init=False)
+    deferred = True
 
     def __post_init__(self) -> None:
         """Checks that games can be counted."""
         sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
         games = self.games or sample_size(
