@@ -32,21 +32,9 @@ import sweeps
 from absl import flags
 from chess import Move
 
-from precomp_games import (
-    ClockGame,
-    ClockPolicy,
-    HistoryTree,
-    SearchClock,
-    TimedSearch,
-    clock_position_key,
-)
+from precomp_games import ClockGame, ClockPolicy, HistoryTree, SearchClock, TimedSearch, clock_position_key
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.search import (
-    SearchBudget,
-    alpha_beta,
-    default_evaluator,
-    default_position_key,
-)
+from precomp_games.algorithms.search import SearchBudget, alpha_beta, default_evaluator, default_position_key
 from precomp_games.chess import (
     EngineEvaluation,
     SearchLimit,

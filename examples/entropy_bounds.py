@@ -26,12 +26,7 @@ import sweeps
 from absl import flags
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import (
-    EntropyBounds,
-    best_precomputation,
-    entropy_lower_bound,
-    meta_equilibrium,
-)
+from precomp_games.algorithms import EntropyBounds, best_precomputation, entropy_lower_bound, meta_equilibrium
 from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
 from precomp_games.chess import preparation_tree
 

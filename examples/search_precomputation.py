@@ -30,12 +30,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
-from precomp_games.algorithms.search import (
-    SearchBot,
-    SoftmaxPolicy,
-    default_evaluator,
-    default_position_key,
-)
+from precomp_games.algorithms.search import SearchBot, SoftmaxPolicy, default_evaluator, default_position_key
 
 FLAGS = flags.FLAGS
 sweeps.define_output_flag("output/search_precomputation")

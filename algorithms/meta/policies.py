@@ -28,19 +28,9 @@ from precomp_games._support.checks import check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
-from precomp_games.tree.meta_strategy import (
-    MetaStrategy,
-    at_most_one,
-    check_strategies,
-)
+from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one, check_strategies
 
-__all__ = [
-    "MetaGamePolicy",
-    "strategies_from_policy",
-]
-
-_SUM_TOLERANCE = 1e-6
-_TOLERANCE = 1e-6  # by how much probabilities may differ, times how likely the player lets them matter
+__all__ = ["MetaGamePolicy", "strategies_from_policy"]
 
 
 class MetaGamePolicy(openspiel_policy.Policy):

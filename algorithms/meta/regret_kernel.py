@@ -1,19 +1,20 @@
 """Counterfactual regret minimization over a `DecisionTree`: the passes down and back of one iteration.
 
-Against player j's current strategy, player i's pass goes down over all decisions with the probability that
-j's choices and policies contribute, split into what memorizes still and what has stopped, and comes back with
-two numbers, both of player 0's utility and weighted with chance:
+An iteration makes one pass for each player i, against the current strategy of its opponent j. The pass goes
+down over all decisions with j's contribution to their reach, in two parts: the probability that j still
+memorizes, and that it has stopped. It comes back with two numbers, both in player 0's utility and weighted
+with chance:
 
     worth  the value of i's sigma from here on,
-    after  i's own sigma_pre so far times the value of what follows directly and is no decision of i's,
-           and the values of i's next information states.
+    after  the product of i's sigma_pre so far, times the value of the leaves that follow without another
+           decision of i's, plus the values of i's next information states.
 
-At an information state, stopping is worth own_reach * worth and memorizing an entry its after - price;
-regrets, averages and the strategy are updated on the spot, and the mixture of all is its value in what lies
-above. See `preparation.decisions` for why this is all there is.
+At an information state of i, stopping is worth own_reach * worth, and memorizing an entry is worth its after
+less the price. The pass updates regrets, averages and the strategy at once, and hands the value of the new
+mixture on to the decisions above. `preparation.decisions` explains why these numbers suffice.
 
-Loops over a menu are written once. `_first` and `_size` look at whether a tree has menus by the type of their
-argument: where there are none, loops have one turn, which the compiler knows.
+Loops over a menu are written once. `_first` and `_size` see by the type of their argument whether a tree has
+menus. Where it has none, the compiler knows that each loop has one turn.
 
 Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta.regret_minimization`.
 

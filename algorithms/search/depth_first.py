@@ -77,11 +77,7 @@ class DepthFirstSearch(abc.ABC):
     """
 
     def __init__(
-        self,
-        state: Any,
-        budget: SearchBudget,
-        evaluator: Evaluator | None,
-        options: SearchOptions,
+        self, state: Any, budget: SearchBudget, evaluator: Evaluator | None, options: SearchOptions
     ) -> None:
         """Prepares the search.
 

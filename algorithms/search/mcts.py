@@ -128,12 +128,7 @@ class _Tree:
         add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
 
     def grow(
-        self,
-        budget: SimulationBudget,
-        c: float,
-        value_of: Evaluator,
-        utility_sum: float,
-        start: float,
+        self, budget: SimulationBudget, c: float, value_of: Evaluator, utility_sum: float, start: float
     ) -> str:
         """Simulates until the budget ends; returns the limit that ended it."""
         last = sys.maxsize if budget.simulations is None else min(int(budget.simulations), sys.maxsize)
@@ -211,10 +206,7 @@ class _Tree:
         line, node = [], 0
         while nodes[node]["player"] >= 0 and (below := self._children(node)):
             sign = 1.0 if nodes[node]["player"] == 0 else -1.0
-            best = max(
-                below,
-                key=lambda a: (nodes[below[a]]["visits"], sign * nodes[below[a]]["total"], -a),
-            )
+            best = max(below, key=lambda a: (nodes[below[a]]["visits"], sign * nodes[below[a]]["total"], -a))
             line.append(best)
             node = below[best]
         return MCTSResult(

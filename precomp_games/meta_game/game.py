@@ -8,15 +8,16 @@
         "penalty_0=0.1,penalty_1=-1.0)"
     )
 
-At each history of the tree where the mover may memorize and has not stopped, it chooses 1, memorize, or 0,
-stop for good; a chance move then samples the base game's action from sigma_pre or sigma. With a menu, 1 + k
-memorizes its entry k. Nobody sees the
-other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
-information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
-charged for memorizing, plus what the opponent was charged. c / 2 is the game's `value_shift`: add it to a
-value of the game to get the meta-game utility.
-A player whose penalty is infinite has no decisions. `meta_game.rules` says how memorizing is charged, and why
-the expected charge is lambda_i for each information state that is memorized.
+At each history of the tree where a player may memorize and has not stopped, it chooses action 1, to memorize,
+or action 0, to stop for good. With a menu, action 1 + k memorizes its entry k. A chance move then draws the
+base game's action from sigma_pre or from sigma. Neither player sees the other's choices. Both see the base
+game as it is: all of its moves where information is perfect, and their base-game information states
+elsewhere. A player whose penalty is infinite has no decisions.
+
+The game is zero-sum. A player's return is its base-game utility less c / 2, less what it was charged for
+memorizing, plus what the opponent was charged. Here c is the constant sum of the base game, and c / 2 is the
+game's `value_shift`: add it to a value of the game to get the meta-game utility. `meta_game.rules` says how
+memorizing is charged, and why the expected charge is lambda_i for each information state that is memorized.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix.
 

@@ -9,12 +9,12 @@ information, at its own information states), and p_k(h) the posterior: who it pr
 Every history is reached as often as if the player were drawn by a chance move that nobody sees
 (docs/mixtures.md has the argument), so whatever is exact against a policy is exact against a mixture.
 
-sigma depends on the history through p alone, and the sigma_k do not. So whoever shares work between histories
-that lead to one position may go on sharing the components' answers (`HistoryTree.from_game` does), and must
-mix them history by history.
+sigma depends on the history through p alone, and the sigma_k may depend on the position alone. So histories
+that lead to one position can share the components' answers, as in `HistoryTree.from_game`, but their mixture
+has to be computed for each history.
 
-Where no component plays as was played, which no history of positive probability shows, the player is drawn
-anew by w, and what it does from then on counts.
+A history that no component plays has probability zero. There the player is drawn anew by w, and only what it
+does from then on counts.
 
 Source: Kuhn's theorem; the derivation is in docs/mixtures.md. Cost: one call to each component for each
 distinct state, and K numbers for each own turn on the path there; what is asked about is kept.
@@ -270,11 +270,7 @@ class MixturePolicy(openspiel_policy.Policy):
         return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
 
 
-def component_rows(
-    ask: BatchPolicy,
-    number: int,
-    states: Sequence[Any],
-) -> PolicyRows:
+def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any]) -> PolicyRows:
     """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
     return policy_rows(ask, states, name=component_name(number))
 
