@@ -229,13 +229,13 @@ class MetaRules:
         self.max_chance_outcomes = max(3, self.max_chance_outcomes, *map(len, self._following), 0)
         self.max_chance_nodes = 1 + max(self.max_chance_nodes, depth)
 
-    def _reweighted_tables(self) -> None:
-        """lambda_i q(h), and the bound on returns.
+    def _stop_reaches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(going, least, safe): each player's reach of the histories over its stop times, [2, n] each.
 
-        A player's stop times at h are the ancestors of h at which it may have stopped, and never. By player
-        and history, `going` is the player's reach if it has not stopped, `least` the smallest positive reach
-        over the stop times (inf where none is positive), and `safe` says that all of them are positive and
-        that the player chose among several entries nowhere.
+        A player's stop times at h are the ancestors of h at which it may have stopped, and never. `going` is
+        the player's reach if it has not stopped, and `least` the smallest positive reach over its stop times,
+        inf where none is positive. `safe` says that all of them are positive, and that the player chose among
+        several entries nowhere.
         """
         tree, n = self.tree, self.tree.num_histories
         going, least = np.ones((2, n)), np.full((2, n), np.inf)
@@ -256,9 +256,12 @@ class MetaRules:
                 least[j, level] = np.where(step > 0.0, stopped * np.where(step > 0.0, step, 1.0), np.inf)
                 alike = (edge > 0.0) & (step > 0.0) & ~(chooses & several[parent])
                 safe[j, level] = safe[j, parent] & alike
-        least = np.minimum(least, np.where(goes, going, np.inf))
+        return going, np.minimum(least, np.where(goes, going, np.inf)), safe
 
-        chance = tree.chance_reach
+    def _reweighted_tables(self) -> None:
+        """lambda_i q(h) of each history, and the bound on returns."""
+        tree, n, chance = self.tree, self.tree.num_histories, self.tree.chance_reach
+        going, least, safe = self._stop_reaches()
         weight, charge, wrong = np.zeros(n), np.zeros(n), np.zeros(n, bool)
         for i in (0, 1):
             own = np.flatnonzero(self._decides & (tree.player == i))
