@@ -8,15 +8,15 @@ program's value, and the strategies are an equilibrium of the whole tree. Regret
 what matters in a few iterations, so that two or three programs are enough.
 
 Where strategies memorize a large part of the tree, as in poker with small penalties, small programs do not
-pay: once the next one has a good part of all entries, everything is allowed. What is too large for the
-simplex method is left to regret minimization.
+pay: once the next program has a good part of all entries, all of them are allowed. A program that is too
+large for the simplex method is left to regret minimization.
 
 Source: Bosansky, Kiekintveld, Lisy and Pechoucek, "An Exact Double-Oracle Algorithm for Zero-Sum
 Extensive-Form Games with Imperfect Information", JAIR 51 (2014).
 
-Deviations: what a player does where it is not allowed to memorize is sigma, no default strategy; there are no
-temporary leaves, since u^sigma is known; a best response may add entries wherever an allowed one leads, also
-where it does not come itself.
+Deviations: where a player is not allowed to memorize, it plays sigma and no default strategy. There are no
+temporary leaves, since u^sigma is known. A best response adds entries after any entry that is allowed, even
+where its own play does not come.
 
 Cost: the first iterations of regret minimization; for each program some passes over the tree, and the simplex
 method.

@@ -25,9 +25,9 @@ from precomp_games.tree.history_tree import HistoryTree
 from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
 from .exploitability import MetaEquilibrium, MetaTree, answered, measured
-from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, Variant, update_rule
+from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, Variant
 
-__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "meta_equilibrium", "update_rule"]
+__all__ = ["CFR_VARIANTS", "meta_equilibrium"]
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""

@@ -6,8 +6,8 @@ Drawn once per game, with probabilities w_k, the players sigma_k together play t
 
 where r_k(h) is the product of sigma_k over the mixed player's own moves on the path to h (under imperfect
 information, at its own information states), and p_k(h) the posterior: who it probably is, after these moves.
-Every history is reached as often as if the player were drawn by a chance move that nobody sees
-(docs/mixtures.md has the argument), so whatever is exact against a policy is exact against a mixture.
+Every history is reached as often as if the player were drawn by a chance move that neither player
+observes (docs/mixtures.md has the argument). So what is exact against a policy is exact against a mixture.
 
 sigma depends on the history through p alone, and the sigma_k may depend on the position alone. So histories
 that lead to one position can share the components' answers, as in `HistoryTree.from_game`, but their mixture
