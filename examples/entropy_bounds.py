@@ -136,8 +136,8 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 
 def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
     """The opponent's entropy in equilibrium where most is demanded of it; else where v P(v) is greatest."""
-    found = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
-    rival = found.strategies[1 - player]
+    solved = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
+    rival = solved.strategies[1 - player]
     bounds = EntropyBounds(tree, player, opponent=rival)
     value = best_precomputation(tree, player, opponent=rival).value
     scaled, price = (value - bounds.low) / bounds.range, tree.penalties[player] / bounds.range
@@ -153,7 +153,7 @@ def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
         "equilibrium_p_norm": lines.p_norm,
         "equilibrium_entropy": lines.entropy,
         "demanded": best[0],
-        "nash_conv": found.nash_conv,
+        "nash_conv": solved.nash_conv,
     }
 
 

@@ -29,7 +29,12 @@ from absl import flags
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
-from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.algorithms import (
+    BestPrecomputation,
+    MetaEquilibrium,
+    best_precomputation,
+    meta_equilibrium,
+)
 from precomp_games.algorithms.search import SearchBot, SoftmaxPolicy, default_evaluator, default_position_key
 
 FLAGS = flags.FLAGS
@@ -155,32 +160,29 @@ def prepared(
         position_key=default_position_key(game),
         progress=lambda level, histories: show(histories),
     )
+    check: tuple[float, float, float] | None = None
+    result: MetaEquilibrium | BestPrecomputation
+    certificate: float
     if side == "both":
         show(note="equilibrium")
-        solved = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
+        result = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
         nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
-        return {
-            "utility": solved.utility,
-            "value": solved.value,
-            "unprepared": nobody.unprepared,
-            "size_0": float(solved.sizes[0]),
-            "size_1": float(solved.sizes[1]),
-            "histories": tree.num_histories,
-            "certificate": solved.nash_conv,
-        }, None
-    best = best_precomputation(tree, player)
-    check = None
-    if _CHECK_GAMES.value:
-        show(note="playing")
-        check = (best.utility, *played(game, best.policy(), player))
+        unprepared, sizes, certificate = nobody.unprepared, result.sizes, result.nash_conv
+    else:
+        result = best = best_precomputation(tree, player)
+        sizes = common.seats(player, best.size, 0)
+        unprepared, certificate = best.unprepared, best.num_positions
+        if _CHECK_GAMES.value:
+            show(note="playing")
+            check = (best.utility, *played(game, best.policy(), player))
     return {
-        "utility": best.utility,
-        "value": best.value,
-        "unprepared": best.unprepared,
-        "size_0": float(best.size) if player == 0 else 0.0,
-        "size_1": float(best.size) if player == 1 else 0.0,
+        "utility": result.utility,
+        "value": result.value,
+        "unprepared": unprepared,
+        "size_0": float(sizes[0]),
+        "size_1": float(sizes[1]),
         "histories": tree.num_histories,
-        "certificate": best.num_positions,
+        "certificate": certificate,
     }, check
 
 

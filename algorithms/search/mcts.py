@@ -110,16 +110,15 @@ def mcts(
     words = np.frombuffer(digest.digest(), np.uint64)
     rollout = evaluator or RandomRollouts(game, int(words[1]))
     tree = _Tree(state, words[:1].copy())
-    total = utility_sum(game)
-    stopped = tree.grow(budget, c, rollout, total, start)
-    return tree.result(total, start, stopped)
+    stopped = tree.grow(budget, c, rollout, start)
+    return tree.result(start, stopped)
 
 
 class _Tree:
     """The arrays of `mcts_kernel`, and the states that belong to them."""
 
     def __init__(self, state: Any, stream: np.ndarray) -> None:
-        self._stream = stream
+        self._stream, self._sum = stream, utility_sum(state.get_game())
         self._nodes = np.zeros(1024, NODE)
         self._states = [state.clone()]
         self._actions = [state.legal_actions()]
@@ -127,9 +126,7 @@ class _Tree:
         self._edges = np.zeros(max(8192, self._used), EDGE)
         add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
 
-    def grow(
-        self, budget: SimulationBudget, c: float, value_of: Evaluator, utility_sum: float, start: float
-    ) -> str:
+    def grow(self, budget: SimulationBudget, c: float, value_of: Evaluator, start: float) -> str:
         """Simulates until the budget ends; returns the limit that ended it."""
         last = sys.maxsize if budget.simulations is None else min(int(budget.simulations), sys.maxsize)
         deadline = math.inf if budget.seconds is None else start + budget.seconds
@@ -171,7 +168,7 @@ class _Tree:
                 if search is not None and player >= 0:
                     value = search(state).total_reward
                     if player == 1:
-                        value = utility_sum - value
+                        value = self._sum - value
                 else:
                     value = check_evaluation(value_of(state), state, "evaluator")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
@@ -191,14 +188,14 @@ class _Tree:
             if player == CHANCE:
                 edges["probability"][first:used] = chances
 
-    def result(self, utility_sum: float, start: float, stopped: str) -> MCTSResult:
+    def result(self, start: float, stopped: str) -> MCTSResult:
         """What the tree says of its root."""
         nodes = self._nodes
         player = int(nodes[0]["player"])
 
         def mean(node: int) -> float:
             utility = float(nodes[node]["total"] / nodes[node]["visits"])
-            return utility if player == 0 else utility_sum - utility
+            return utility if player == 0 else self._sum - utility
 
         children = self._children(0)
         visits = {action: int(nodes[node]["visits"]) for action, node in children.items()}

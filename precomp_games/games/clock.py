@@ -184,14 +184,12 @@ class ClockState(pyspiel.State):
     def returns(self) -> list[float]:
         """Both players' utilities; zeros until the game is over."""
         if self.late >= 0:
-            lost: list[float] = self.get_game().lost_on_time(self.late)
-            return lost
+            return list(self.get_game().lost_on_time(self.late))
         return [float(u) for u in self.base.returns()] if self.base.is_terminal() else [0.0, 0.0]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The base game's."""
-        outcomes: list[tuple[int, float]] = self.base.chance_outcomes()
-        return outcomes
+        return list(self.base.chance_outcomes())
 
     def _legal_actions(self, player: int) -> list[int]:
         if player == pyspiel.PlayerId.CHANCE:
