@@ -1,7 +1,7 @@
 """What `engine.py` adds to python-chess's UCI protocol: a strict, quick search command.
 
 `SearchReport` is the reading of one search's output, apart from processes; `SearchCommand` sends
-the search and feeds it; `UciEngine` is python-chess's process and protocol with a way to kill it
+the search and feeds it; `EngineProcess` is python-chess's process and protocol with a way to kill it
 for good.
 """
 
@@ -21,7 +21,6 @@ import chess
 import chess.engine
 
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.arguments import check_strength
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,
@@ -31,6 +30,7 @@ from precomp_games.chess.engines.searches import (
     Line,
     SearchLimit,
     SearchResult,
+    check_strength,
 )
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
@@ -99,7 +99,7 @@ class Question:
         return None
 
 
-class UciEngine(chess.engine.UciProtocol):
+class EngineProcess(chess.engine.UciProtocol):
     """One engine process."""
 
     def __init__(self) -> None:
@@ -370,7 +370,7 @@ def _number(name: str, text: str) -> int:
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
     """A new game, one position, one search by the engine it is given to."""
 
-    def __init__(self, engine: UciEngine, question: Question) -> None:
+    def __init__(self, engine: EngineProcess, question: Question) -> None:
         super().__init__(engine)
         self._uci = engine
         self._question = question

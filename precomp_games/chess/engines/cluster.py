@@ -30,9 +30,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from precomp_games._support.arguments import Seconds, public
-from precomp_games.chess.engines.arguments import Options, Positions, Retries, check_command, check_position
 from precomp_games.chess.engines.pool import EngineError, EnginePool
-from precomp_games.chess.engines.searches import Multipv, Samples, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import (
+    Multipv,
+    Options,
+    Positions,
+    Retries,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    check_command,
+    check_position,
+)
 from precomp_games.cluster.client import ANSWER_SECONDS, Cluster, asked, connected, no_worker
 from precomp_games.cluster.tasks import AHEAD, UnderWay
 

@@ -50,14 +50,23 @@ from precomp_games._support.arguments import Ge, Le, Seconds, Unnamed, public
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines._uci import (
     BadOutput,
+    EngineProcess,
     NoNodes,
     Question,
     SearchCommand,
     TooFewLines,
-    UciEngine,
 )
-from precomp_games.chess.engines.arguments import Options, Positions, Retries, check_command, check_position
-from precomp_games.chess.engines.searches import Multipv, Samples, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import (
+    Multipv,
+    Options,
+    Positions,
+    Retries,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    check_command,
+    check_position,
+)
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
@@ -167,7 +176,7 @@ class EnginePool:
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
         self._told_too_few = False
-        self._slots: list[UciEngine | None] = [None] * self.workers
+        self._slots: list[EngineProcess | None] = [None] * self.workers
         self._closed = False
         self.engine_id = ""
         self._loop = asyncio.new_event_loop()
@@ -198,20 +207,20 @@ class EnginePool:
 
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 
-    async def _engine(self, slot: int) -> UciEngine:
+    async def _engine(self, slot: int) -> EngineProcess:
         engine = self._slots[slot]
         if engine is None:
             engine = self._slots[slot] = await self._spawn()
         return engine
 
-    async def _spawn(self) -> UciEngine:
+    async def _spawn(self) -> EngineProcess:
         """Starts and configures an engine; EngineError, and no process left, where that fails."""
         shown, tried = " ".join(self.command), 0
         while True:
-            engine: UciEngine | None = None
+            engine: EngineProcess | None = None
             try:
                 before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
-                _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
+                _, engine = await EngineProcess.popen(self.command, setpgrp=True, **before)
                 async with asyncio.timeout(self._startup_seconds):
                     await engine.initialize()
                     engine_id = await engine.set_options(self._options)
@@ -364,7 +373,7 @@ class EnginePool:
             )
         self._told_too_few = True
 
-    def _check_multipv(self, engine: UciEngine, multipv: int) -> None:
+    def _check_multipv(self, engine: EngineProcess, multipv: int) -> None:
         option = engine.options.get("MultiPV")
         if option is None or (option.max is not None and option.max < multipv):
             has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
@@ -471,7 +480,7 @@ def _told(error: BaseException, late: str) -> str:
 
 
 def _shut_down(
-    loop: asyncio.AbstractEventLoop, thread: threading.Thread, slots: list[UciEngine | None]
+    loop: asyncio.AbstractEventLoop, thread: threading.Thread, slots: list[EngineProcess | None]
 ) -> None:
     """Cancels what runs, ends all engines and the loop."""
     if not thread.is_alive():  # in a forked child, whose engines are its parent's

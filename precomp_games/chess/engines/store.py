@@ -17,17 +17,22 @@ last stand in a table of their own, `plays`, which a file has from the first tim
 of it: a file without the table has nobody's moves, and is as good as ever for all else.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
-odd raises `StoreError` with the position.
+odd raises `StoreError` with the position. A database can also run what its maker wrote: behind the name of a
+table there may be a view whose rows never end, a column that is computed, or a trigger. So a file is used
+only if everything in it is what our own statements make, to the letter (`first_strange`). SQLite's `PRAGMA
+trusted_schema=OFF` would not do in place of that: it keeps a file's views and triggers from functions with
+side effects and from virtual tables, and lets the endless view run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +40,10 @@ from precomp_games._support.arguments import ArgumentError, FilePath, Unnamed, p
 from precomp_games._support.checks import check_integer, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.arguments import Positions
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     Line,
+    Positions,
     Samples,
     SearchLimit,
     SearchResult,
@@ -47,9 +52,8 @@ from precomp_games.chess.engines.searches import (
     encode_lines,
     encode_played,
 )
-from precomp_games.chess.engines.sqlite_files import first_strange
 
-__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
+__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError", "first_strange"]
 
 APPLICATION_ID = 0x50434753  # "PCGS"
 SCHEMA_VERSION = 1
@@ -76,6 +80,7 @@ _ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines F
 _PLAYS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}"
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
+_LISTED = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
 # What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
 _HINTS = {
@@ -491,3 +496,28 @@ def _has_journal(path: str | os.PathLike[str]) -> bool:
         return os.stat(f"{os.fspath(path)}-wal").st_size > 0
     except OSError:
         return False
+
+
+def first_strange(db: sqlite3.Connection, *statements: str, optional: Sequence[str] = ()) -> str | None:
+    """The name of something that a database has or lacks, unlike one that our statements make; None if none.
+
+    Args:
+        db: the database.
+        statements: what makes tables that must be there.
+        optional: what makes tables that may be there.
+
+    Raises:
+        sqlite3.Error: the file is damaged.
+    """
+    needed, found = _made(*statements), set(db.execute(_LISTED))
+    strange = (found - _made(*statements, *optional)) | (needed - found)
+    return min((str(name) for _, name, *_ in strange), default=None)
+
+
+@functools.cache
+def _made(*statements: str) -> frozenset[tuple[str, str, str, str | None]]:
+    """What a database lists that the statements have made."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        for statement in statements:
+            db.executescript(statement)
+        return frozenset(db.execute(_LISTED))

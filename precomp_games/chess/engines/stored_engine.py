@@ -9,10 +9,18 @@ from typing import Annotated, Any
 
 from precomp_games._support.arguments import ArgumentError, Check, public
 from precomp_games._support.checks import shown
-from precomp_games.chess.engines.arguments import Positions, check_position, weakened_by
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
-from precomp_games.chess.engines.searches import Line, Multipv, Samples, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import (
+    Line,
+    Multipv,
+    Positions,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    check_position,
+    weakened_by,
+)
 from precomp_games.chess.engines.store import EvaluationStore
 
 __all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores"]

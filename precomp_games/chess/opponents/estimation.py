@@ -27,9 +27,8 @@ import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.arguments import ArgumentError, Ge, Gt, Le, Lt, each_of, public
 from precomp_games._support.checks import check_integer, shown
-from precomp_games.chess.engines.arguments import check_position
 from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV
+from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, check_position
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.evaluation.scores import centipawns
 

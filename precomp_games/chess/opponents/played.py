@@ -22,9 +22,8 @@ from precomp_games._support.arguments import (
     PositiveInt,
     public,
 )
-from precomp_games.chess.engines.arguments import Positions, check_position, weakened_by
 from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import SomeSamples
+from precomp_games.chess.engines.searches import Positions, SomeSamples, check_position, weakened_by
 from precomp_games.chess.engines.stored_engine import EngineLike
 from precomp_games.chess.game import move_of
 from precomp_games.chess.records.game_records import MAX_GAMES, MAX_PLIES, GameRecord, read_games

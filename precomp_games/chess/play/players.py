@@ -20,8 +20,8 @@ import numpy as np
 
 from precomp_games._support.arguments import Seed, public
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.arguments import check_command
 from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.searches import check_command
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.policies.rows import BatchPolicy, as_batch_policy
 

@@ -25,8 +25,8 @@ from absl import flags
 from precomp_games._support.checks import shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
-from precomp_games.chess.engines.arguments import identity_options, named_options
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer

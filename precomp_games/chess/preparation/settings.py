@@ -40,11 +40,17 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.memory import Memory
 from precomp_games._support.messages import plain_text
-from precomp_games.chess.engines.arguments import check_opponents
 from precomp_games.chess.engines.pool import SearchLimit
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SomeSamples
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
-from precomp_games.chess.evaluation.policies import SAMPLES, EngineEvaluation, EngineMenu, EnginePolicy, Plays
+from precomp_games.chess.evaluation.policies import (
+    SAMPLES,
+    EngineEvaluation,
+    EngineMenu,
+    EnginePolicy,
+    Plays,
+    check_opponents,
+)
 from precomp_games.chess.evaluation.scores import Scale, ScoreUtility, score_utility
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, board_key, check_fen, position_key
 from precomp_games.chess.preparation.kept import KeptMoves, check_kept
