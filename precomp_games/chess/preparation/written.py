@@ -20,7 +20,7 @@ from precomp_games._support.checks import check_integer, shown
 from precomp_games._support.messages import one_line, plain_text
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import PreparationPolicies, PreparationSettings
 
