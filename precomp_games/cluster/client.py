@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import importlib.util
 import json
 import logging
 import pathlib
@@ -32,6 +33,7 @@ __all__ = [
     "Cluster",
     "ClusterError",
     "asked",
+    "check_dask",
     "cluster_client",
     "connected",
     "no_worker",
@@ -101,6 +103,12 @@ def cluster_client(
     return connected(cluster, startup_seconds)
 
 
+def check_dask() -> None:
+    """Raises a ConnectionError where dask.distributed is not installed."""
+    if importlib.util.find_spec("distributed") is None:
+        raise ClusterError('expected dask.distributed, got none: pip install "precomp-games[cluster]"')
+
+
 @contextlib.contextmanager
 def connected(cluster: str, seconds: float) -> Iterator[Any]:
     """`cluster_client`, of what was checked, for another public function.
@@ -108,12 +116,9 @@ def connected(cluster: str, seconds: float) -> Iterator[Any]:
     Raises:
         ConnectionError: see there.
     """
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ClusterError(
-            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
-        ) from error
+    check_dask()
+    from distributed import Client
+
     with contextlib.ExitStack() as closing:
         quiet = closing.enter_context(_warnings_only())
         local = cluster.startswith("local:")
