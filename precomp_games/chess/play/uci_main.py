@@ -15,6 +15,7 @@ preparation's is compared. What a folder names is neither run nor opened.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import os
 import sys
@@ -30,72 +31,52 @@ from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
-from precomp_games.chess.play.uci_engine import UciEngine, uci_book
+from precomp_games.chess.play.uci_engine import LONGEST_LINE, UciEngine, uci_book
 from precomp_games.chess.preparation.settings import modelled_play
 from precomp_games.chess.preparation.written import WrittenPreparation, read_preparation
 
 __all__ = ["main"]
 
-_LONGEST_LINE = 1 << 20  # characters
 _MOST_OPTIONS = 8  # of an identity, in an error
 
 
 def _flags() -> flags.FlagValues:
     """Flags of its own: a library defines none for its users."""
     own = flags.FlagValues()  # type: ignore[no-untyped-call]
-    flags.DEFINE_string(
-        "book", None, "A Polyglot file, or an output folder of chess_preparation.py.", flag_values=own
-    )
-    flags.DEFINE_string(
+    text = functools.partial(flags.DEFINE_string, default=None, flag_values=own)
+    options = functools.partial(flags.DEFINE_multi_string, default=[], flag_values=own)
+    text("book", help="A Polyglot file, or an output folder of chess_preparation.py.")
+    text(
         "engine",
-        None,
-        "UCI engine, a path or a command, without arguments. Default: $STOCKFISH, stockfish on PATH, "
+        help="UCI engine, a path or a command, without arguments. Default: $STOCKFISH, stockfish on PATH, "
         "/usr/games/stockfish.",
-        flag_values=own,
     )
-    flags.DEFINE_multi_string(
-        "engine_option",
-        [],
-        'With --opponent or --play=model: UCI option of the engine, "Name=value"; may be repeated.',
-        flag_values=own,
-    )
-    flags.DEFINE_string(
+    text("opponent", help="An output folder of chess_preparation.py: play the opponent it was made against.")
+    text(
         "opponent_engine",
-        None,
-        "With --opponent: UCI engine of the opponent, where the preparation was given another one.",
-        flag_values=own,
+        help="With --opponent: UCI engine of the opponent, where the preparation was given another one.",
     )
-    flags.DEFINE_multi_string(
-        "opponent_option",
-        [],
-        'UCI option of the opponent\'s engine, "Name=value"; may be repeated.',
-        flag_values=own,
+    text(
+        "opponent_spec",
+        help="With --opponent: the preparation's --opponent, repeated word for word, where that names files "
+        "or an engine that are to be opened and run again.",
     )
+    text(
+        "store",
+        default=":memory:",
+        help="With --opponent or --play=model: where searches are kept and found, as the examples' --store.",
+    )
+    options(
+        "engine_option",
+        help='With --opponent or --play=model: UCI option of the engine, "Name=value"; may be repeated.',
+    )
+    options("opponent_option", help='UCI option of the opponent\'s engine, "Name=value"; may be repeated.')
     flags.DEFINE_enum(
         "play",
         "engine",
         ["engine", "model"],
         "Who plays out of book: the engine, as the interface asks it, or what the preparation in --book "
         "counts on.",
-        flag_values=own,
-    )
-    flags.DEFINE_string(
-        "opponent",
-        None,
-        "An output folder of chess_preparation.py: play the opponent that it was made against.",
-        flag_values=own,
-    )
-    flags.DEFINE_string(
-        "opponent_spec",
-        None,
-        "With --opponent: the preparation's --opponent, repeated word for word, where that names files or an "
-        "engine that are to be opened and run again.",
-        flag_values=own,
-    )
-    flags.DEFINE_string(
-        "store",
-        ":memory:",
-        "With --opponent or --play=model: where searches are kept and found, as the examples' --store.",
         flag_values=own,
     )
     flags.DEFINE_integer(
@@ -127,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        engine.run(iter(lambda: sys.stdin.readline(_LONGEST_LINE), ""))
+        engine.run(iter(lambda: sys.stdin.readline(LONGEST_LINE), ""))
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(130)  # whoever listened is gone; what is searched is stored or not wanted
     return 0
@@ -137,8 +118,8 @@ def _opponent(given: flags.FlagValues) -> UciEngine:
     """The modelled opponent of a preparation."""
     if given.book is not None or given.play != "engine":
         raise ValueError("--opponent: expected no --book and no --play beside it")
-    found = read_preparation(given.opponent)
-    return _modelled(given, found, 1 - found.settings.player, None)
+    preparation = read_preparation(given.opponent)
+    return _modelled(given, preparation, 1 - preparation.settings.player, None)
 
 
 def _book_player(given: flags.FlagValues) -> UciEngine:
@@ -148,22 +129,24 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
         raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
     if not os.path.exists(path):
         raise ValueError(f"--book: expected a Polyglot file or a folder, got {path!r}, which is not there")
-    found = read_preparation(path) if os.path.isdir(path) else None
+    preparation = read_preparation(path) if os.path.isdir(path) else None
     if given.play == "engine":
         player = EnginePlayer(find_engine(given.engine))
-        return UciEngine(player, uci_book(found.book if found else path), say=_say, seed=given.seed)
-    if found is None:
+        return UciEngine(
+            player, uci_book(preparation.book if preparation else path), say=_say, seed=given.seed
+        )
+    if preparation is None:
         raise ValueError(
             f"--play=model: expected --book to be an output folder of chess_preparation.py, got {path!r}"
         )
-    return _modelled(given, found, found.settings.player, found.book)
+    return _modelled(given, preparation, preparation.settings.player, preparation.book)
 
 
 def _modelled(
-    given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
+    given: flags.FlagValues, preparation: WrittenPreparation, player: int, book: Book | None
 ) -> UciEngine:
     """One of a preparation's two players."""
-    settings = found.settings
+    settings = preparation.settings
     own = player == settings.player
     if given.opponent_spec is not None:
         if own or given.opponent_spec != settings.opponent:
@@ -172,17 +155,17 @@ def _modelled(
                 f"{shown(settings.opponent)}, got {shown(given.opponent_spec)}"
             )
         settings = dataclasses.replace(settings, trusted=True)
-    engine = _engine_of_flags(given, found.engines[0 if own else 1], opponent=not own)
+    engine = _engine_of_flags(given, preparation.engines[0 if own else 1], opponent=not own)
     modelled = "own play" if own else "opponent"
-    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(found.engines[1])}")
+    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(preparation.engines[1])}")
     try:
         policy = modelled_play(settings, player, engine)
     except ValueError as error:
         repeats = "; --opponent_spec repeats it, for a folder of your own"
         hint = repeats if not own and "opponent" in settings.touches and not settings.trusted else ""
         raise ValueError(f"{error}{hint}") from None
-    player_of_it = PolicyPlayer(policy, name, given.seed)
-    return UciEngine(player_of_it, uci_book(book) if book else None, say=_say, seed=given.seed)
+    known = uci_book(book) if book else None
+    return UciEngine(PolicyPlayer(policy, name, given.seed), known, say=_say, seed=given.seed)
 
 
 def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) -> StoredEngine:
