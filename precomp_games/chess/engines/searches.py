@@ -40,7 +40,6 @@ __all__ = [
     "check_position",
     "check_strength",
     "decode",
-    "decode_played",
     "encode_lines",
     "encode_played",
     "identity_options",
@@ -198,34 +197,41 @@ def encode_lines(lines: tuple[Line, ...]) -> str:
     )
 
 
-def decode(depth: object, nodes: object, text: object, multipv: int) -> SearchResult:
-    """A row as a `SearchResult` without what was played; ValueError if it is not one."""
-    if type(depth) is not int or type(nodes) is not int:
-        raise ValueError("values of the wrong type")
-    if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
-        raise ValueError(f"depth {depth} and {nodes} nodes")
-    return SearchResult(_decode_lines(text, multipv), depth, nodes)
-
-
 def encode_played(played: tuple[tuple[str, int], ...]) -> str:
     """What was played as text: "e2e4:13 d2d4:7"."""
     return " ".join(f"{move}:{count}" for move, count in played)
 
 
-def decode_played(
-    result: SearchResult, played: object, last: object, multipv: int, samples: int
+def decode(
+    multipv: int,
+    samples: int,
+    depth: object,
+    nodes: object,
+    lines: object,
+    played: object = "",
+    last: object = "",
 ) -> SearchResult:
-    """A result with what was played in so many searches; ValueError if texts are not what was written."""
-    moves: dict[str, int] = {}
+    """A row as a `SearchResult`, with what was played in so many searches where there are any.
+
+    Raises:
+      ValueError: values are not what was written.
+    """
+    if type(depth) is not int or type(nodes) is not int:
+        raise ValueError("values of the wrong type")
+    if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
+        raise ValueError(f"depth {depth} and {nodes} nodes")
+    best = _decode_lines(lines, multipv)
+    if not (samples or played or last):
+        return SearchResult(best, depth, nodes)
+    counts: dict[str, int] = {}
     for item in played.split(" ") if isinstance(played, str) else [""]:
         match = _PLAYED.fullmatch(item)
-        if match is None or match[1] in moves:
+        if match is None or match[1] in counts:
             raise ValueError(f"the move played {item[:40]!r}")
-        moves[match[1]] = int(match[2])
-    if sum(moves.values()) != samples:
-        raise ValueError(f"{sum(moves.values())} searches of {samples}")
-    lines = _decode_lines(last, multipv)
-    return SearchResult(result.lines, result.depth, result.nodes, tuple(moves.items()), lines)
+        counts[match[1]] = int(match[2])
+    if sum(counts.values()) != samples:
+        raise ValueError(f"{sum(counts.values())} searches of {samples}")
+    return SearchResult(best, depth, nodes, tuple(counts.items()), _decode_lines(last, multipv))
 
 
 def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:

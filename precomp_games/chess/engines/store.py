@@ -34,21 +34,21 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from precomp_games._support.arguments import ArgumentError, FilePath, Unnamed, public
+from precomp_games._support.arguments import ArgumentError, Check, FilePath, Unnamed, public
 from precomp_games._support.checks import check_integer, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     Line,
+    Multipv,
     Positions,
     Samples,
     SearchLimit,
     SearchResult,
     decode,
-    decode_played,
     encode_lines,
     encode_played,
 )
@@ -248,7 +248,7 @@ class EvaluationStore:
 
     @public
     def put(
-        self, engine: str, limit: SearchLimit | str, multipv: int, epd: str, result: SearchResult
+        self, engine: _EngineId, limit: _Limit, multipv: Multipv, epd: _Epd, result: SearchResult
     ) -> None:
         """Stores a search; on return it is committed. A search already there is left as it is.
 
@@ -263,13 +263,10 @@ class EvaluationStore:
             ValueError: a key or a result that could not be read back.
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
-        name, multipv = _check_key(engine, limit, multipv, epd)
-        text = encode_lines(result.lines)
-        played, last = encode_played(result.played), encode_lines(result.last)
+        searched = (result.depth, result.nodes, encode_lines(result.lines))
+        played = (encode_played(result.played), encode_lines(result.last))
         try:
-            plain = decode(result.depth, result.nodes, text, multipv)
-            if result.played or result.last:
-                decode_played(plain, played, last, multipv, result.samples)
+            decode(multipv, result.samples, *searched, *played)
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -281,19 +278,15 @@ class EvaluationStore:
                     "copy it and open the copy"
                 )
             with self._transaction(db):
-                _insert(db, engine, name, multipv, epd, result.depth, result.nodes, text)
+                key = (engine, str(limit), multipv, epd)
+                _insert(db, "searches", *key, *searched)
                 if result.played:
                     db.execute(_PLAYS_SCHEMA)
-                    _insert_plays(db, engine, name, multipv, epd, result.samples, played, last)
+                    _insert(db, "plays", *key, result.samples, *played)
 
     @public
     def get_many(
-        self,
-        engine: str,
-        limit: SearchLimit | str,
-        multipv: int,
-        epds: Positions,
-        samples: Samples = 0,
+        self, engine: _EngineId, limit: _Limit, multipv: Multipv, epds: Positions, samples: Samples = 0
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -308,34 +301,31 @@ class EvaluationStore:
             ValueError: a key that is none.
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
-        name, multipv = _check_key(engine, limit, multipv)
         asked = dict.fromkeys(epds)
         wanted = list(asked)
-        found: dict[str, SearchResult] = {}
+        results: dict[str, SearchResult] = {}
+        columns, tables, key = "", "searches", [engine, str(limit), multipv]
+        if samples:
+            columns, tables = ", played, last", "searches JOIN plays USING (engine, budget, multipv, epd)"
+            key.append(samples)
+        query = f"SELECT epd, depth, nodes, lines{columns} FROM {tables} {_NAMES} {_OF_KEY}"
+        query += " AND samples = ?" if samples else ""
         with self._database() as db:
             if samples and not _has_plays(db):
-                return found
+                return results
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
-                of_chunk = f"{_OF_KEY} AND epd IN ({','.join('?' * len(chunk))})"
-                key = (engine, name, multipv, *chunk)
-                rows = db.execute(f"{_ROWS} {of_chunk}", key).fetchall()
-                moves = db.execute(f"{_PLAYS} {of_chunk} AND samples = ?", (*key, samples)) if samples else ()
-                played = {epd: (texts, last) for _, _, _, epd, _, texts, last in moves}
-                for *_, epd, depth, nodes, text in rows:
-                    if samples and epd not in played:
-                        continue
+                marks = ",".join("?" * len(chunk))
+                for epd, *row in db.execute(f"{query} AND epd IN ({marks})", (*key, *chunk)):
                     try:
                         if epd not in asked:  # an index that is damaged finds other rows
                             raise ValueError("a position that was not asked for")
-                        found[epd] = decode(depth, nodes, text, multipv)
-                        if samples:
-                            found[epd] = decode_played(found[epd], *played[epd], multipv, samples)
+                        results[epd] = decode(multipv, samples, *row)
                     except ValueError as err:
                         raise StoreError(
                             f"expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
                         ) from None
-        return found
+        return results
 
     @public
     def engines(self) -> list[str]:
@@ -358,11 +348,7 @@ class EvaluationStore:
         return True
 
     @public
-    def export(
-        self,
-        path: FilePath,
-        keys: Iterable[tuple[str, SearchLimit | str, int, str]] | None = None,
-    ) -> None:
+    def export(self, path: FilePath, keys: _Keys | None = None) -> None:
         """Writes a compact copy: one file without journals, the same bytes for the same content.
 
         The file appears under its name only when it is complete, in place of an older one.
@@ -377,7 +363,6 @@ class EvaluationStore:
             StoreError: the copy cannot be written, or a key is not in the store.
         """
         target = Path(path).absolute()
-        chosen = None if keys is None else _check_keys(keys)
         if not target.parent.is_dir():
             raise StoreError(f"expected a path in an existing directory, got {path!s}")
         own = target.exists() and self.path != ":memory:" and target.samefile(self.path)
@@ -388,12 +373,12 @@ class EvaluationStore:
             plays: Iterable[tuple[object, ...]] = ()
             if _has_plays(db):
                 plays = db.execute(f"{_PLAYS} ORDER BY engines.name, budgets.name, multipv, epd, samples")
-            if chosen is None:
+            if keys is None:
                 rows = db.execute(f"{_ROWS} ORDER BY engines.name, budgets.name, multipv, epd")
             else:
+                chosen = list(keys)
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
-                kept = set(chosen)
-                plays = [row for row in plays if row[:4] in kept]
+                plays = [row for row in plays if row[:4] in set(chosen)]
                 missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
                 if missing:
                     raise StoreError(
@@ -420,28 +405,44 @@ class EvaluationStore:
         self.close()
 
 
-def _check_key(engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[str, int]:
-    """Checks a key and returns the limit's text, and the MultiPV."""
-    if not isinstance(engine, str) or not engine:
-        raise ArgumentError(f"expected an engine's identity, got {shown(engine)}")
-    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
-    if not isinstance(epd, str) or not epd:
-        raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
-    if isinstance(limit, str):
+def _text(what: str, value: Any, name: str) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ArgumentError(f"expected {what}, got {shown(value)}")
+
+
+def _limit(value: Any, name: str) -> str:
+    """A limit's text."""
+    if isinstance(value, str):
         with contextlib.suppress(ValueError):
-            limit = SearchLimit.parse(limit)
-    if not isinstance(limit, SearchLimit):
-        raise ArgumentError(f"expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
-    return str(limit), multipv
+            value = SearchLimit.parse(value)
+    if isinstance(value, SearchLimit):
+        return str(value)
+    raise ArgumentError(f"expected a limit such as 'nodes=5000' or 'depth=4', got {shown(value)}")
 
 
-def _check_keys(keys: Any) -> list[tuple[str, str, int, str]]:
+_engine_id = functools.partial(_text, "an engine's identity")
+_epd = functools.partial(_text, "a position as EPD without clocks")
+
+
+def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
     """Different keys, sorted, with their limits as text."""
-    if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
-        keys = list(keys)
-        if all(isinstance(key, list | tuple) and len(key) == 4 for key in keys):
-            return sorted({(key[0], *_check_key(*key), key[3]) for key in keys})
-    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        value = list(value)
+        if all(isinstance(key, list | tuple) and len(key) == 4 for key in value):
+            return sorted({_key(*key) for key in value})
+    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(value)}")
+
+
+def _key(engine: Any, limit: Any, multipv: Any, epd: Any) -> tuple[str, str, int, str]:
+    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
+    return _engine_id(engine, "engine"), _limit(limit, "limit"), multipv, _epd(epd, "epd")
+
+
+_EngineId = Annotated[str, Check(_engine_id)]
+_Limit = Annotated[SearchLimit | str, Check(_limit)]
+_Epd = Annotated[str, Check(_epd)]
+_Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], Check(_keys)]
 
 
 def _create_tables(db: sqlite3.Connection) -> None:
@@ -455,21 +456,12 @@ def _has_plays(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'plays'").fetchone() is not None
 
 
-def _insert(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
-    """Adds a row of `searches`, with engine and limit by name, where its key is not there yet."""
+def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, *rest: object) -> None:
+    """Adds a row of `searches` or `plays`, with engine and limit by name, where its key is not there yet."""
     db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
     db.execute("INSERT OR IGNORE INTO budgets (name) VALUES (?)", (budget,))
     db.execute(
-        "INSERT OR IGNORE INTO searches SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
-        "WHERE engines.name = ? AND budgets.name = ?",
-        (*rest, engine, budget),
-    )
-
-
-def _insert_plays(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
-    """Adds a row of `plays` where its key is not there yet; that of the search is."""
-    db.execute(
-        "INSERT OR IGNORE INTO plays SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
+        f"INSERT OR IGNORE INTO {table} SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
         "WHERE engines.name = ? AND budgets.name = ?",
         (*rest, engine, budget),
     )
@@ -482,10 +474,10 @@ def _write_copy(path: Path, rows: Iterable[tuple[object, ...]], plays: Iterable[
         copy.execute("BEGIN")
         _create_tables(copy)
         for row in rows:
-            _insert(copy, *row)
+            _insert(copy, "searches", *row)
         for row in plays:
             copy.execute(_PLAYS_SCHEMA)
-            _insert_plays(copy, *row)
+            _insert(copy, "plays", *row)
         copy.execute("COMMIT")
         copy.execute("VACUUM")
 
@@ -509,8 +501,8 @@ def first_strange(db: sqlite3.Connection, *statements: str, optional: Sequence[s
     Raises:
         sqlite3.Error: the file is damaged.
     """
-    needed, found = _made(*statements), set(db.execute(_LISTED))
-    strange = (found - _made(*statements, *optional)) | (needed - found)
+    needed, listed = _made(*statements), set(db.execute(_LISTED))
+    strange = (listed - _made(*statements, *optional)) | (needed - listed)
     return min((str(name) for _, name, *_ in strange), default=None)
 
 
