@@ -27,6 +27,7 @@ from typing import Annotated, Any, TypeVar
 
 from precomp_games._support.arguments import ArgumentError, Check, Seconds, Unnamed, public
 from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.messages import one_line
 
 __all__ = [
     "ANSWER_SECONDS",
@@ -172,7 +173,7 @@ def _local(cluster: str, seconds: float) -> Iterator[Any]:
         except (OSError, RuntimeError) as error:
             raise ClusterError(
                 f"expected {count} worker(s) of {cluster!r} to start, got one that did not "
-                f"({_words(error)}): see that there is enough memory for so many, and run again"
+                f"({one_line(error)}): see that there is enough memory for so many, and run again"
             ) from error
         yield made
 
@@ -203,10 +204,6 @@ def _in_time(make: Callable[[], _T], seconds: float) -> _T:
     if error is not None:
         raise error
     return made  # type: ignore[return-value]
-
-
-def _words(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _address(cluster: str, seconds: float) -> str:
@@ -246,10 +243,10 @@ def told_if_lost(cluster: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, concurrent.futures.CancelledError, ClosedClientError) as error:
+        why = one_line(error) if str(error) else "it closed"
         raise ClusterError(
-            f"expected the scheduler at {cluster!r} to stay, got "
-            f"{_words(error) or 'it closed'}: what was finished is kept; start it again, and "
-            "run again"
+            f"expected the scheduler at {cluster!r} to stay, got {why}: what was finished is kept; start it "
+            "again, and run again"
         ) from error
 
 

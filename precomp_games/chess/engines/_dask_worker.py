@@ -35,8 +35,6 @@ _ENGINES: dict[str, EnginePool | str] = {}
 class ClusterPool(EnginePool):
     """An engine of the client or of a worker, which the kernel kills with it, amid a search as well."""
 
-    _called = "DaskEngine"
-
     @staticmethod
     def _before_engine() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

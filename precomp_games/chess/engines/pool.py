@@ -155,7 +155,6 @@ class EnginePool:
         EngineError: the command cannot be run, is no UCI engine, or lacks one of `options`.
     """
 
-    _called = "EnginePool"  # what errors name
     _before_engine: Callable[[], None] | None = None  # called in an engine's process before it starts
 
     @public
@@ -169,13 +168,13 @@ class EnginePool:
         retries: Retries = 3,
         startup_seconds: Seconds = 10.0,
     ) -> None:
-        self.command, self._options = check_command(command), dict(options or {})
+        self.command, self.workers = check_command(command), workers or min(_cores(), MAX_WORKERS)
+        self._shown = " ".join(self.command)
+        self._options, self._startup_seconds = dict(options or {}), startup_seconds
         self.timeout_seconds, self.retries = timeout_seconds, retries
-        self._startup_seconds = startup_seconds
-        self.workers = workers or min(_cores(), MAX_WORKERS)
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
-        self._told_too_few = False
+        self._warned_too_few = False
         self._slots: list[EngineProcess | None] = [None] * self.workers
         self._closed = False
         self.engine_id = ""
@@ -215,7 +214,7 @@ class EnginePool:
 
     async def _spawn(self) -> EngineProcess:
         """Starts and configures an engine; EngineError, and no process left, where that fails."""
-        shown, tried = " ".join(self.command), 0
+        tried = 0
         while True:
             engine: EngineProcess | None = None
             try:
@@ -230,7 +229,7 @@ class EnginePool:
                     await engine.kill()
                 if not isinstance(err, _Failure):
                     raise
-                what = _told(err, f"no answer within {self._startup_seconds:g} s")
+                what = _words(err, f"no answer within {self._startup_seconds:g} s")
                 what += "" if engine is None else engine.last_words()
                 tried += 1
                 unheard = isinstance(err, TimeoutError) and not self.engine_id  # perhaps it is no engine
@@ -240,13 +239,13 @@ class EnginePool:
                     continue
                 times = f", {tried} times running" if tried > 1 else ""
                 raise EngineError(
-                    f"{self._called}(): expected {shown!r} to start as a UCI engine, got {what}{times}: "
+                    f"expected {self._shown!r} to start as a UCI engine, got {what}{times}: "
                     "check that it runs by itself, answers 'uci', and takes these options"
                 ) from err
         if self.engine_id and engine_id != self.engine_id:
             await engine.kill()
             raise EngineError(
-                f"{self._called}.search(): expected {shown!r} to be {self.engine_id!r} as before, got "
+                f"expected {self._shown!r} to be {self.engine_id!r} as before, got "
                 f"{engine_id!r}: the engine was replaced during the run; run again"
             )
         self.engine_id = engine_id
@@ -347,38 +346,38 @@ class EnginePool:
                     raise
                 if isinstance(err, NoNodes):
                     raise EngineError(
-                        f"{self._called}.search(): expected {' '.join(self.command)!r} to report nodes, by "
+                        f"expected {self._shown!r} to report nodes, by "
                         f"which {asked.limit} is kept, got {err} for {asked.epd!r}: limit its time or its "
                         "depth, by --opponent_movetime_ms=50 and --analyst_movetime_ms=50, or uci(depth=4)"
                     ) from err
                 failures += 1
-                problem, what = err, _told(err, "no answer in time") + said
+                problem, what = err, _words(err, "no answer in time") + said
                 _LOGGER.warning(
                     "an engine is replaced: it gave %s for %s at %s", what, asked.epd, asked.limit
                 )
         times = f", {failures} times running" if failures else ""
         raise EngineError(
-            f"{self._called}.search(): expected {question.lines} line(s) for {question.epd!r} at "
-            f"{asked.limit} from {' '.join(self.command)!r}, got {what}{times}: searches that were finished "
+            f"expected {question.lines} line(s) for {question.epd!r} at "
+            f"{asked.limit} from {self._shown!r}, got {what}{times}: searches that were finished "
             "are kept; try a larger limit, or a move time, fewer lines, the position in the engine by hand, "
             "or another engine"
         ) from problem
 
     def _tell_too_few(self, question: Question) -> None:
-        if not self._told_too_few:
+        if not self._warned_too_few:
             _LOGGER.warning(
                 "%s is too little for %d lines of %s: there, and wherever else that is so, it is searched on "
                 "until they are known (told once)",
                 *(question.limit, question.lines, question.epd),
             )
-        self._told_too_few = True
+        self._warned_too_few = True
 
     def _check_multipv(self, engine: EngineProcess, multipv: int) -> None:
         option = engine.options.get("MultiPV")
         if option is None or (option.max is not None and option.max < multipv):
             has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
             raise EngineError(
-                f"{self._called}.search(): expected {' '.join(self.command)!r} to search {multipv} "
+                f"expected {self._shown!r} to search {multipv} "
                 f"lines, got an engine with {has}: use another engine, or fewer moves a position (--top_k=1 "
                 "and --menu=1; an opponent's with --opponent_plays=bestmove or uci(plays=bestmove) needs one)"
             )
@@ -427,9 +426,7 @@ class _Batch:
             raise
         task = self._task
         if task is None or task.cancelled() or not task.done():
-            raise EngineError(
-                f"{self._pool._called}.search(): expected an open pool, got it closed meanwhile"
-            )
+            raise EngineError("expected an open pool, got it closed meanwhile")
         error = task.exception()
         if error is not None:
             raise error
@@ -474,7 +471,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _told(error: BaseException, late: str) -> str:
+def _words(error: BaseException, late: str) -> str:
     """What an engine did wrong, for a message; `late` where it did nothing in time."""
     return late if isinstance(error, TimeoutError) else one_line(error)
 

@@ -43,6 +43,7 @@ __all__ = [
     "encode_lines",
     "encode_played",
     "identity_options",
+    "limit_text",
     "named_options",
     "weakened_by",
 ]
@@ -130,6 +131,19 @@ class SearchLimit:
     def uci(self) -> str:
         """The arguments of UCI's `go`."""
         return str(self).replace("=", " ")
+
+
+def limit_text(value: Any, name: str) -> str:
+    """The text of a limit, which is given as a `SearchLimit` or as text; ArgumentError otherwise."""
+    limit = value
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            limit = SearchLimit.parse(value)
+    if isinstance(limit, SearchLimit):
+        return str(limit)
+    raise ArgumentError(
+        f"expected {name} to be a limit such as 'nodes=5000' or 'depth=4', got {shown(value)}"
+    )
 
 
 @public

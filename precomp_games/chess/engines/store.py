@@ -51,6 +51,7 @@ from precomp_games.chess.engines.searches import (
     decode,
     encode_lines,
     encode_played,
+    limit_text,
 )
 
 __all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError", "first_strange"]
@@ -411,16 +412,6 @@ def _text(what: str, value: Any, name: str) -> str:
     raise ArgumentError(f"expected {what}, got {shown(value)}")
 
 
-def _limit(value: Any, name: str) -> str:
-    """A limit's text."""
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = SearchLimit.parse(value)
-    if isinstance(value, SearchLimit):
-        return str(value)
-    raise ArgumentError(f"expected a limit such as 'nodes=5000' or 'depth=4', got {shown(value)}")
-
-
 _engine_id = functools.partial(_text, "an engine's identity")
 _epd = functools.partial(_text, "a position as EPD without clocks")
 
@@ -436,11 +427,11 @@ def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
 
 def _key(engine: Any, limit: Any, multipv: Any, epd: Any) -> tuple[str, str, int, str]:
     multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
-    return _engine_id(engine, "engine"), _limit(limit, "limit"), multipv, _epd(epd, "epd")
+    return _engine_id(engine, "engine"), limit_text(limit, "limit"), multipv, _epd(epd, "epd")
 
 
 _EngineId = Annotated[str, Check(_engine_id)]
-_Limit = Annotated[SearchLimit | str, Check(_limit)]
+_Limit = Annotated[SearchLimit | str, Check(limit_text)]
 _Epd = Annotated[str, Check(_epd)]
 _Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], Check(_keys)]
 

@@ -55,7 +55,8 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import check_choice, check_number, check_path, shown
 from precomp_games._support.files import atomic_write
-from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
 from precomp_games.chess.evaluation.policies import EngineEvaluation, UnfinishedStates
 from precomp_games.chess.evaluation.scores import centipawns
 from precomp_games.policies.playouts import play_on
@@ -75,6 +76,25 @@ __all__ = [
     "played_samples",
     "save_calibration",
 ]
+
+Floats = npt.NDArray[np.float64]
+
+GAMES = "games"
+"""What `CalibrationScope.plays` is where the results of games in a file were fitted."""
+
+_FORMAT = "precomp-games calibration 1"
+_DATA = pathlib.Path(__file__).parent / "data"
+_SHIPPED = {None: _DATA / "calibration.json", "people": _DATA / "people.json"}
+_MOST_BYTES = 1 << 20
+_HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation.py."
+
+_EPSILON = 0.005
+_MOST_CP = 2000.0
+# a, b and c: names, and what they may be.
+_COEFFICIENTS = {"constant": (-100.0, 100.0), "score": (0.0, 100.0), "material": (-100.0, 100.0)}
+_RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
+_PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
+_PASSES = 4  # each with the last one's n0
 
 _PAWNS = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
 _MOST_AHEAD = 103  # pawns: nine queens and all other pieces
@@ -158,14 +178,14 @@ def played_samples(
       ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    policies = as_batch_policies(sigma, "sigma")
+    streams = [
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, k)))
+        for k in range(len(states) * games)
+    ]
     ends = play_on(
         [state for state in states for _ in range(games)],
-        policies,
-        [
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, k)))
-            for k in range(len(states) * games)
-        ],
+        as_batch_policies(sigma, "sigma"),
+        streams,
         min_probability=min_probability,
         progress=progress,
     )
@@ -173,59 +193,25 @@ def played_samples(
     results = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
     samples = []
     for k, (state, result) in enumerate(zip(states, results, strict=True)):
-        mover = state.current_player()
+        mover, here = state.current_player(), material(state.board)
         scores = [end.returns()[mover] for end in ends[k * games : (k + 1) * games]]
         wins, draws, losses = (scores.count(score) for score in (1.0, 0.5, 0.0))
-        samples.append(
-            CalibrationSample(
-                result.lines[0],
-                material(state.board),
-                opponent_temperature_cp,
-                wins,
-                draws,
-                losses,
-                setting,
-            )
-        )
+        sample = (result.lines[0], here, opponent_temperature_cp, wins, draws, losses, setting)
+        samples.append(CalibrationSample(*sample))
     return samples
-
-
-GAMES = "games"
-"""What `CalibrationScope.plays` is where the results of games in a file were fitted."""
-
-_FORMAT = "precomp-games calibration 1"
-_DATA = pathlib.Path(__file__).parent / "data"
-_SHIPPED = {None: _DATA / "calibration.json", "people": _DATA / "people.json"}
-_MOST_BYTES = 1 << 20
-_HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation.py."
-
-_EPSILON = 0.005
-_MOST_CP = 2000.0
-# a, b and c: names, and what they may be.
-_COEFFICIENTS = {"constant": (-100.0, 100.0), "score": (0.0, 100.0), "material": (-100.0, 100.0)}
-_RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games, where data do not say
-_PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
-_PASSES = 4  # each with the last one's n0
 
 
 @runtime_checkable
 class _Settings(Protocol):
     """What `PreparationSettings` say about who searches what, and how the opponent plays."""
 
-    @property
-    def analyst_limit(self) -> SearchLimit: ...
-    @property
-    def opponent_limit(self) -> SearchLimit: ...
-    @property
-    def multipv(self) -> int: ...
-    @property
-    def top_k(self) -> int: ...
-    @property
-    def opponent_plays(self) -> str: ...
-    @property
-    def opponent_temperatures_cp(self) -> tuple[float, ...]: ...
-    @property
-    def opponent(self) -> str: ...
+    analyst_limit: SearchLimit
+    opponent_limit: SearchLimit
+    multipv: int
+    top_k: int
+    opponent_plays: str
+    opponent_temperatures_cp: tuple[float, ...]
+    opponent: str
 
 
 @public
@@ -243,8 +229,8 @@ class CalibrationScope:
     """
 
     engine: str
-    analyst: Annotated[str, Check(_limit)]
-    opponent: Annotated[str, Check(_limit)]
+    analyst: Annotated[str, Check(limit_text)]
+    opponent: Annotated[str, Check(limit_text)]
     multipv: Multipv
     top_k: Multipv
     plays: str
@@ -256,13 +242,15 @@ class CalibrationScope:
         object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=self.least_r))
 
 
-def _limit(value: Any, name: str) -> str:
-    try:
-        return str(SearchLimit.parse(value))
-    except ValueError:
+def _coefficients(value: Any, name: str) -> tuple[float, ...]:
+    if not isinstance(value, tuple) or len(value) != len(_COEFFICIENTS):
         raise ArgumentError(
-            f"expected {name} to be a limit such as 'nodes=5000', got {shown(value)}"
-        ) from None
+            f"expected {name} to be a tuple of {len(_COEFFICIENTS)} numbers, got {shown(value)}"
+        )
+    return tuple(
+        check_number(each, of, least=least, most=most)
+        for (of, (least, most)), each in zip(_COEFFICIENTS.items(), value, strict=True)
+    )
 
 
 @public
@@ -276,22 +264,9 @@ class CalibratedUtility:
       made_for: What they hold for.
     """
 
-    coefficients: tuple[float, ...]
+    coefficients: Annotated[tuple[float, ...], Check(_coefficients)]
     prior_games: PositiveFloat
     made_for: CalibrationScope
-
-    def __post_init__(self) -> None:
-        """Checks the fit."""
-        if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_COEFFICIENTS):
-            raise ArgumentError(
-                f"expected coefficients to be a tuple of {len(_COEFFICIENTS)} numbers, "
-                f"got {shown(self.coefficients)}"
-            )
-        coefficients = tuple(
-            check_number(value, name, least=least, most=most)
-            for (name, (least, most)), value in zip(_COEFFICIENTS.items(), self.coefficients, strict=True)
-        )
-        object.__setattr__(self, "coefficients", coefficients)
 
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
@@ -332,38 +307,29 @@ class CalibratedUtility:
         elif not people and not settings.opponent:
             compared[2:2] = [("the opponent's", fitted.opponent, given.opponent)]
             compared[4:4] = [("top_k =", fitted.top_k, given.top_k)]
-        found = [
+        misfits = [
             f"The calibrated evaluation was fitted with {name} {there}, and not with {here}."
             for name, there, here in compared
             if there != here
         ]
-        if people or settings.opponent:
-            return [*found, _HINT] if found else []
         within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
-        if not within and given.plays != "bestmove":
+        if not (people or settings.opponent or within or given.plays == "bestmove"):
             to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
-            found.append(
+            misfits.append(
                 "The calibrated evaluation was fitted with r from "
                 f"{fitted.least_r:g} to {fitted.most_r:g} cp, and not with {given.least_r:g}{to}."
             )
-        return [*found, _HINT] if found else []
+        return [*misfits, _HINT] if misfits else []
 
 
 def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
     """What a fit with these settings holds for, at these r; by default at the settings' own."""
     if isinstance(settings, type) or not isinstance(settings, _Settings):
         raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
-    known = sorted(temperatures) or sorted(settings.opponent_temperatures_cp)
-    return CalibrationScope(
-        engine_id.partition(" [")[0],
-        str(settings.analyst_limit),
-        str(settings.opponent_limit),
-        settings.multipv,
-        settings.top_k,
-        settings.opponent_plays,
-        known[0],
-        known[-1],
-    )
+    known = list(temperatures) or settings.opponent_temperatures_cp
+    limits = (str(settings.analyst_limit), str(settings.opponent_limit))
+    play = (settings.multipv, settings.top_k, settings.opponent_plays)
+    return CalibrationScope(engine_id.partition(" [")[0], *limits, *play, min(known), max(known))
 
 
 def _features(line: Line, ahead: int) -> tuple[float, float, float]:
@@ -416,15 +382,10 @@ def fit_calibration(
     return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
 
 
-def _regression(
-    start: npt.NDArray[np.float64],
-    features: npt.NDArray[np.float64],
-    games: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
+def _regression(start: Floats, features: Floats, games: Floats, scores: Floats) -> Floats:
     """The coefficients of the greatest likelihood, draws being half a win and half a loss."""
 
-    def loss(coefficients: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
         p = _expected(features @ coefficients)
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
         slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
@@ -438,12 +399,7 @@ def _regression(
     return np.asarray(found.x, np.float64)
 
 
-def _credibility(
-    games: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-    squares: npt.NDArray[np.float64],
-    p: npt.NDArray[np.float64],
-) -> float:
+def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> float:
     """n0, of games with these sums of scores and of their squares, where P was expected."""
     residuals = scores - games * p
     own = squares - 2.0 * p * scores + games * p**2  # products of a residual with itself
@@ -455,9 +411,7 @@ def _credibility(
 
 @public
 def save_calibration(
-    calibration: CalibratedUtility,
-    path: FilePath,
-    evidence: Mapping[str, Any] | None = None,
+    calibration: CalibratedUtility, path: FilePath, evidence: Mapping[str, Any] | None = None
 ) -> None:
     """Writes a fit as JSON, replacing `path` atomically.
 
@@ -470,26 +424,21 @@ def save_calibration(
       ValueError: something else.
       OSError: as `atomic_write`.
     """
-    told = as_json(calibration) | {"evidence": dict(evidence or {})}
+    fit = as_json(calibration) | {"evidence": dict(evidence or {})}
     try:
-        text = json.dumps(told, indent=1, allow_nan=False)
+        text = json.dumps(fit, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
-        ) from None
+        problem = f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
+        raise ArgumentError(problem) from None
     with atomic_write(path) as file:
         file.write(text + "\n")
 
 
 def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
     """A fit as JSON has it, which `of_json` reads."""
-    return {
-        "format": _FORMAT,
-        "made_for": dataclasses.asdict(calibration.made_for),
-        "coefficients": dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True)),
-        "prior_games": calibration.prior_games,
-        "evidence": {},
-    }
+    coefficients = dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True))
+    kept = {"made_for": dataclasses.asdict(calibration.made_for), "coefficients": coefficients}
+    return {"format": _FORMAT, **kept, "prior_games": calibration.prior_games, "evidence": {}}
 
 
 @public
@@ -513,8 +462,7 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
             raise ValueError(f"more than {_MOST_BYTES} bytes")
         return of_json(json.loads(raw.decode("utf-8")))
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ArgumentError(f"expected a calibration, got {shown(name)} ({reason})") from None
+        raise ArgumentError(f"expected a calibration, got {shown(name)} ({one_line(error)})") from None
 
 
 def is_shipped(name: str) -> bool:
@@ -522,13 +470,13 @@ def is_shipped(name: str) -> bool:
     return (name or None) in _SHIPPED
 
 
-def of_json(told: Any) -> CalibratedUtility:
+def of_json(value: Any) -> CalibratedUtility:
     """What stands in a file.
 
     Raises:
       ValueError: it is no calibration.
     """
-    top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
+    top = _fields(value, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
     check_choice(top["format"], (_FORMAT,), "format")
     scope = [field.name for field in dataclasses.fields(CalibrationScope)]
     coefficients = _fields(top["coefficients"], _COEFFICIENTS, "coefficients")

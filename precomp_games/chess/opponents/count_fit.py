@@ -109,9 +109,6 @@ class RollingCounts:
         Raises:
             ValueError: no positive number.
         """
-        return self._sums(half_life)
-
-    def _sums(self, half_life: float) -> tuple[Floats, Floats]:
         own, every = np.zeros(len(self.block)), np.zeros(len(self.block))
         of_pair = np.zeros(int(self._pair.max()) + 1)
         of_position = np.zeros(int(self._position.max()) + 1)
@@ -148,7 +145,7 @@ class RollingCounts:
             ValueError: numbers out of range, or too few.
         """
         prior = check_numbers(prior, len(self.block), "prior")
-        own, every = self._sums(half_life)
+        own, every = self.sums(half_life)
         return _predicted(own, every, alpha, prior)
 
     @public
@@ -174,7 +171,7 @@ class RollingCounts:
         for year in before:
             if not (self._ends <= year + _SLACK).any():
                 raise ArgumentError(f"expected before to be later than the first period, got {year:g}")
-        sums = [self._sums(half_life) for half_life in half_lives]
+        sums = [self.sums(half_life) for half_life in half_lives]
         return [self._best(prior, self._ends <= year + _SLACK, sums, half_lives) for year in before]
 
     @functools.cached_property

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import ArgumentError, Ge, Gt, Le, Lt, each_of, public
+from precomp_games._support.arguments import ArgumentError, Check, Ge, Gt, Le, Lt, each_of, public
 from precomp_games._support.checks import check_integer, shown
 from precomp_games.chess.engines.pool import SearchLimit
 from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, check_position
@@ -42,6 +42,12 @@ _GRID = 36  # five a decade
 _HALVINGS = 30
 
 
+def _scores(value: Any, name: str) -> tuple[int, ...]:
+    if isinstance(value, tuple) and 1 <= len(value) <= MAX_MULTIPV:
+        return tuple(check_integer(score, name, least=-MATE_CP, most=MATE_CP) for score in value)
+    raise ArgumentError(f"expected {name} to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(value)}")
+
+
 @public
 @dataclasses.dataclass(frozen=True)
 class Choice:
@@ -54,28 +60,16 @@ class Choice:
         count: how often it was played.
     """
 
-    scores_cp: tuple[int, ...]
-    played: int | None
-    legal: int
+    scores_cp: Annotated[tuple[int, ...], Check(_scores)]
+    played: Annotated[int, Ge(0)] | None
+    legal: Annotated[int, Le(MOST_LEGAL)]
     count: _Count = 1
 
     def __post_init__(self) -> None:
-        """Checks the choice."""
-        scores = self.scores_cp
-        if not isinstance(scores, tuple) or not 1 <= len(scores) <= MAX_MULTIPV:
-            raise ArgumentError(
-                f"expected scores_cp to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(scores)}"
-            )
-        kept: dict[str, Any] = {
-            "scores_cp": tuple(
-                check_integer(score, "scores_cp", least=-MATE_CP, most=MATE_CP) for score in scores
-            ),
-            "legal": check_integer(self.legal, "legal", least=len(scores), most=MOST_LEGAL),
-        }
+        """Checks what depends on the number of scores."""
+        check_integer(self.legal, "legal", least=len(self.scores_cp))
         if self.played is not None:
-            kept["played"] = check_integer(self.played, "played", least=0, most=len(scores) - 1)
-        for name, value in kept.items():
-            object.__setattr__(self, name, value)
+            check_integer(self.played, "played", most=len(self.scores_cp) - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,10 +237,7 @@ def _interval(
         return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
 
     inside = [*grid[heights >= floor], best]
-    least, greatest = min(inside), max(inside)
-    low = high = None
-    if least > grid[0]:
-        low = crossing(float(grid[grid < least].max()), float(least))
-    if greatest < grid[-1]:
-        high = crossing(float(grid[grid > greatest].min()), float(greatest))
-    return 0.0 if low is None else low, math.inf if high is None else high
+    least, greatest = float(min(inside)), float(max(inside))
+    below, above = grid[grid < least], grid[grid > greatest]
+    low = crossing(float(below.max()), least) if len(below) else 0.0
+    return low, crossing(float(above.min()), greatest) if len(above) else math.inf

@@ -107,33 +107,31 @@ def pgn_results(
             are; or no results.
         OSError: the file cannot be read.
     """
-    found: list[tuple[list[str], float]] = []
+    results: list[tuple[list[str], float]] = []
     for game, own in _games(path, player, skip_plies, max_games):
         white = _RESULTS.get(game.result)
         for color in own:
             plies = range(skip_plies, len(game.actions))
             epds = [game.keys[ply] for ply in plies if game.mover(ply) == color]
             if white is not None and epds:
-                found.append((epds, white if color == chess.WHITE else 1.0 - white))
-    if not found:
+                results.append((epds, white if color == chess.WHITE else 1.0 - white))
+    if not results:
         raise ArgumentError(f"expected finished games in {str(path)!r}, got none")
-    return found
+    return results
 
 
 def _games(
     path: Any, player: str | None, skip_plies: int, max_games: int
-) -> Iterator[tuple[GameRecord, tuple[chess.Color, ...]]]:
+) -> Iterator[tuple[GameRecord, list[chess.Color]]]:
     """Each game of that player, and which colors' moves are its."""
     report, epd = GameReport(), chess.Board.epd
     games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
-    wanted = {name_words(name) for name in report.names}
-    found = False
+    wanted = None if player is None else {name_words(name) for name in report.names}
+    any_long = False
     for game in games:
-        sides = {chess.WHITE: game.white, chess.BLACK: game.black}
-        own = [color for color in chess.COLORS if player is None or name_words(sides[color]) in wanted]
-        found = found or len(game.actions) > skip_plies
-        yield game, tuple(own)
-    if not found:
+        any_long = any_long or len(game.actions) > skip_plies
+        yield game, game.sides_of(wanted)
+    if not any_long:
         raise ArgumentError(
             f"expected games of {'anyone' if player is None else repr(player)} of more than "
             f"{skip_plies} plies in {path!r}, got none ({report})"
@@ -338,10 +336,9 @@ def _played(
     record: GameRecord, replies: dict[tuple[int, int], list[History]], names: set[Any] | None
 ) -> set[tuple[int, int]]:
     """The replies that a game has, by somebody with one of these names; each once."""
-    played = {chess.WHITE: record.white, chess.BLACK: record.black}
-    theirs = {color: names is None or name_words(name) in names for color, name in played.items()}
+    theirs = record.sides_of(names)
     return {
         pair
         for ply, pair in enumerate(zip(record.keys, record.actions, strict=True))
-        if theirs[record.mover(ply)] and pair in replies
+        if record.mover(ply) in theirs and pair in replies
     }

@@ -23,7 +23,7 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import chess
@@ -69,6 +69,7 @@ _DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 
 Key = Callable[[chess.Board], Any]
+Names = frozenset[tuple[str, ...]]
 
 
 @public
@@ -136,6 +137,11 @@ class GameRecord:
         """Whose move `ply` is, counted from 0."""
         return self.first if ply % 2 == 0 else not self.first
 
+    def sides_of(self, names: Container[tuple[str, ...]] | None) -> list[chess.Color]:
+        """White and Black, where they have one of these names, as `name_words`; None: anybody's names."""
+        sides = {chess.WHITE: self.white, chess.BLACK: self.black}
+        return [color for color, name in sides.items() if names is None or name_words(name) in names]
+
 
 @public
 def read_games(
@@ -185,22 +191,8 @@ def read_games(
                 if same_initials(name_words(part), other)
             )
     key = _position_hash if key is position_hash else key
-    settings = _Settings(path, wanted, excluded, max_plies, max_games, bool(setups), key, progress)
-    return _records(settings, report)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Settings:
-    """The arguments of `read_games`, checked."""
-
-    path: str
-    wanted: frozenset[tuple[str, ...]] | None
-    excluded: frozenset[tuple[str, ...]] | None
-    max_plies: int
-    max_games: int
-    setups: bool
-    key: Key
-    progress: Callable[[int, int], None] | None
+    reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
+    return _records(game_texts(path, report, progress), wanted, reader, max_games, report)
 
 
 def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: Mapping[str, int]) -> None:
@@ -212,16 +204,22 @@ def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: M
     }
 
 
-def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
+def _records(
+    texts: Iterator[tuple[str, bool]],
+    wanted: Names | None,
+    reader: Callable[[], _Game],
+    max_games: int,
+    report: GameReport,
+) -> Iterator[GameRecord]:
     seen: dict[int, float | None] = {}
     before = report.games  # of other files, of which the report tells as well
-    for text, too_long in game_texts(settings.path, report, settings.progress):
+    for text, too_long in texts:
         # Most of a large file is games of others, for which python-chess would take its time.
-        names = _SIDE.findall(text) if settings.wanted is not None else []
-        if names and not any(name_words(name[:MAX_TAG]) in (settings.wanted or ()) for name in names):
+        names = _SIDE.findall(text) if wanted is not None else []
+        if wanted is not None and names and not any(name_words(name[:MAX_TAG]) in wanted for name in names):
             report.left_out[_OTHERS] += 1
             continue
-        for game, whole in visited(text, functools.partial(_Game, settings)):
+        for game, whole in visited(text, reader):
             if not whole:
                 game.stop("a game that cannot be read")
             reason = game.reason or _reason(game, seen, report)
@@ -237,7 +235,7 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
             report.plies += len(record.actions)
             report.undated += record.year is None
             yield record
-            if report.games - before >= settings.max_games:
+            if report.games - before >= max_games:
                 return
 
 
@@ -262,8 +260,11 @@ def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> s
 class _Game(chess.pgn.BaseVisitor["_Game"]):
     """Reads one game's main line, as far as it is wanted."""
 
-    def __init__(self, settings: _Settings) -> None:
-        self._settings = settings
+    def __init__(
+        self, wanted: Names | None, excluded: Names | None, max_plies: int, setups: bool, key: Key
+    ) -> None:
+        self._wanted, self._excluded, self._max_plies = wanted, excluded, max_plies
+        self._setups, self._key = setups, key
         self.tags: dict[str, str] = {}
         self.keys: list[Any] = []
         self.actions: list[int] = []
@@ -288,16 +289,16 @@ class _Game(chess.pgn.BaseVisitor["_Game"]):
             self.tags[tagname] = tagvalue[:MAX_TAG]
 
     def end_headers(self) -> Any:
-        settings, tags = self._settings, self.tags
+        tags = self.tags
         sides = {name_words(tags.get(side, "?")) for side in ("White", "Black")}
         fen = tags.get("FEN", "").strip()
-        if settings.wanted is not None and tags and not sides & settings.wanted:
+        if self._wanted is not None and tags and not sides & self._wanted:
             self.reason = _OTHERS
-        elif settings.excluded is not None and sides & settings.excluded:
+        elif self._excluded is not None and sides & self._excluded:
             self.reason = "games of the player to be left out"
         elif tags.get("Variant", "").strip().casefold() not in STANDARD_RULES:
             self.reason = "other rules"
-        elif fen and fen != chess.STARTING_FEN and not settings.setups:
+        elif fen and fen != chess.STARTING_FEN and not self._setups:
             self.reason = "another start position"
         if self.reason is not None:
             return chess.pgn.SKIP
@@ -321,15 +322,14 @@ class _Game(chess.pgn.BaseVisitor["_Game"]):
         if self._over:
             return chess.pgn.SKIP
         self.tokens.append(san.rstrip("+#!?"))
-        wanted = min(self._settings.max_plies, MAX_PLIES)
-        self._over = len(self.tokens) >= max(wanted, _SAME_TO)
-        return chess.pgn.SKIP if len(self.tokens) > wanted else None
+        self._over = len(self.tokens) >= max(self._max_plies, _SAME_TO)
+        return chess.pgn.SKIP if len(self.tokens) > self._max_plies else None
 
     def visit_move(self, board: chess.Board, move: chess.Move) -> None:
         if not move:
             self.stop("a null move")
         if self.cut is None and self.reason is None:
-            self.keys.append(self._settings.key(board))
+            self.keys.append(self._key(board))
             self.actions.append(action_of(move))
 
     def handle_error(self, error: Exception) -> None:

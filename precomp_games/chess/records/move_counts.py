@@ -137,15 +137,13 @@ class GameTable:
         return GameTable(**columns)
 
 
-def game_tables(
-    records: Iterable[GameRecord], names: Iterable[str] | None = None, batch: int = _BATCH
-) -> Iterator[GameTable]:
-    """Games as tables of `batch` games, in which the moves of players with these names count, or all."""
+def game_tables(records: Iterable[GameRecord], names: Iterable[str] | None = None) -> Iterator[GameTable]:
+    """Games as tables of some thousands, in which the moves of players with these names count, or all."""
     wanted = None if names is None else {name_words(name) for name in names}
     held: list[GameRecord] = []
     for record in records:
         held.append(record)
-        if len(held) == batch:
+        if len(held) == _BATCH:
             yield _table(held, wanted)
             held.clear()
     if held:
@@ -159,10 +157,9 @@ def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -
         keys.extend(record.keys)
         actions.extend(record.actions)
         lengths.append(len(record.actions))
-        sides = {chess.WHITE: record.white, chess.BLACK: record.black}
-        counted = {color: wanted is None or name_words(name) in wanted for color, name in sides.items()}
+        counted = record.sides_of(wanted)
         movers = [record.mover(ply) for ply in range(len(record.actions))]
-        own.extend(counted[color] for color in movers)
+        own.extend(color in counted for color in movers)
         white.extend(movers)
     nan = math.nan
     return GameTable(
