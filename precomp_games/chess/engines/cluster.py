@@ -58,7 +58,7 @@ _Settings = tuple[SearchLimit, int, int]  # limit, MultiPV, samples
 _Batch = tuple[list[str], list[SearchResult]]
 
 
-class DaskEngine:
+class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
     """Engines on a cluster, used as an `EnginePool` is.
 
     One that is sent to another process connects to the cluster anew there; that of "local:N" starts another.
@@ -251,9 +251,6 @@ class DaskEngine:
         """Ends the engines, and the workers of "local:N"; others stay. Again is harmless."""
         self._closed = True
         self._closing.close()
-
-    def __enter__(self) -> DaskEngine:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

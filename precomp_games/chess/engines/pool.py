@@ -122,7 +122,7 @@ def find_engine(path: str | None = None) -> str:
     )
 
 
-class EnginePool:
+class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
     """Identical engines that share out searches; what they answer does not depend on how many.
 
     One engine is started at once, to know who it is; the others when there is work for them. They
@@ -386,9 +386,6 @@ class EnginePool:
         """Ends the engines; a search in another thread ends in EngineError. Again is harmless."""
         self._closed = True
         self._finalizer()
-
-    def __enter__(self) -> EnginePool:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

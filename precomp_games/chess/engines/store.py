@@ -17,11 +17,10 @@ last stand in a table of their own, `plays`, which a file has from the first tim
 of it: a file without the table has nobody's moves, and is as good as ever for all else.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
-odd raises `StoreError` with the position. A database can also run what its maker wrote: behind the name of a
-table there may be a view whose rows never end, a column that is computed, or a trigger. So a file is used
-only if everything in it is what our own statements make, to the letter (`first_strange`). SQLite's `PRAGMA
-trusted_schema=OFF` would not do in place of that: it keeps a file's views and triggers from functions with
-side effects and from virtual tables, and lets the endless view run.
+odd raises `StoreError` with the position. A database can also run: behind a table's name there may be a view
+whose rows never end, a computed column, or a trigger. So a file is used only if everything in it is what our
+own statements make, to the letter (`first_strange`). SQLite's `PRAGMA trusted_schema=OFF` would let the
+endless view run: it only keeps views and triggers from functions with side effects and from virtual tables.
 """
 
 from __future__ import annotations
@@ -81,6 +80,7 @@ _ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines F
 _PLAYS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}"
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
+_Rows = Iterable[tuple[object, ...]]
 _LISTED = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
 # What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
@@ -96,7 +96,7 @@ class StoreError(Unnamed, RuntimeError):
     """The store cannot be opened, read or written; the message says what to do."""
 
 
-class EvaluationStore:
+class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
     """Searches by (engine, limit, multipv, epd) in one SQLite file.
 
     Usable from several threads (a lock serializes them) and from several processes at once (SQLite
@@ -119,11 +119,11 @@ class EvaluationStore:
         self.path, self.read_only = os.fspath(path), read_only
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
-        memory = self.path == ":memory:"
-        if memory and read_only:
-            raise ArgumentError("expected a file to open read-only, got ':memory:'")
         name = self.path
-        if not memory:
+        if name == ":memory:":
+            if read_only:
+                raise ArgumentError("expected a file to open read-only, got ':memory:'")
+        else:
             self._check_path()
             # `immutable` promises that nobody writes, which needs no lock files beside the
             # store; with a journal at hand the promise does not hold, and rows stand in it.
@@ -370,13 +370,10 @@ class EvaluationStore:
         if own or _has_journal(target):
             raise StoreError(f"expected a path that no store is open on, got {path!s}: choose another")
         with self._database() as db:
-            rows: Iterable[tuple[object, ...]]
-            plays: Iterable[tuple[object, ...]] = ()
-            if _has_plays(db):
-                plays = db.execute(f"{_PLAYS} ORDER BY engines.name, budgets.name, multipv, epd, samples")
-            if keys is None:
-                rows = db.execute(f"{_ROWS} ORDER BY engines.name, budgets.name, multipv, epd")
-            else:
+            order = "ORDER BY engines.name, budgets.name, multipv, epd"
+            rows: _Rows = db.execute(f"{_ROWS} {order}")
+            plays: _Rows = db.execute(f"{_PLAYS} {order}, samples") if _has_plays(db) else ()
+            if keys is not None:
                 chosen = list(keys)
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
                 plays = [row for row in plays if row[:4] in set(chosen)]
@@ -398,9 +395,6 @@ class EvaluationStore:
             db, self._db = self._db, None
             if db is not None:
                 db.close()
-
-    def __enter__(self) -> EvaluationStore:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -458,7 +452,7 @@ def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, 
     )
 
 
-def _write_copy(path: Path, rows: Iterable[tuple[object, ...]], plays: Iterable[tuple[object, ...]]) -> None:
+def _write_copy(path: Path, rows: _Rows, plays: _Rows) -> None:
     """A fresh store with these rows (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")

@@ -327,9 +327,11 @@ def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> Cali
     if isinstance(settings, type) or not isinstance(settings, _Settings):
         raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
     known = list(temperatures) or settings.opponent_temperatures_cp
+    engine, least, most = engine_id.partition(" [")[0], min(known), max(known)
     limits = (str(settings.analyst_limit), str(settings.opponent_limit))
-    play = (settings.multipv, settings.top_k, settings.opponent_plays)
-    return CalibrationScope(engine_id.partition(" [")[0], *limits, *play, min(known), max(known))
+    return CalibrationScope(
+        engine, *limits, settings.multipv, settings.top_k, settings.opponent_plays, least, most
+    )
 
 
 def _features(line: Line, ahead: int) -> tuple[float, float, float]:

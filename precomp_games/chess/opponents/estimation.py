@@ -67,9 +67,12 @@ class Choice:
 
     def __post_init__(self) -> None:
         """Checks what depends on the number of scores."""
-        check_integer(self.legal, "legal", least=len(self.scores_cp))
-        if self.played is not None:
-            check_integer(self.played, "played", most=len(self.scores_cp) - 1)
+        scores = len(self.scores_cp)
+        if self.legal < scores or (self.played is not None and self.played >= scores):
+            raise ArgumentError(
+                f"expected legal to be at least the number of scores, {scores}, and played to be below it, "
+                f"got legal {self.legal} and played {self.played}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
