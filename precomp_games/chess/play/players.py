@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import queue
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import chess
 import numpy as np
@@ -42,7 +41,7 @@ _MOST_STARTS = 5  # in a row, of an engine that ends before it answers
 _MOST_LINES = 10_000  # before "uciok"
 
 
-class Player(abc.ABC):
+class Player(Protocol):
     """Who plays out of book.
 
     Attributes:
@@ -53,25 +52,27 @@ class Player(abc.ABC):
     name: str
     options: Sequence[str] = ()
 
-    def set_option(self, name: str, value: str | None) -> None:  # noqa: B027
+    def set_option(self, name: str, value: str | None) -> None:
         """Takes an option that is not this module's; by default none has a meaning."""
+        return
 
-    def new_game(self) -> None:  # noqa: B027
+    def new_game(self) -> None:
         """The next position belongs to another game; by default nothing is kept from game to game."""
+        return
 
-    def ready(self) -> None:  # noqa: B027
+    def ready(self) -> None:
         """Returns when everything before has been taken in; by default there is nothing to wait for."""
+        return
 
-    @abc.abstractmethod
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
         """Begins a search, whose last line is "bestmove ...", and returns at once."""
 
-    @abc.abstractmethod
     def command(self, line: str) -> None:
         """Takes "stop" or "ponderhit", while it searches."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Ends for good; by default a search under way ends with the process."""
+        return
 
 
 class PolicyPlayer(Player):

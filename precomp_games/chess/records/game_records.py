@@ -34,6 +34,7 @@ from precomp_games.chess.game import action_of
 from precomp_games.chess.records.pgn_files import (
     MAX_TAG,
     GameReport,
+    GameVisitor,
     alike,
     count_names,
     game_texts,
@@ -59,7 +60,6 @@ SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
 _SPEED_SECONDS = (180, 480, 1500)
 
-STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
 _TAGS = frozenset(
     ("White", "Black", "Result", "Date", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
 )
@@ -257,66 +257,44 @@ def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> s
     return None
 
 
-class _Game(chess.pgn.BaseVisitor["_Game"]):
+class _Game(GameVisitor):
     """Reads one game's main line, as far as it is wanted."""
+
+    names = _TAGS
 
     def __init__(
         self, wanted: Names | None, excluded: Names | None, max_plies: int, setups: bool, key: Key
     ) -> None:
+        super().__init__()
         self._wanted, self._excluded, self._max_plies = wanted, excluded, max_plies
         self._setups, self._key = setups, key
-        self.tags: dict[str, str] = {}
         self.keys: list[Any] = []
         self.actions: list[int] = []
         self.tokens: list[str] = []
         self.first = chess.WHITE
-        self.reason: str | None = None
         self.cut: str | None = None
-        self._managed = chess.pgn.Headers({})
-        self._over = self._started = False
+        self._over = False
 
     def stop(self, why: str) -> None:
         """Takes no more moves."""
         self.cut = self.cut or why
         self._over = True
 
-    def begin_headers(self) -> chess.pgn.Headers:
-        # Headers that are python-chess's own would keep any number of tags.
-        return self._managed
-
-    def visit_header(self, tagname: str, tagvalue: str) -> None:
-        if tagname in _TAGS:
-            self.tags[tagname] = tagvalue[:MAX_TAG]
-
-    def end_headers(self) -> Any:
-        tags = self.tags
-        sides = {name_words(tags.get(side, "?")) for side in ("White", "Black")}
-        fen = tags.get("FEN", "").strip()
-        if self._wanted is not None and tags and not sides & self._wanted:
-            self.reason = _OTHERS
-        elif self._excluded is not None and sides & self._excluded:
-            self.reason = "games of the player to be left out"
-        elif tags.get("Variant", "").strip().casefold() not in STANDARD_RULES:
-            self.reason = "other rules"
-        elif fen and fen != chess.STARTING_FEN and not self._setups:
-            self.reason = "another start position"
-        if self.reason is not None:
-            return chess.pgn.SKIP
-        if fen:
-            self._managed["FEN"] = fen
-        return None
+    def unwanted(self) -> str | None:
+        sides = {name_words(self.tags.get(side, "?")) for side in ("White", "Black")}
+        if self._wanted is not None and self.tags and not sides & self._wanted:
+            return _OTHERS
+        if self._excluded is not None and sides & self._excluded:
+            return "games of the player to be left out"
+        elsewhere = self.tags.get("FEN", "").strip() not in ("", chess.STARTING_FEN)
+        return super().unwanted() or ("another start position" if elsewhere and not self._setups else None)
 
     def begin_variation(self) -> Any:
         return chess.pgn.SKIP
 
-    def visit_board(self, board: chess.Board) -> None:
-        if self._started:
-            return
-        # The first one is that of the start: a position that cannot come up is none to count.
-        self._started, self.first = True, board.turn
-        if not board.is_valid() or board.chess960:
-            self.reason = "another start position"
-            self._over = True
+    def start(self, board: chess.Board) -> None:
+        super().start(board)
+        self.first, self._over = board.turn, self.reason is not None
 
     def begin_parse_san(self, board: chess.Board, san: str) -> Any:
         if self._over:
@@ -336,9 +314,6 @@ class _Game(chess.pgn.BaseVisitor["_Game"]):
         if not self._started:
             self.reason = "another start position"
         self.stop("a move that cannot be read")
-
-    def result(self) -> _Game:
-        return self
 
     def record(self) -> GameRecord:
         tags = self.tags

@@ -107,16 +107,9 @@ class GameTable:
             raise ArgumentError(f"expected games to be bool[{self.num_games}], got {shown(games)}")
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
-        return GameTable(
-            keys=self.keys[moves],
-            actions=self.actions[moves],
-            game=number[self.game[moves]],
-            own=self.own[moves],
-            white=self.white[moves],
-            years=self.years[games],
-            ratings=self.ratings[games],
-            speeds=self.speeds[games],
-        )
+        of_moves = (self.keys[moves], self.actions[moves], number[self.game[moves]], self.own[moves])
+        of_games = (self.years[games], self.ratings[games], self.speeds[games])
+        return GameTable(*of_moves, self.white[moves], *of_games)
 
     @staticmethod
     @public
@@ -161,17 +154,14 @@ def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -
         movers = [record.mover(ply) for ply in range(len(record.actions))]
         own.extend(color in counted for color in movers)
         white.extend(movers)
-    nan = math.nan
     return GameTable(
         keys=np.array(keys, np.uint64),
         actions=np.array(actions, np.uint16),
         game=np.repeat(np.arange(len(records), dtype=np.int32), lengths),
         own=np.frombuffer(bytes(own), np.bool_),
         white=np.frombuffer(bytes(white), np.bool_),
-        years=np.array([nan if r.year is None else r.year for r in records], np.float64),
-        ratings=np.array(
-            [[nan if rating is None else rating for rating in r.ratings] for r in records], np.float64
-        ).reshape(len(records), 2),
+        years=np.array([r.year for r in records], np.float64),  # None becomes NaN
+        ratings=np.array([r.ratings for r in records], np.float64).reshape(len(records), 2),
         speeds=np.array([SPEEDS.index(r.speed) if r.speed else -1 for r in records], np.int8),
     )
 

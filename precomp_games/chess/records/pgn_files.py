@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar
 
+import chess
 import chess.pgn
 
 from precomp_games._support.arguments import ArgumentError, FilePath, public
@@ -22,6 +23,7 @@ from precomp_games._support.arguments import ArgumentError, FilePath, public
 __all__ = [
     "MAX_TAG",
     "GameReport",
+    "GameVisitor",
     "alike",
     "count_names",
     "game_texts",
@@ -41,6 +43,7 @@ _REPORTED = 1 << 20  # bytes between two calls of progress
 # What python-chess raises on games that are odd enough.
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 V = TypeVar("V", bound=chess.pgn.BaseVisitor[Any])
+_STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
 _TAG_LINE = re.compile(r'\[\w+\s+"')
 
 
@@ -161,6 +164,61 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
             f"{f'games of {listed}' if listed else 'no games'}"
         )
     return frozenset(found)
+
+
+class GameVisitor(chess.pgn.BaseVisitor[Any]):
+    """Reads a game, of which rules and start position are looked at before its moves are read.
+
+    Attributes:
+        tags: the text of these tags, cut short where that is long.
+        reason: why the game is left out; None if it is not.
+    """
+
+    names = frozenset({"Variant", "FEN"})
+
+    def __init__(self) -> None:
+        self.tags: dict[str, str] = {}
+        self.reason: str | None = None
+        self._managed = chess.pgn.Headers({})
+        self._started = False
+
+    def begin_headers(self) -> chess.pgn.Headers:
+        """What the start position is read from; python-chess's own headers would keep any number of tags."""
+        return self._managed
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        """Keeps a tag that is wanted."""
+        if tagname in self.names:
+            self.tags[tagname] = tagvalue[:MAX_TAG]
+
+    def end_headers(self) -> Any:
+        """Skips the game where it is left out."""
+        self.reason = self.unwanted()
+        if self.reason is not None:
+            return chess.pgn.SKIP
+        if fen := self.tags.get("FEN", "").strip():
+            self._managed["FEN"] = fen
+        return None
+
+    def unwanted(self) -> str | None:
+        """Why a game with these tags is left out; None if it is not."""
+        rules = self.tags.get("Variant", "").strip().casefold()
+        return None if rules in _STANDARD_RULES else "other rules"
+
+    def visit_board(self, board: chess.Board) -> None:
+        """Looks at the first board, which is that of the start."""
+        if not self._started:
+            self._started = True
+            self.start(board)
+
+    def start(self, board: chess.Board) -> None:
+        """Looks at the start position: one that cannot come up is none to count."""
+        if not board.is_valid() or board.chess960:
+            self.reason = "another start position"
+
+    def result(self) -> Any:
+        """The reader itself."""
+        return self
 
 
 def game_texts(
