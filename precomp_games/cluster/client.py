@@ -188,17 +188,17 @@ def _in_time(make: Callable[[], _T], seconds: float) -> _T:
     Raises:
         TimeoutError: it does.
     """
-    told: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+    outcome: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
-            told.put((make(), None))
+            outcome.put((make(), None))
         except BaseException as error:
-            told.put((None, error))
+            outcome.put((None, error))
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        made, error = told.get(timeout=seconds)
+        made, error = outcome.get(timeout=seconds)
     except queue.Empty:
         raise TimeoutError(f"no answer within {seconds:g} s") from None
     if error is not None:
@@ -221,13 +221,13 @@ def _address(cluster: str, seconds: float) -> str:
             address = json.loads(pathlib.Path(cluster).read_bytes())["address"]
             if isinstance(address, str) and _ADDRESS.fullmatch(address):
                 return address
-            told: Exception = RuntimeError(f"its address is {shown(address)}")
+            problem: Exception = RuntimeError(f"its address is {shown(address)}")
         except (ValueError, LookupError, TypeError, RecursionError):
-            told = RuntimeError("it is no scheduler file")
+            problem = RuntimeError("it is no scheduler file")
         except OSError as error:
-            told = error
+            problem = error
         if time.monotonic() > end:
-            raise told
+            raise problem
         time.sleep(0.1)
 
 

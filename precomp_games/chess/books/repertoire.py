@@ -67,18 +67,18 @@ class RepertoireReport(GameReport):
 
     def __str__(self) -> str:
         """One line."""
-        told = [f"{self.positions} positions"]
+        parts = [f"{self.positions} positions"]
         if self.entries:
-            told.append(f"{self.entries} Polyglot entries")
-        told += [f"{self.lines} lines in {GameReport.__str__(self)}"] if self.games or self.left_out else []
+            parts.append(f"{self.entries} Polyglot entries")
+        parts += [f"{self.lines} lines in {GameReport.__str__(self)}"] if self.games or self.left_out else []
         for count, what in (
             (self.transpositions, "positions that several lines reach"),
             (self.contradictions, "with several moves, of which the first counts"),
             (self.redundant, "lines that add nothing"),
             (self.mistakes, "moves marked as mistakes, left out"),
         ):
-            told += [f"{count} {what}"] * (count > 0)
-        return "; ".join(told)
+            parts += [f"{count} {what}"] * (count > 0)
+        return "; ".join(parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,12 +141,12 @@ class Repertoire:
     @functools.cached_property
     def playable(self) -> frozenset[str]:
         """The positions that lines reach in which the book itself plays its first choices."""
-        found = set()
+        reached = set()
         for line, epd in self.lines.items():
             own = (k for k in range(len(line)) if line[:k] in self.lines)
             if all(action_of(self.positions[self.lines[line[:k]]].moves[0]) == line[k] for k in own):
-                found.add(epd)
-        return frozenset(found)
+                reached.add(epd)
+        return frozenset(reached)
 
 
 @public
@@ -284,8 +284,8 @@ class _Reader:
             replies(begin, ())
         while waiting:
             board, history = waiting.popleft()
-            found = sorted((-weight, action) for action, weight in book.at(board)[0].items() if weight > 0.0)
-            for _, action in found:
+            ranked = sorted((-weight, action) for action, weight in book.at(board)[0].items() if weight > 0.0)
+            for _, action in ranked:
                 used += 1
                 self.add(board.epd(), history, action)
                 replies(board_after(board, move_of(action)), (*history, action))

@@ -198,8 +198,8 @@ class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
         if self._closed:
             raise EngineError("expected open engines, got closed ones")
         results: dict[str, SearchResult] = {}
-        for batch, found in self._batches(distinct, (limit, multipv, samples)):
-            for epd, result in zip(batch, found, strict=True):
+        for batch, batch_results in self._batches(distinct, (limit, multipv, samples)):
+            for epd, result in zip(batch, batch_results, strict=True):
                 results[epd] = result
                 if on_result is not None:
                     on_result(epd, result)

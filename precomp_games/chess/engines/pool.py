@@ -103,19 +103,19 @@ def find_engine(path: str | None = None) -> str:
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
     if path is not None:
-        found = shutil.which(path) if path else None
-        if found is None:
+        executable = shutil.which(path) if path else None
+        if executable is None:
             problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
             raise EngineError(
                 f"expected {source} to be an engine's file or a command on PATH, "
                 f"got {path!r}, which {problem}; correct it, or leave it out to use an installed "
                 "Stockfish"
             )
-        return found
+        return executable
     for candidate in ("stockfish", *DEFAULT_PATHS):
-        found = shutil.which(candidate)
-        if found is not None:
-            return found
+        executable = shutil.which(candidate)
+        if executable is not None:
+            return executable
     raise EngineNotFoundError(
         "expected Stockfish on PATH or in /usr/games, got neither: install it "
         "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"

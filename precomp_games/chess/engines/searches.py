@@ -106,8 +106,8 @@ class SearchLimit:
         """
         given = [name for name in _LIMITS if getattr(self, name) is not None]
         if len(given) != 1:
-            told = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
-            raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {told}")
+            limits = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
+            raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {limits}")
 
     def __str__(self) -> str:
         given = ((called, getattr(self, name)) for name, called in _LIMITS.items())
@@ -355,9 +355,9 @@ def weakened_by(engine_id: str) -> str:
 
 def check_strength(options: Iterable[str]) -> None:
     """Refuses a rating, among options as "Name=value", to which the engine does not limit itself."""
-    told = [text.lower() for text in options]
+    lowered = [text.lower() for text in options]
     rating = next((text for text in options if text.lower().startswith("uci_elo=")), None)
-    if rating is not None and "uci_limitstrength=true" not in told:
+    if rating is not None and "uci_limitstrength=true" not in lowered:
         raise ArgumentError(
             f"expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
             "it the rating changes nothing, neither moves nor scores"

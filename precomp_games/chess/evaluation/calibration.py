@@ -397,8 +397,8 @@ def _regression(start: Floats, features: Floats, games: Floats, scores: Floats) 
 
     bounds = list(_COEFFICIENTS.values())
     options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
-    found = scipy.optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
-    return np.asarray(found.x, np.float64)
+    best = scipy.optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    return np.asarray(best.x, np.float64)
 
 
 def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> float:

@@ -244,7 +244,7 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
     """
     if isinstance(states, str | bytes) or not isinstance(states, Iterable):
         raise ArgumentError(f"expected states of chess, got {shown(states)}")
-    found = []
+    unfinished = []
     for state in states:
         check_instance(state, ChessState, name)
         if state.is_terminal():
@@ -252,8 +252,8 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
         if player_id is not None:
             mover = state.current_player()
             player_id = check_integer(player_id, "player_id", least=mover, most=mover)
-        found.append(state)
-    return found
+        unfinished.append(state)
+    return unfinished
 
 
 UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]

@@ -193,14 +193,14 @@ class RollingCounts:
                 best = min(best, (_loss(n, total, alpha, prior), number, alpha))
         loss, number, alpha = best
         own, every = (column[seen] for column in sums[number])
-        found = scipy.optimize.minimize_scalar(
+        refined = scipy.optimize.minimize_scalar(
             lambda x: _loss(own, every, math.exp(x), prior),
             bounds=(math.log(alpha) - 0.35, math.log(alpha) + 0.35),
             method="bounded",
             options={"xatol": 1e-4},
         )
-        if found.fun < loss:
-            loss, alpha = float(found.fun), math.exp(found.x)
+        if refined.fun < loss:
+            loss, alpha = float(refined.fun), math.exp(refined.x)
         return CountFit(half_lives[number], alpha, loss, int(seen.sum()))
 
 

@@ -171,13 +171,13 @@ def fit_opponent(
     heights = np.array([likelihood.profile(r)[0] for r in grid])
     top = int(heights.argmax())
     around = grid[max(top - 1, 0)], grid[min(top + 1, _GRID - 1)]
-    found = scipy.optimize.minimize_scalar(
+    refined = scipy.optimize.minimize_scalar(
         lambda x: -likelihood.profile(math.exp(x))[0],
         bounds=(math.log(around[0]), math.log(around[1])),
         method="bounded",
         options={"xatol": 1e-5},
     )
-    best = math.exp(found.x) if -found.fun > heights[top] else float(grid[top])
+    best = math.exp(refined.x) if -refined.fun > heights[top] else float(grid[top])
     highest, lapse = likelihood.profile(best)
     # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
     floor = highest - float(scipy.special.gammaincinv(0.5, confidence))

@@ -320,16 +320,16 @@ def reply_games(
 
 def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[History]]:
     """The histories of each reply, by position and move."""
-    found: dict[tuple[int, int], list[History]] = collections.defaultdict(list)
+    histories: dict[tuple[int, int], list[History]] = collections.defaultdict(list)
     waiting: list[tuple[Node, History]] = [(root, ())]
     while waiting:
         node, history = waiting.pop()
         key = position_hash(node.board) if node.board.turn != side and node.children else 0
         for move, child in node.children.items():
             if node.board.turn != side:
-                found[key, action_of(move)].append((*history, move))
+                histories[key, action_of(move)].append((*history, move))
             waiting.append((child, (*history, move)))
-    return found
+    return histories
 
 
 def _played(

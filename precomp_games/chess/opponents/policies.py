@@ -464,14 +464,14 @@ def _options(given: Any) -> dict[str, str | int | bool]:
         return {}
     if not isinstance(given, Mapping) or given.get("name") != "of":
         raise ArgumentError(f"expected options such as of(Hash=64), got {shown(given)}")
-    found: dict[str, str | int | bool] = {}
+    options: dict[str, str | int | bool] = {}
     for name, value in given.items():
         if name == "name":
             continue
         if isinstance(value, float) and (math.isinf(value) or value != int(value)):
             raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
-        found[name] = int(value) if isinstance(value, float) else value
-    return found
+        options[name] = int(value) if isinstance(value, float) else value
+    return options
 
 
 for _name, _factory, _touches in (

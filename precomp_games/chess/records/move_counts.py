@@ -364,22 +364,22 @@ class CountsPolicy(openspiel_policy.Policy):
         return self._rows(check_unfinished([state], "state", player_id))[0]
 
     def _rows(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
-        found = []
+        counted = []
         for state in states:
             weights, rest = self.counts.at(state.board)
             legal = set(state.legal_actions())
             # Two positions may share a key, and files hold what they like.
             rest = rest if rest > 1e-280 else 0.0  # a share of less would be rounded to none
-            found.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
-        totals = [math.fsum(weights.values()) + rest for weights, rest in found]
+            counted.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
+        totals = [math.fsum(weights.values()) + rest for weights, rest in counted]
         behind = [
-            k for k, (_, rest) in enumerate(found) if self.alpha > 0.0 or rest > 0.0 or totals[k] == 0.0
+            k for k, (_, rest) in enumerate(counted) if self.alpha > 0.0 or rest > 0.0 or totals[k] == 0.0
         ]
         asked = [states[k] for k in behind]
         priors = dict(zip(behind, self._prior_rows(asked), strict=True))
         return [
             _smoothed(weights, rest, totals[k], self.alpha, priors.get(k, {}))
-            for k, (weights, rest) in enumerate(found)
+            for k, (weights, rest) in enumerate(counted)
         ]
 
     def _prior_rows(self, states: list[ChessState]) -> Sequence[Mapping[int, float]]:
@@ -431,11 +431,11 @@ def predicted_rows(
     states = own_states(table) if states is None else states
     keys = table.keys[table.own].tolist()
     asked = [key for key in dict.fromkeys(keys) if key in states]
-    found: dict[int, Mapping[int, float]] = {}
+    rows: dict[int, Mapping[int, float]] = {}
     for first in range(0, len(asked), _STATES):
         part = asked[first : first + _STATES]
-        found.update(zip(part, ask([states[key] for key in part]), strict=True))
-    return [found.get(key, {}) for key in keys]
+        rows.update(zip(part, ask([states[key] for key in part]), strict=True))
+    return [rows.get(key, {}) for key in keys]
 
 
 @public
@@ -448,7 +448,7 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
         ValueError: no table, or games that do not begin at the usual position.
     """
     root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
-    found: dict[int, ChessState] = {}
+    states: dict[int, ChessState] = {}
     starts = np.searchsorted(table.game, np.arange(table.num_games + 1))
     for first, last in itertools.pairwise(starts.tolist()):
         ends = np.flatnonzero(table.own[first:last])
@@ -457,6 +457,6 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
             if state.is_terminal():
                 break  # such as with two kings, where people have played on
             if table.own[ply]:
-                found.setdefault(int(table.keys[ply]), state.clone())
+                states.setdefault(int(table.keys[ply]), state.clone())
             state.apply_action(int(table.actions[ply]))
-    return found
+    return states

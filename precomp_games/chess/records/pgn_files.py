@@ -75,17 +75,17 @@ class GameReport:
 
     def __str__(self) -> str:
         """One line."""
-        told = [f"{self.games} games"]
-        told += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
-        told += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
+        parts = [f"{self.games} games"]
+        parts += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
+        parts += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
         for count, what in (
             (self.undated, "without a date"),
             (self.dates_differ, "copies with another year"),
             (self.recoded, "lines in another encoding"),
         ):
-            told += [f"{count} {what}"] * (count > 0)
-        told += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
-        return "; ".join(told)
+            parts += [f"{count} {what}"] * (count > 0)
+        parts += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
+        return "; ".join(parts)
 
 
 @public
@@ -143,12 +143,12 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
     known: dict[tuple[str, ...], str] = {}
     for name in names:
         known.setdefault(name_words(name), name)
-    found: set[tuple[str, ...]] = set()
+    spellings: set[tuple[str, ...]] = set()
     for part in player.split(";"):
         wanted = name_words(part)
         fitting = [wanted] if wanted in known else [words for words in known if alike(wanted, words)]
         if len(fitting) == 1 and wanted:
-            found.update(fitting)
+            spellings.update(fitting)
             continue
         if fitting and wanted:
             listed = "; ".join(known[words] for words in fitting[:_CHOICES])
@@ -163,7 +163,7 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
             f"expected moves of {player!r} in {path!r}, got none: the file has "
             f"{f'games of {listed}' if listed else 'no games'}"
         )
-    return frozenset(found)
+    return frozenset(spellings)
 
 
 class GameVisitor(chess.pgn.BaseVisitor[Any]):
@@ -230,11 +230,11 @@ def game_texts(
     """
     size = os.path.getsize(path)
     lines: list[str] = []
-    length, told, moves, cut, event = 0, 0, False, False, False
+    length, next_report, moves, cut, event = 0, 0, False, False, False
     for position, line in _lines(path, report):
-        if progress is not None and position >= told:
+        if progress is not None and position >= next_report:
             progress(position, size)
-            told = position + _REPORTED
+            next_report = position + _REPORTED
         if line.startswith("[") and _TAG_LINE.match(line):
             is_event = line.startswith("[Event ")
             if moves or (is_event and event):
