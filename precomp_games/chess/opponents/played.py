@@ -43,6 +43,7 @@ from precomp_games.chess.records.game_records import (
     GameRecord,
     position_hash,
     read_games,
+    sides_of,
 )
 from precomp_games.chess.records.pgn_files import GameReport, name_words
 
@@ -130,7 +131,7 @@ def _games(
     any_long = False
     for game in games:
         any_long = any_long or len(game.actions) > skip_plies
-        yield game, game.sides_of(wanted)
+        yield game, sides_of(game, wanted)
     if not any_long:
         raise ArgumentError(
             f"expected games of {'anyone' if player is None else repr(player)} of more than "
@@ -336,7 +337,7 @@ def _played(
     record: GameRecord, replies: dict[tuple[int, int], list[History]], names: set[Any] | None
 ) -> set[tuple[int, int]]:
     """The replies that a game has, by somebody with one of these names; each once."""
-    theirs = record.sides_of(names)
+    theirs = sides_of(record, names)
     return {
         pair
         for ply, pair in enumerate(zip(record.keys, record.actions, strict=True))

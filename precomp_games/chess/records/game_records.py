@@ -50,6 +50,7 @@ __all__ = [
     "GameRecord",
     "position_hash",
     "read_games",
+    "sides_of",
 ]
 
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
@@ -137,10 +138,11 @@ class GameRecord:
         """Whose move `ply` is, counted from 0."""
         return self.first if ply % 2 == 0 else not self.first
 
-    def sides_of(self, names: Container[tuple[str, ...]] | None) -> list[chess.Color]:
-        """White and Black, where they have one of these names, as `name_words`; None: anybody's names."""
-        sides = {chess.WHITE: self.white, chess.BLACK: self.black}
-        return [color for color, name in sides.items() if names is None or name_words(name) in names]
+
+def sides_of(game: GameRecord, names: Container[tuple[str, ...]] | None) -> list[chess.Color]:
+    """White and Black, where they have one of these names, as `name_words`; None: anybody's names."""
+    sides = {chess.WHITE: game.white, chess.BLACK: game.black}
+    return [color for color, name in sides.items() if names is None or name_words(name) in names]
 
 
 @public

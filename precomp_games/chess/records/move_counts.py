@@ -36,7 +36,7 @@ from precomp_games._support.arguments import INFINITE, ArgumentError, Ge, Gt, Le
 from precomp_games._support.checks import check_instance, shown
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
-from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash
+from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.records.pgn_files import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy
@@ -150,7 +150,7 @@ def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -
         keys.extend(record.keys)
         actions.extend(record.actions)
         lengths.append(len(record.actions))
-        counted = record.sides_of(wanted)
+        counted = sides_of(record, wanted)
         movers = [record.mover(ply) for ply in range(len(record.actions))]
         own.extend(color in counted for color in movers)
         white.extend(movers)
