@@ -15,7 +15,6 @@ import importlib.util
 import json
 import logging
 import pathlib
-import queue
 import re
 import signal
 import threading
@@ -188,22 +187,21 @@ def _in_time(make: Callable[[], _T], seconds: float) -> _T:
     Raises:
         TimeoutError: it does.
     """
-    outcome: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+    outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
 
     def work() -> None:
         try:
-            outcome.put((make(), None))
+            outcome.set_result(make())
         except BaseException as error:
-            outcome.put((None, error))
+            outcome.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        made, error = outcome.get(timeout=seconds)
-    except queue.Empty:
+        return outcome.result(seconds)
+    except TimeoutError:
+        if outcome.done():  # what `make` raised
+            raise
         raise TimeoutError(f"no answer within {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return made  # type: ignore[return-value]
 
 
 def _address(cluster: str, seconds: float) -> str:

@@ -77,6 +77,7 @@ __all__ = [
 FITS = ("given", "rolling")
 """Where a `games_policy` has its half-life and alpha from."""
 DEFAULT_PLIES = 60
+_Alpha = Annotated[float, Ge(0.0), INFINITE]
 
 _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("engine", default=None)
 
@@ -212,7 +213,7 @@ def games_policy(
     *,
     without: str | None = None,
     prior: PolicyLike | None = None,
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    alpha: _Alpha = 1.0,
     weights: GameWeights | None = None,
     fit: Annotated[str, one_of(FITS)] = "given",
     period: PositiveFloat = 1.0,
@@ -266,7 +267,7 @@ def polyglot_policy(
     path: FilePath,
     weights: PolyglotWeights = "frequency",
     *,
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    alpha: _Alpha = 1.0,
     prior: PolicyLike | None = None,
 ) -> CountsPolicy:
     """What a Polyglot book plays, with a prior behind it.
@@ -287,11 +288,7 @@ def polyglot_policy(
 
 @public
 def explorer_policy(
-    game: ChessGame,
-    folder: FilePath,
-    *,
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
-    prior: PolicyLike | None = None,
+    game: ChessGame, folder: FilePath, *, alpha: _Alpha = 1.0, prior: PolicyLike | None = None
 ) -> CountsPolicy:
     """What is played by stored answers of the Lichess opening explorer, with a prior behind it.
 
@@ -359,7 +356,7 @@ def _games(
     without: str = "",
     prior: str = "uniform",
     fit: str = "given",
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    alpha: float = 1.0,
     half_life: float = 0.0,
     as_of: float = 0.0,
     rating: float = 0.0,
@@ -397,21 +394,14 @@ def _games(
 
 
 def _polyglot(
-    game: pyspiel.Game,
-    file: str = "",
-    weights: str = "frequency",
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
-    prior: str = "uniform",
+    game: pyspiel.Game, file: str = "", weights: str = "frequency", alpha: float = 1.0, prior: str = "uniform"
 ) -> CountsPolicy:
     path = _named(file, "polyglot(file=...)")
     return polyglot_policy(game, path, weights, alpha=alpha, prior=_prior(game, prior))
 
 
 def _explorer(
-    game: pyspiel.Game,
-    folder: str = "",
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
-    prior: str = "uniform",
+    game: pyspiel.Game, folder: str = "", alpha: float = 1.0, prior: str = "uniform"
 ) -> CountsPolicy:
     path = _named(folder, "explorer(folder=...)")
     return explorer_policy(game, path, alpha=alpha, prior=_prior(game, prior))
@@ -464,13 +454,12 @@ def _options(given: Any) -> dict[str, str | int | bool]:
         return {}
     if not isinstance(given, Mapping) or given.get("name") != "of":
         raise ArgumentError(f"expected options such as of(Hash=64), got {shown(given)}")
-    options: dict[str, str | int | bool] = {}
-    for name, value in given.items():
-        if name == "name":
-            continue
-        if isinstance(value, float) and (math.isinf(value) or value != int(value)):
-            raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
-        options[name] = int(value) if isinstance(value, float) else value
+    options = {name: value for name, value in given.items() if name != "name"}
+    for name, value in options.items():
+        if isinstance(value, float):  # as numbers come in specs
+            if not value.is_integer():
+                raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
+            options[name] = int(value)
     return options
 
 
