@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import importlib.util
 import json
 import logging
 import pathlib
@@ -105,8 +104,12 @@ def cluster_client(
 
 def check_dask() -> None:
     """Raises a ConnectionError where dask.distributed is not installed."""
-    if importlib.util.find_spec("distributed") is None:
-        raise ClusterError('expected dask.distributed, got none: pip install "precomp-games[cluster]"')
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ClusterError(
+            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
+        ) from error
 
 
 @contextlib.contextmanager

@@ -194,15 +194,9 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise TypeError("EnginePool: expected an open pool to pickle, got a closed one")
-        remake = functools.partial(
-            EnginePool,
-            workers=self.workers,
-            options=self._options,
-            timeout_seconds=self.timeout_seconds,
-            retries=self.retries,
-            startup_seconds=self._startup_seconds,
-        )
-        return remake, (self.command,)
+        how: dict[str, Any] = {"workers": self.workers, "options": self._options, "retries": self.retries}
+        how |= {"timeout_seconds": self.timeout_seconds, "startup_seconds": self._startup_seconds}
+        return functools.partial(EnginePool, **how), (self.command,)
 
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 

@@ -23,7 +23,7 @@ from precomp_games.chess.engines.searches import (
 )
 from precomp_games.chess.engines.store import EvaluationStore
 
-__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores"]
+__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores", "searches_to_see"]
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
 
@@ -203,6 +203,11 @@ def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> Store
             f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
         )
     return engine
+
+
+def searches_to_see(engine: StoredEngine, samples: int) -> int:
+    """How often an engine is asked to see what it plays: once where it does not draw its moves."""
+    return samples if weakened_by(engine.engine_id) else 1
 
 
 def _searches(value: Any, name: str) -> Any:

@@ -42,8 +42,8 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import check_instance, check_integer, check_number, shown
 from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import Multipv, SearchResult, SomeSamples, weakened_by
-from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
+from precomp_games.chess.engines.searches import Multipv, SearchResult, SomeSamples
+from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
 from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
 
@@ -115,7 +115,7 @@ class EnginePolicy(openspiel_policy.Policy):
             check_scores(engine, "engine")
         self.engine, self.limit = engine, limit
         self.temperature_cp, self.top_k, self.plays = temperature_cp, top_k, plays
-        self.samples = samples if weakened_by(engine.engine_id) else 1
+        self.samples = searches_to_see(engine, samples)
         self._asked: tuple[Any, ...] = {
             "softmax": (limit, top_k),
             "bestmove": (limit, 1, self.samples),

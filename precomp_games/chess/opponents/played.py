@@ -33,8 +33,8 @@ from precomp_games._support.arguments import (
 )
 from precomp_games.chess.books.book import Book, Exits, Node, trie_with_exits
 from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import Positions, SomeSamples, check_position, weakened_by
-from precomp_games.chess.engines.stored_engine import EngineLike
+from precomp_games.chess.engines.searches import Positions, SomeSamples, check_position
+from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.opponents.policies import DEFAULT_PLIES
 from precomp_games.chess.records.game_records import (
@@ -153,7 +153,7 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, sample
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    samples = _useful(engine, samples)
+    samples = searches_to_see(engine, samples)
     asked = list(dict.fromkeys(epds))
     for epd in asked:
         check_position(epd)
@@ -162,11 +162,6 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, sample
         for epd, result in zip(asked, engine.search(asked, limit, 1, samples), strict=True)
         for move, count in result.played
     }
-
-
-def _useful(engine: EngineLike, samples: int) -> int:
-    """How often the engine is asked: once where it does not draw its moves."""
-    return samples if weakened_by(engine.engine_id) else 1
 
 
 @public
@@ -196,7 +191,7 @@ def engine_moves(
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    samples = _useful(engine, samples)
+    samples = searches_to_see(engine, samples)
     rng = np.random.default_rng(seed)
     boards = []
     for _ in range(games):

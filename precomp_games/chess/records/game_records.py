@@ -93,19 +93,9 @@ _PACKED = struct.Struct("<9Qbb")
 
 def _position_hash(board: chess.Board) -> int:
     passed = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else -1
-    packed = _PACKED.pack(
-        board.pawns,
-        board.knights,
-        board.bishops,
-        board.rooks,
-        board.queens,
-        board.kings,
-        board.occupied_co[chess.WHITE],
-        board.occupied_co[chess.BLACK],
-        board.clean_castling_rights(),
-        board.turn,
-        passed,
-    )
+    pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
+    sides = (board.occupied_co[chess.WHITE], board.occupied_co[chess.BLACK])
+    packed = _PACKED.pack(*pieces, *sides, board.clean_castling_rights(), board.turn, passed)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 
 

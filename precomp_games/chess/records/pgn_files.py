@@ -13,7 +13,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import chess
 import chess.pgn
@@ -280,17 +280,12 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
                 yield done, line
                 done += 2 * len(line)
             return
-        file.seek(3 if mark == codecs.BOM_UTF8 else 0)
-        yield from _decoded(file, report)
-
-
-def _decoded(file: BinaryIO, report: GameReport) -> Iterator[tuple[int, str]]:
-    done = file.tell()
-    while raw := file.readline(MAX_LINE):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            line = raw.decode("latin-1")
-            report.recoded += 1
-        yield done, line.replace("\r\n", "\n")
-        done += len(raw)
+        file.seek(done := 3 if mark == codecs.BOM_UTF8 else 0)
+        while raw := file.readline(MAX_LINE):
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                line = raw.decode("latin-1")
+                report.recoded += 1
+            yield done, line.replace("\r\n", "\n")
+            done += len(raw)
