@@ -34,7 +34,6 @@ __all__ = [
     "asked",
     "check_dask",
     "cluster_client",
-    "connected",
     "no_worker",
     "told_if_lost",
 ]
@@ -84,24 +83,6 @@ Cluster = Annotated[str, Check(_cluster)]
 """The name of a cluster; `cluster_client` says what that may be."""
 
 
-@public
-def cluster_client(
-    cluster: Cluster, *, startup_seconds: Seconds = 60.0
-) -> contextlib.AbstractContextManager[Any]:
-    """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
-
-    Args:
-        cluster: a scheduler's address ("tcp://host:8786", "tls://host:8786"), a scheduler file, or
-            "local:N" for N workers on this machine, with one thread each.
-        startup_seconds: how long to wait for the scheduler.
-
-    Raises:
-        ValueError: an argument out of range, or a cluster that is none of these.
-        ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
-    """
-    return connected(cluster, startup_seconds)
-
-
 def check_dask() -> None:
     """Raises a ConnectionError where dask.distributed is not installed."""
     try:
@@ -113,11 +94,18 @@ def check_dask() -> None:
 
 
 @contextlib.contextmanager
-def connected(cluster: str, seconds: float) -> Iterator[Any]:
-    """`cluster_client`, of what was checked, for another public function.
+@public
+def cluster_client(cluster: Cluster, *, startup_seconds: Seconds = 60.0) -> Iterator[Any]:
+    """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
+
+    Args:
+        cluster: a scheduler's address ("tcp://host:8786", "tls://host:8786"), a scheduler file, or
+            "local:N" for N workers on this machine, with one thread each.
+        startup_seconds: how long to wait for the scheduler.
 
     Raises:
-        ConnectionError: see there.
+        ValueError: an argument out of range, or a cluster that is none of these.
+        ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
     """
     check_dask()
     from distributed import Client
@@ -125,11 +113,12 @@ def connected(cluster: str, seconds: float) -> Iterator[Any]:
     with contextlib.ExitStack() as closing:
         quiet = closing.enter_context(_warnings_only())
         local = cluster.startswith("local:")
-        address: Any = closing.enter_context(_local(cluster, seconds)) if local else None
+        address: Any = closing.enter_context(_local(cluster, startup_seconds)) if local else None
         try:
-            address = address or _address(cluster, seconds)
-            most = seconds + ANSWER_SECONDS  # Dask's own limits leave out a scheduler that says nothing
-            client = closing.enter_context(_in_time(lambda: Client(address, timeout=seconds), most))
+            address = address or _address(cluster, startup_seconds)
+            # Dask's own limits leave out a scheduler that says nothing.
+            most = startup_seconds + ANSWER_SECONDS
+            client = closing.enter_context(_in_time(lambda: Client(address, timeout=startup_seconds), most))
         except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
             raise ClusterError(
                 f"expected a scheduler at {cluster!r}, got none ({error}): start one with "

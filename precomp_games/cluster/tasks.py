@@ -43,7 +43,7 @@ from precomp_games.cluster.client import (
     Cluster,
     ClusterError,
     asked,
-    connected,
+    cluster_client,
     no_worker,
     told_if_lost,
 )
@@ -90,7 +90,7 @@ def map_on_cluster(
 def _map(
     function: Callable[[Any], Any], tasks: list[Any], cluster: str, seconds: float
 ) -> Iterator[tuple[int, Any]]:
-    with connected(cluster, seconds) as client:
+    with cluster_client(cluster, startup_seconds=seconds) as client:
         _send_by_value(function)
         checking = _checking(function)
         under_way = UnderWay(client, cluster, words=lambda number: shown(tasks[number]))

@@ -43,7 +43,7 @@ from precomp_games.cluster.client import (
     Cluster,
     asked,
     check_dask,
-    connected,
+    cluster_client,
     no_worker,
 )
 from precomp_games.cluster.tasks import AHEAD, UnderWay
@@ -111,7 +111,8 @@ class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
             expected = own.search(_dask_worker.REFERENCE_POSITIONS, *_dask_worker.REFERENCE)
         try:
             with _engine_errors():
-                self._client = self._closing.enter_context(connected(cluster, self._seconds))
+                client = cluster_client(cluster, startup_seconds=startup_seconds)
+                self._client = self._closing.enter_context(client)
             # Of a name of its own: another client's engines on the same cluster are others.
             self._name = f"precomp-games-{os.getpid()}-{id(self):x}"
             plugin = _dask_worker.EnginePlugin(self._name, self.engine_id, expected, how)

@@ -131,7 +131,7 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
             mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
             name = f"{Path(self.path).absolute().as_uri()}?{mode}"
         with self._errors():
-            # Transactions are begun and ended by hand (isolation_level=None).
+            # Transactions are begun by hand (isolation_level=None).
             self._db = sqlite3.connect(
                 name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
@@ -169,7 +169,8 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
 
     def _open(self, db: sqlite3.Connection) -> None:
         """Checks that the file is ours before anything is written to it, and creates the tables."""
-        with self._transaction(db, "DEFERRED"):  # all at one moment: another process may be creating it
+        with db:  # ends the transaction, which is begun by hand
+            db.execute("BEGIN DEFERRED")  # all at one moment: another process may be creating it
             empty = self._check_version(db)
         if self.read_only:
             if empty:
@@ -186,7 +187,8 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
                     raise
                 time.sleep(0.01)
         db.execute("PRAGMA synchronous=NORMAL")
-        with self._transaction(db):
+        with db:
+            db.execute("BEGIN IMMEDIATE")
             if self._check_version(db):  # again: another process may have just created it
                 _create_tables(db)
 
@@ -236,17 +238,6 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
                 raise StoreError("expected an open store, got a closed one")
             yield self._db
 
-    @contextlib.contextmanager
-    def _transaction(self, db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-        db.execute(f"BEGIN {kind}")
-        try:
-            yield
-            db.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
-                db.execute("ROLLBACK")
-            raise
-
     @public
     def put(
         self, engine: _EngineId, limit: _Limit, multipv: Multipv, epd: _Epd, result: SearchResult
@@ -278,7 +269,8 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
                     f"expected a store opened for writing, got {self.path!r} opened read-only: "
                     "copy it and open the copy"
                 )
-            with self._transaction(db):
+            with db:
+                db.execute("BEGIN IMMEDIATE")
                 key = (engine, str(limit), multipv, epd)
                 _insert(db, "searches", *key, *searched)
                 if result.played:
