@@ -324,21 +324,21 @@ def _fetching(engines: DaskEngine, epds: Sequence[str]) -> dict[str, float]:
 
     The tenth percentile is what they are where nobody else keeps the machine busy.
     """
-    batches = cluster._Batches(engines, (SearchLimit(nodes=300), 2, 0), [])
+    under_way, searched = engines._under_way(), (SearchLimit(nodes=300), 2, 0)
     submitting, fetching = [], {}
     for most in (1, _AT_ONCE):
         asked = epds[: 200 if most == 1 else 20 * most]
         for epd in asked:
             start = time.monotonic()
-            batches._submit([epd])
+            engines._submit(under_way, [epd], searched)
             submitting.append(time.monotonic() - start)
-        while batches._under_way._done.qsize() < len(asked):
+        while under_way._done.qsize() < len(asked):
             time.sleep(0.1)
         found = []
         with mock.patch.object(cluster_tasks, "_AT_ONCE", most):
             for _ in range(len(asked) // most):
                 start = time.monotonic()
-                assert len(batches._under_way.done(60.0)) == most
+                assert len(under_way.done(60.0)) == most
                 found.append(time.monotonic() - start)
         fetching[most] = float(np.quantile(found, 0.1))
         epds = epds[len(asked) :]

@@ -21,13 +21,15 @@ from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
+    CalibrationSample,
     CalibrationScope,
     fit_calibration,
     load_calibration,
+    material,
+    played_samples,
     save_calibration,
 )
 from precomp_games.chess.evaluation.policies import PLAYS, EngineEvaluation, EngineMenu, EnginePolicy
-from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
 from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import (
     RULES_OF_CHESS,
@@ -39,20 +41,27 @@ from precomp_games.chess.game import (
     position_key,
 )
 from precomp_games.chess.opponents.count_fit import ALPHAS, HALF_LIVES, CountFit, RollingCounts
-from precomp_games.chess.opponents.engine_specs import opponent_policy
 from precomp_games.chess.opponents.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
-from precomp_games.chess.opponents.played import engine_moves, pgn_moves, pgn_results, played_in
+from precomp_games.chess.opponents.played import (
+    PlayedGame,
+    ReplyGames,
+    engine_moves,
+    pgn_moves,
+    pgn_results,
+    played_in,
+    reply_games,
+)
 from precomp_games.chess.opponents.policies import (
     FITS,
     GamesPolicy,
     explorer_policy,
     games_policy,
+    opponent_policy,
     polyglot_policy,
     prior_of_moves,
     read_table,
     rolling_fit,
 )
-from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames, reply_games
 from precomp_games.chess.play.match import (
     MATCH_PLIES,
     ExitScore,

@@ -14,7 +14,6 @@ import contextlib
 import json
 import logging
 import pathlib
-import queue
 import re
 import signal
 import threading
@@ -26,14 +25,15 @@ from typing import Annotated, Any, TypeVar
 
 from precomp_games._support.arguments import ArgumentError, Check, Seconds, Unnamed, public
 from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.messages import one_line
 
 __all__ = [
     "ANSWER_SECONDS",
     "Cluster",
     "ClusterError",
     "asked",
+    "check_dask",
     "cluster_client",
-    "connected",
     "no_worker",
     "told_if_lost",
 ]
@@ -83,10 +83,19 @@ Cluster = Annotated[str, Check(_cluster)]
 """The name of a cluster; `cluster_client` says what that may be."""
 
 
+def check_dask() -> None:
+    """Raises a ConnectionError where dask.distributed is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ClusterError(
+            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
+        ) from error
+
+
+@contextlib.contextmanager
 @public
-def cluster_client(
-    cluster: Cluster, *, startup_seconds: Seconds = 60.0
-) -> contextlib.AbstractContextManager[Any]:
+def cluster_client(cluster: Cluster, *, startup_seconds: Seconds = 60.0) -> Iterator[Any]:
     """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
 
     Args:
@@ -98,30 +107,18 @@ def cluster_client(
         ValueError: an argument out of range, or a cluster that is none of these.
         ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
     """
-    return connected(cluster, startup_seconds)
+    check_dask()
+    from distributed import Client
 
-
-@contextlib.contextmanager
-def connected(cluster: str, seconds: float) -> Iterator[Any]:
-    """`cluster_client`, of what was checked, for another public function.
-
-    Raises:
-        ConnectionError: see there.
-    """
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ClusterError(
-            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
-        ) from error
     with contextlib.ExitStack() as closing:
         quiet = closing.enter_context(_warnings_only())
         local = cluster.startswith("local:")
-        address: Any = closing.enter_context(_local(cluster, seconds)) if local else None
+        address: Any = closing.enter_context(_local(cluster, startup_seconds)) if local else None
         try:
-            address = address or _address(cluster, seconds)
-            most = seconds + ANSWER_SECONDS  # Dask's own limits leave out a scheduler that says nothing
-            client = closing.enter_context(_in_time(lambda: Client(address, timeout=seconds), most))
+            address = address or _address(cluster, startup_seconds)
+            # Dask's own limits leave out a scheduler that says nothing.
+            most = startup_seconds + ANSWER_SECONDS
+            client = closing.enter_context(_in_time(lambda: Client(address, timeout=startup_seconds), most))
         except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
             raise ClusterError(
                 f"expected a scheduler at {cluster!r}, got none ({error}): start one with "
@@ -167,7 +164,7 @@ def _local(cluster: str, seconds: float) -> Iterator[Any]:
         except (OSError, RuntimeError) as error:
             raise ClusterError(
                 f"expected {count} worker(s) of {cluster!r} to start, got one that did not "
-                f"({_words(error)}): see that there is enough memory for so many, and run again"
+                f"({one_line(error)}): see that there is enough memory for so many, and run again"
             ) from error
         yield made
 
@@ -182,26 +179,21 @@ def _in_time(make: Callable[[], _T], seconds: float) -> _T:
     Raises:
         TimeoutError: it does.
     """
-    told: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+    outcome: concurrent.futures.Future[_T] = concurrent.futures.Future()
 
     def work() -> None:
         try:
-            told.put((make(), None))
+            outcome.set_result(make())
         except BaseException as error:
-            told.put((None, error))
+            outcome.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
     try:
-        made, error = told.get(timeout=seconds)
-    except queue.Empty:
+        return outcome.result(seconds)
+    except TimeoutError:
+        if outcome.done():  # what `make` raised
+            raise
         raise TimeoutError(f"no answer within {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return made  # type: ignore[return-value]
-
-
-def _words(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _address(cluster: str, seconds: float) -> str:
@@ -219,13 +211,13 @@ def _address(cluster: str, seconds: float) -> str:
             address = json.loads(pathlib.Path(cluster).read_bytes())["address"]
             if isinstance(address, str) and _ADDRESS.fullmatch(address):
                 return address
-            told: Exception = RuntimeError(f"its address is {shown(address)}")
+            problem: Exception = RuntimeError(f"its address is {shown(address)}")
         except (ValueError, LookupError, TypeError, RecursionError):
-            told = RuntimeError("it is no scheduler file")
+            problem = RuntimeError("it is no scheduler file")
         except OSError as error:
-            told = error
+            problem = error
         if time.monotonic() > end:
-            raise told
+            raise problem
         time.sleep(0.1)
 
 
@@ -241,10 +233,10 @@ def told_if_lost(cluster: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, concurrent.futures.CancelledError, ClosedClientError) as error:
+        why = one_line(error) if str(error) else "it closed"
         raise ClusterError(
-            f"expected the scheduler at {cluster!r} to stay, got "
-            f"{_words(error) or 'it closed'}: what was finished is kept; start it again, and "
-            "run again"
+            f"expected the scheduler at {cluster!r} to stay, got {why}: what was finished is kept; start it "
+            "again, and run again"
         ) from error
 
 

@@ -1,10 +1,27 @@
 """Tasks on a cluster: any that depend on nothing else, and how they are sent and come back.
 
-    for number, found in map_on_cluster(solve, tasks, "tcp://scheduler:8786"):
-        results[number] = found
+    for number, result in map_on_cluster(solve, tasks, "tcp://scheduler:8786"):
+        results[number] = result
 
 A result depends on its task alone. So neither the number of workers, nor their order, nor their deaths change
-what is found.
+what comes back. `UnderWay` sends tasks, a few for each worker, and sees to it that every result comes:
+
+* **A worker dies with a task.** Dask gives the task to another worker. After some deaths Dask blames the task
+  and ends it as a `KilledWorker`. The task is then sent again, as another one, a few times.
+* **A worker dies between a task's end and the fetching of its result.** Dask has the result made again, and
+  whoever asks for it waits until it is there, for ever if no worker can make it. So nothing is fetched that
+  is not there, and the caller looks at the cluster meanwhile.
+* **A worker has a result and says nothing.** After a minute the task is sent again, as after a death.
+* **Nobody has a task.** All workers that could make it are dead and came again as others, or a scheduler that
+  was busy gave up the message by which the task came. Nobody is told of that. So where nothing comes, the
+  scheduler is asked what workers have, and whatever is missing there for some seconds is sent again.
+
+A task that is made twice changes nothing, since its result is the same.
+
+Dask's own means do less: `Client.submit(retries=...)` repeats tasks that raise errors, not those that workers
+die of; `as_completed` fetches each result alone, which takes the way to its worker and back, and waits
+without a limit for what is lost; `wait` looks at all futures each time, and belongs to the client that was
+made last.
 """
 
 from __future__ import annotations
@@ -26,7 +43,7 @@ from precomp_games.cluster.client import (
     Cluster,
     ClusterError,
     asked,
-    connected,
+    cluster_client,
     no_worker,
     told_if_lost,
 )
@@ -37,7 +54,8 @@ AHEAD = 2
 """Tasks that a worker is given: one that runs, and one that waits for it."""
 
 _MOST_DEATHS = 3  # of several workers with a task, until it is blamed for them
-_LOOK_SECONDS = 5.0
+_LOOK_SECONDS = 2.0  # without a result, until it is seen whether workers and tasks are still there
+_COUNT_SECONDS = 30.0  # until workers are counted again, while results come
 _AT_ONCE = 100  # results that are fetched together
 _FETCH_LOOK_SECONDS = 0.5  # until it is seen whether what is fetched is still there
 _NOT_THERE = ("pending", "lost")  # Dask's words for what is to be made, or to be made again
@@ -72,32 +90,28 @@ def map_on_cluster(
 def _map(
     function: Callable[[Any], Any], tasks: list[Any], cluster: str, seconds: float
 ) -> Iterator[tuple[int, Any]]:
-    with connected(cluster, seconds) as client:
+    with cluster_client(cluster, startup_seconds=seconds) as client:
+        _send_by_value(function)
+        checking = _checking(function)
+        under_way = UnderWay(client, cluster, words=lambda number: shown(tasks[number]))
+        left = iter(range(len(tasks)))
 
-        def workers() -> int:
+        def send_next(workers: int) -> bool:
+            del workers
+            for number in left:
+                under_way.submit(number, checking, tasks[number])
+                return True
+            return False
+
+        def count_workers() -> int:
             end = time.monotonic() + seconds
-            while True:
-                found = len(asked(client, cluster, lambda: client.scheduler.identity())["workers"])
-                if found:
-                    return found
+            while not (count := len(asked(client, cluster, lambda: client.scheduler.identity())["workers"])):
                 if time.monotonic() > end:
                     raise ClusterError(no_worker(cluster, seconds))
                 time.sleep(0.1)
+            return count
 
-        _send_by_value(function)
-        function_there = _checked(function)
-        left = list(range(len(tasks)))[::-1]
-        under_way = UnderWay(client, cluster, told=lambda number: shown(tasks[number]))
-        count = workers()
-        try:
-            while left or under_way:
-                while left and len(under_way) < AHEAD * count:
-                    number = left.pop()
-                    under_way.submit(number, function_there, tasks[number])
-                yield from under_way.done(_LOOK_SECONDS)
-                count = workers()
-        finally:
-            under_way.cancel()
+        yield from under_way.results(send_next, count_workers)
 
 
 def _send_by_value(function: Callable[[Any], Any]) -> None:
@@ -109,27 +123,37 @@ def _send_by_value(function: Callable[[Any], Any]) -> None:
         cloudpickle.register_pickle_by_value(sys.modules[module])
 
 
-def _checked(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _checking(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """`function`, which refuses a worker with another version of the library."""
     version = importlib.metadata.version("precomp-games")
 
-    def function_there(task: Any) -> Any:  # within a function, so that it is sent by value
-        found = importlib.metadata.version("precomp-games")
-        if found != version:
+    def checking(task: Any) -> Any:  # within a function, so that it is sent by value
+        there = importlib.metadata.version("precomp-games")
+        if there != version:
             from distributed import get_worker
 
             raise ValueError(
-                f"worker {get_worker().address}: expected precomp-games {version}, got {found}: install the "
+                f"worker {get_worker().address}: expected precomp-games {version}, got {there}: install the "
                 "same version there"
             )
         return function(task)
 
-    return function_there
+    return checking
 
 
 @dataclasses.dataclass
 class _Sent:
-    """A task under way: what it is for, how it is sent, how often that was, and how often it was given up."""
+    """A task under way.
+
+    Attributes:
+        purpose: what the task is for, which comes back with its result.
+        call: the function and its arguments.
+        key: the task's name on the cluster; None for one that Dask makes.
+        options: Dask's.
+        future: Dask's, of the last time that the task was sent.
+        times: how often it was sent.
+        deaths: how often Dask gave it up, or its result did not come.
+    """
 
     purpose: Any
     call: tuple[Any, ...]
@@ -143,34 +167,50 @@ class _Sent:
 class UnderWay:
     """Tasks that a client has sent, each with what it is for, and those of them that are done.
 
-    `distributed.wait` looks at all futures each time, and belongs to the client that was made last. Here they
-    are told of as they come, and results that are there are fetched together: each alone takes the way to its
-    worker and back. A task that workers die of is sent again, and nothing here waits without a limit: what is
-    lost between its end and its fetching is made again, while the caller looks at the cluster.
-
     Args:
         client: Dask's.
         cluster: its name.
-        told: what a task is for, in words.
-        most_deaths: how often a task is sent again that several workers died of.
+        words: what a task is for, in words, for errors.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        cluster: str,
-        *,
-        told: Callable[[Any], str] = str,
-        most_deaths: int = _MOST_DEATHS,
-    ) -> None:
-        self._client, self._cluster = client, cluster
-        self._told, self._most_deaths = told, most_deaths
+    def __init__(self, client: Any, cluster: str, *, words: Callable[[Any], str] = str) -> None:
+        self._client, self._cluster, self._words = client, cluster, words
         self._tasks: dict[str, _Sent] = {}  # by the future's key
         self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._lost: set[str] = set()  # those that were done once, of which Dask does not tell again
+        self._missed: set[str] = set()  # those that no worker had when it was last asked
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    def results(
+        self, send_next: Callable[[int], bool], count_workers: Callable[[], int]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Sends tasks ahead of the workers, and gives (what it was for, its result) of each as they come.
+
+        Args:
+            send_next: submits the next task, given the number of workers; False where there is none left.
+            count_workers: how many workers there are, 1 or more; waits for a first one, or raises.
+
+        Raises:
+            ChildProcessError: workers die of a task again and again.
+            Exception: what a task raised, or `count_workers`.
+        """
+        try:
+            workers, counted, more = count_workers(), time.monotonic(), True
+            while True:
+                while more and len(self) < AHEAD * workers:
+                    more = send_next(workers)
+                if not self:
+                    return
+                done = self.done(_LOOK_SECONDS)
+                if not done or time.monotonic() > counted + _COUNT_SECONDS:
+                    workers, counted = count_workers(), time.monotonic()
+                if not done:
+                    self.send_stranded()
+                yield from done
+        finally:
+            self.cancel()
 
     def submit(
         self,
@@ -192,9 +232,9 @@ class UnderWay:
             task.future.add_done_callback(lambda done: self._done.put(done.key))
         task.times += 1
 
-    def _send_again(self, keys: list[str]) -> None:
+    def _send_again(self, keys: Iterable[str]) -> None:
         tasks = [self._tasks.pop(key) for key in keys]
-        self._lost.difference_update(keys)
+        self._lost &= self._tasks.keys()
         self._cancel(tasks)
         for task in tasks:
             self._send(task)
@@ -203,6 +243,10 @@ class UnderWay:
         futures = [task.future for task in tasks]
         asked(self._client, self._cluster, lambda: self._client.cancel(futures, force=True))
 
+    def _is_there(self, key: str) -> bool:
+        """Whether Dask has a task's result or error."""
+        return self._tasks[key].future.status not in _NOT_THERE
+
     def done(self, seconds: float) -> list[tuple[Any, Any]]:
         """(what it was for, its result) of each task that is done; none after so many seconds.
 
@@ -210,26 +254,26 @@ class UnderWay:
             ChildProcessError: workers die of a task again and again.
             Exception: what a task raised, once nothing else is done.
         """
-        keys = {key for key in self._lost if self._tasks[key].future.status not in _NOT_THERE}
+        keys = set(filter(self._is_there, self._lost))
         self._lost -= keys
         with contextlib.suppress(queue.Empty):
             keys.add(self._done.get(timeout=0.0 if keys else seconds))
             while len(keys) < _AT_ONCE:
                 keys.add(self._done.get_nowait())
         keys &= self._tasks.keys()  # the others are canceled
-        found: dict[str, Any] | None = {}
+        results: dict[str, Any] | None = {}
         with contextlib.suppress(Exception):  # each then tells its own
-            found = self._fetched([key for key in keys if self._tasks[key].future.status == "finished"])
+            results = self._fetched([key for key in keys if self._tasks[key].future.status == "finished"])
         given: list[tuple[Any, Any]] = []
         for key in keys:
-            if found and key in found:
-                given.append((self._tasks.pop(key).purpose, found[key]))
-            elif self._tasks[key].future.status in _NOT_THERE:
+            if results and key in results:
+                given.append((self._tasks.pop(key).purpose, results[key]))
+            elif not self._is_there(key):
                 self._lost.add(key)
             elif given:
-                self._done.put(key)
+                self._done.put(key)  # for the next call, since this one might raise
             else:
-                given += self._alone(key, late=found is None)
+                given += self._alone(key, late=results is None)
         return given
 
     def _alone(self, key: str, *, late: bool) -> list[tuple[Any, Any]]:
@@ -241,27 +285,24 @@ class UnderWay:
             error = task.future.exception(ANSWER_SECONDS)
             if not isinstance(error, KilledWorker):
                 raise error
-        elif not late and (found := self._fetched([key])):
-            return [(self._tasks.pop(key).purpose, found[key])]
-        elif task.future.status in _NOT_THERE:
+        elif not late and (results := self._fetched([key])):
+            return [(self._tasks.pop(key).purpose, results[key])]
+        elif not self._is_there(key):
             self._lost.add(key)
             return []
         task.deaths += 1
-        if task.deaths > self._most_deaths:
+        if task.deaths > _MOST_DEATHS:
             last = f", the last at {error.last_worker.address}" if error else ""
             raise ChildProcessError(
                 "expected workers to live through their tasks, got several that died or "
                 f"said nothing for {ANSWER_SECONDS:g} s, {task.deaths} times{last}, of "
-                f"{self._told(task.purpose)}: do they have enough memory? See their own output"
+                f"{self._words(task.purpose)}: do they have enough memory? See their own output"
             ) from error
         self._send_again([key])
         return []
 
     def _fetched(self, keys: list[str]) -> dict[str, Any] | None:
-        """Results by key; {} where one is no longer there, None where they do not come in time.
-
-        Of what a dead worker had, Dask waits until it is there again, for ever if no worker can make it.
-        """
+        """Results by key; {} where one is no longer there, None where they do not come in time."""
         futures = [self._tasks[key].future for key in keys]
 
         async def fetch() -> dict[str, Any] | None:
@@ -278,16 +319,16 @@ class UnderWay:
 
         if not keys:
             return {}
-        found: dict[str, Any] | None = asked(self._client, self._cluster, fetch, 2.0 * ANSWER_SECONDS)
-        return found
+        results: dict[str, Any] | None = asked(self._client, self._cluster, fetch, 2.0 * ANSWER_SECONDS)
+        return results
 
     def send_stranded(self) -> None:
-        """Sends again what no worker has, since all were dead and came again as others."""
+        """Sends again what no worker has, now and at the last call: a task may be on its way for a while."""
         ask = (self._client, self._cluster)
         held = set().union(*asked(*ask, lambda: self._client.processing()).values())
-        self._send_again(
-            [key for key, x in self._tasks.items() if x.future.status in _NOT_THERE and key not in held]
-        )
+        missed = {key for key in self._tasks if key not in held and not self._is_there(key)}
+        self._send_again(missed & self._missed)
+        self._missed = missed & self._tasks.keys()
 
     def cancel(self) -> None:
         """Takes all back; a scheduler that is gone has nothing left of them."""

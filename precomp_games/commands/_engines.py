@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from precomp_games.chess.engines.arguments import named_options
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.preparation.engines import Engines

@@ -32,8 +32,14 @@ from absl import flags
 from scipy import optimize
 
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
-from precomp_games.chess.evaluation.calibration import CalibratedUtility, fit_calibration, save_calibration
-from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
+from precomp_games.chess.evaluation.calibration import (
+    CalibratedUtility,
+    CalibrationSample,
+    fit_calibration,
+    material,
+    played_samples,
+    save_calibration,
+)
 from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.played import pgn_results

@@ -25,7 +25,7 @@ import chess
 import chess.pgn
 from absl import flags
 
-from precomp_games.chess.opponents.reply_games import reply_games
+from precomp_games.chess.opponents.played import reply_games
 from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.commands import prepare
 from precomp_games.commands._app import run_command

@@ -25,19 +25,18 @@ from absl import flags
 from precomp_games._support.checks import shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
-from precomp_games.chess.engines.arguments import identity_options, named_options
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
-from precomp_games.chess.play.uci_engine import UciEngine, uci_book
+from precomp_games.chess.play.uci_engine import LONGEST_LINE, UciEngine, uci_book
 from precomp_games.chess.preparation.policies import modelled_play
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.commands._flags import Define
 
 __all__ = ["main"]
 
-_LONGEST_LINE = 1 << 20  # characters
 _MOST_OPTIONS = 8  # of an identity, in an error
 
 
@@ -115,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        engine.run(iter(lambda: sys.stdin.readline(_LONGEST_LINE), ""))
+        engine.run(iter(lambda: sys.stdin.readline(LONGEST_LINE), ""))
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(130)  # whoever listened is gone; what is searched is stored or not wanted
     return 0
@@ -125,8 +124,8 @@ def _opponent(given: flags.FlagValues) -> UciEngine:
     """The modelled opponent of a preparation."""
     if given.book is not None or given.play != "engine":
         raise ValueError("--opponent: expected no --book and no --play beside it")
-    found = read_preparation(given.opponent)
-    return _modelled(given, found, 1 - found.settings.player, None)
+    preparation = read_preparation(given.opponent)
+    return _modelled(given, preparation, 1 - preparation.settings.player, None)
 
 
 def _book_player(given: flags.FlagValues) -> UciEngine:
@@ -136,20 +135,22 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
         raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
     if not os.path.exists(path):
         raise ValueError(f"--book: expected a Polyglot file or a folder, got {path!r}, which is not there")
-    found = read_preparation(path) if os.path.isdir(path) else None
+    preparation = read_preparation(path) if os.path.isdir(path) else None
     if given.play == "engine":
         player = EnginePlayer(find_engine(given.engine))
-        return UciEngine(player, uci_book(found.book if found else path), say=_say, seed=given.seed)
-    if found is None:
+        return UciEngine(
+            player, uci_book(preparation.book if preparation else path), say=_say, seed=given.seed
+        )
+    if preparation is None:
         raise ValueError(
             f"--play=model: expected --book to be an output folder of chess_preparation.py, got {path!r}"
         )
-    return _modelled(given, found, found.settings.player, found.book)
+    return _modelled(given, preparation, preparation.settings.player, preparation.book)
 
 
-def _modelled(given: flags.FlagValues, found: Preparation, player: int, book: Book | None) -> UciEngine:
+def _modelled(given: flags.FlagValues, preparation: Preparation, player: int, book: Book | None) -> UciEngine:
     """One of a preparation's two players."""
-    settings = found.settings
+    settings = preparation.settings
     own = player == settings.player
     if given.opponent_spec is not None:
         if own or given.opponent_spec != settings.opponent:
@@ -158,17 +159,17 @@ def _modelled(given: flags.FlagValues, found: Preparation, player: int, book: Bo
                 f"{shown(settings.opponent)}, got {shown(given.opponent_spec)}"
             )
         settings = dataclasses.replace(settings, trusted=True)
-    engine = _engine_of_flags(given, found.engines[0 if own else 1], opponent=not own)
+    engine = _engine_of_flags(given, preparation.engines[0 if own else 1], opponent=not own)
     modelled = "own play" if own else "opponent"
-    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(found.engines[1])}")
+    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(preparation.engines[1])}")
     try:
         policy = modelled_play(settings, player, engine)
     except ValueError as error:
         repeats = "; --opponent_spec repeats it, for a folder of your own"
         hint = repeats if not own and "opponent" in settings.touches and not settings.trusted else ""
         raise ValueError(f"{error}{hint}") from None
-    player_of_it = PolicyPlayer(policy, name, given.seed)
-    return UciEngine(player_of_it, uci_book(book) if book else None, say=_say, seed=given.seed)
+    known = uci_book(book) if book else None
+    return UciEngine(PolicyPlayer(policy, name, given.seed), known, say=_say, seed=given.seed)
 
 
 def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) -> StoredEngine:

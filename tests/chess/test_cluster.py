@@ -57,7 +57,7 @@ def test_the_same_as_a_pool() -> None:
 @pytest.mark.test_all("a second cluster")
 def test_two_clients(monkeypatch) -> None:
     """Each hears of its own results, however long it would otherwise be until it looks."""
-    monkeypatch.setattr("precomp_games.chess.engines.cluster._LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("precomp_games.cluster.tasks._LOOK_SECONDS", 3600.0)
     with DaskEngine(FAKE, cluster_address()) as first, DaskEngine(FAKE, "local:1") as second:
         for engine in (first, second, first):
             assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]

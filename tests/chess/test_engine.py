@@ -292,7 +292,7 @@ def test_engines_that_cannot_start(tmp_path: Path) -> None:
     ]
     for command, what in cases:
         started = time.monotonic()
-        with pytest.raises(EngineError, match=rf"EnginePool\(\): expected .*{what}"):
+        with pytest.raises(EngineError, match=rf"^EnginePool\(\): expected .*{what}"):
             EnginePool(command, startup_seconds=0.3 if "0.3 s" in what else 120, retries=2)
         assert time.monotonic() - started < 60  # none that has ended is waited for
 
@@ -301,7 +301,10 @@ def test_no_multipv(pool: EnginePool) -> None:
     with EnginePool([*FAKE, "--lacking", "MultiPV"], workers=1) as lacking:
         assert lacking.search(EPDS[:3], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:3]]
         alive = pids(lacking)
-        with pytest.raises(EngineError, match=r"2 lines, got an engine with no MultiPV .*--top_k=1"):
+        with pytest.raises(
+            EngineError,
+            match=r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV .*--top_k=1",
+        ):
             lacking.search(EPDS[:3], LIMIT, 2)
         assert pids(lacking) == alive  # nothing was tried again
     with pytest.raises(EngineError, match="MultiPV up to 10"):

@@ -190,7 +190,7 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("precomp_games.cluster.tasks.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("precomp_games.cluster.tasks._FETCH_LOOK_SECONDS", 0.05)
     with cluster_of_threads() as made, distributed.Client(made) as client:
-        under_way = UnderWay(client, "tcp://x:1", told=lambda purpose: f"{purpose!r}")
+        under_way = UnderWay(client, "tcp://x:1", words=lambda purpose: f"{purpose!r}")
         under_way.submit("late", abs, -7)
 
         async def never(futures: list[Any]) -> None:
@@ -201,6 +201,25 @@ def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
             while True:
                 assert not under_way.done(5.0)
         under_way.cancel()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_task_that_never_reaches_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a scheduler that is busy gives up a message: nobody is told, and the task is sent again."""
+    distributed = pytest.importorskip("distributed")
+    send, dropped = distributed.Client._send_to_scheduler, []
+
+    def forgetful(client: Any, message: dict[str, Any]) -> None:
+        if message["op"] == "update-graph" and len(dropped) < 2:
+            dropped.append(message)
+        else:
+            send(client, message)
+
+    monkeypatch.setattr(distributed.Client, "_send_to_scheduler", forgetful)
+    monkeypatch.setattr("precomp_games.cluster.tasks._LOOK_SECONDS", 0.1)
+    with cluster_of_threads() as made:
+        found = map_on_cluster(abs, [-1, -2, -3], made.scheduler_address)
+        assert sorted(found) == [(0, 1), (1, 2), (2, 3)] and len(dropped) == 2
 
 
 def test_a_cluster_without_workers() -> None:

@@ -59,11 +59,8 @@ _ARRAYS = "arrays of a file, which `read_preparation` refuses where they are non
 EXEMPT = {
     "precomp_games:Menu.entries_batch": _MENU,
     "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
-    **{
-        f"precomp_games.chess:{player}.{method}": _PLAYER
-        for player in ("EnginePlayer", "PolicyPlayer")
-        for method in ("command", "go", "set_option")
-    },
+    **{f"precomp_games.chess:EnginePlayer.{method}": _PLAYER for method in ("command", "go", "set_option")},
+    **{f"precomp_games.chess:PolicyPlayer.{method}": _PLAYER for method in ("command", "go")},
     "precomp_games.chess:ExplorerCounts.of_arrays": _ARRAYS,
     "precomp_games.chess:GameRecord.mover": "asked for every move",
     "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",

@@ -209,11 +209,11 @@ class Book:
         A line ends where the book has nothing after our best move, so that every memorized position
         is on a line. Sorted by falling reach of the last position, then by the moves in UCI.
         """
-        found = []
+        lines = []
         for moves, reach in self._lines():
             board = self.start.copy()
-            found.append(BookLine(tuple(board.san_and_push(move) for move in moves), reach))
-        return found
+            lines.append(BookLine(tuple(board.san_and_push(move) for move in moves), reach))
+        return lines
 
     @public
     def first_lines(self, n: NonNegativeInt) -> str:

@@ -70,15 +70,15 @@ def book_game(
     """
     game = chess.pgn.Game()
     game.setup(book.start)
-    found: list[tuple[chess.pgn.GameNode, Node | None]] = [(game, trie_with_exits(book, exits))]
+    pairs: list[tuple[chess.pgn.GameNode, Node | None]] = [(game, trie_with_exits(book, exits))]
     # Grows as it goes: a trie is as deep as games are long, which the recursion limit may not allow for.
-    for pgn_node, node in found:
+    for pgn_node, node in pairs:
         if node is not None:
-            found.extend(
+            pairs.extend(
                 (pgn_node.add_variation(move, comment=comment), node.children.get(move))
                 for move, comment in _continuations(node)
             )
-    return game, found
+    return game, pairs
 
 
 def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Sequence[str] = ()) -> None:

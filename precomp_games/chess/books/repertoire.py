@@ -32,8 +32,7 @@ from precomp_games._support.arguments import ArgumentError, PositiveInt, public
 from precomp_games._support.checks import check_path, shown
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
 from precomp_games.chess.records.book_counts import PolyglotCounts
-from precomp_games.chess.records.game_records import STANDARD_RULES
-from precomp_games.chess.records.pgn_files import GameReport, game_texts, visited
+from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited
 
 __all__ = ["Repertoire", "RepertoirePosition", "RepertoireReport", "read_repertoire"]
 
@@ -68,18 +67,18 @@ class RepertoireReport(GameReport):
 
     def __str__(self) -> str:
         """One line."""
-        told = [f"{self.positions} positions"]
+        parts = [f"{self.positions} positions"]
         if self.entries:
-            told.append(f"{self.entries} Polyglot entries")
-        told += [f"{self.lines} lines in {GameReport.__str__(self)}"] if self.games or self.left_out else []
+            parts.append(f"{self.entries} Polyglot entries")
+        parts += [f"{self.lines} lines in {GameReport.__str__(self)}"] if self.games or self.left_out else []
         for count, what in (
             (self.transpositions, "positions that several lines reach"),
             (self.contradictions, "with several moves, of which the first counts"),
             (self.redundant, "lines that add nothing"),
             (self.mistakes, "moves marked as mistakes, left out"),
         ):
-            told += [f"{count} {what}"] * (count > 0)
-        return "; ".join(told)
+            parts += [f"{count} {what}"] * (count > 0)
+        return "; ".join(parts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,12 +141,12 @@ class Repertoire:
     @functools.cached_property
     def playable(self) -> frozenset[str]:
         """The positions that lines reach in which the book itself plays its first choices."""
-        found = set()
+        reached = set()
         for line, epd in self.lines.items():
             own = (k for k in range(len(line)) if line[:k] in self.lines)
             if all(action_of(self.positions[self.lines[line[:k]]].moves[0]) == line[k] for k in own):
-                found.add(epd)
-        return frozenset(found)
+                reached.add(epd)
+        return frozenset(reached)
 
 
 @public
@@ -285,8 +284,8 @@ class _Reader:
             replies(begin, ())
         while waiting:
             board, history = waiting.popleft()
-            found = sorted((-weight, action) for action, weight in book.at(board)[0].items() if weight > 0.0)
-            for _, action in found:
+            ranked = sorted((-weight, action) for action, weight in book.at(board)[0].items() if weight > 0.0)
+            for _, action in ranked:
                 used += 1
                 self.add(board.epd(), history, action)
                 replies(board_after(board, move_of(action)), (*history, action))
@@ -310,17 +309,14 @@ class _Variation:
     passed_over: int = 0
 
 
-class _Lines(chess.pgn.BaseVisitor["_Lines"]):
+class _Lines(GameVisitor):
     """Reads one game with its variations."""
 
     def __init__(self, reader: _Reader) -> None:
+        super().__init__()
         self._reader = reader
-        self.reason: str | None = None
-        self._variant = self._fen = ""
-        self._managed = chess.pgn.Headers({})
         self._open = [_Variation()]
         self._pending: tuple[str, tuple[int, ...], int] | None = None
-        self._started = False
 
     def cut(self, why: str, *, short: bool = False) -> None:
         """Reads no more of a variation; `short` is one that shows nothing of prose."""
@@ -328,29 +324,14 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         if self._open:
             self._open[-1].broken, self._open[-1].short = True, short
 
-    def begin_headers(self) -> chess.pgn.Headers:
-        return self._managed
-
     def visit_header(self, tagname: str, tagvalue: str) -> None:
         self._reader.tags += 1
-        if tagname == "FEN":
-            self._fen = tagvalue.strip()
-        elif tagname == "Variant":
-            self._variant = tagvalue.strip().casefold()
+        super().visit_header(tagname, tagvalue)
 
-    def end_headers(self) -> Any:
-        if self._variant not in STANDARD_RULES:
-            self.reason = "other rules"
-            return chess.pgn.SKIP
-        if self._fen:
-            self._managed["FEN"] = self._fen
-        return None
-
-    def visit_board(self, board: chess.Board) -> None:
-        if not self._started:
-            self._started = True
-            if not board.is_valid() or board.chess960 or board.epd() != self._reader.start_epd:
-                self.reason = "another start position"
+    def start(self, board: chess.Board) -> None:
+        super().start(board)
+        if board.epd() != self._reader.start_epd:
+            self.reason = "another start position"
 
     def begin_variation(self) -> Any:
         self._flush()
@@ -414,9 +395,6 @@ class _Lines(chess.pgn.BaseVisitor["_Lines"]):
         self._flush()
         while self._open:
             self._close(self._open.pop())
-
-    def result(self) -> _Lines:
-        return self
 
     def _flush(self) -> None:
         """A move counts once no mark can follow it."""

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
+import signal
 import time
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
 
-from precomp_games.chess.engines.cluster import REFERENCE, REFERENCE_POSITIONS, STARTING, ClusterPool
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 
-__all__ = ["EnginePlugin", "search", "state"]
+__all__ = ["ClusterPool", "EnginePlugin", "search", "state"]
+
+REFERENCE = (SearchLimit(nodes=2000), 2)
+"""What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
+
+REFERENCE_POSITIONS = (
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
+    "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -",
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - -",
+)
+
+_PR_SET_PDEATHSIG = 1
 
 _VERSION = importlib.metadata.version("precomp-games")
 
 # By plugin: a worker's engine, or why it has none. A process is one worker.
 _ENGINES: dict[str, EnginePool | str] = {}
+
+
+class ClusterPool(EnginePool):
+    """An engine of the client or of a worker, which the kernel kills with it, amid a search as well."""
+
+    @staticmethod
+    def _before_engine() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
@@ -60,12 +80,12 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
         try:
             if pool.engine_id != self._engine_id:
                 raise EngineError(f"the engine {pool.engine_id!r} in place of {self._engine_id!r}")
-            found = pool.search(REFERENCE_POSITIONS, *REFERENCE)
-            for epd, own, expected in zip(REFERENCE_POSITIONS, found, self._expected, strict=True):
+            searched = pool.search(REFERENCE_POSITIONS, *REFERENCE)
+            for epd, own, expected in zip(REFERENCE_POSITIONS, searched, self._expected, strict=True):
                 if own != expected:
                     raise EngineError(
-                        f"other lines of {epd!r} at {REFERENCE[0]}: {_told(own)} in place of "
-                        f"{_told(expected)}; another build of the engine, or another network?"
+                        f"other lines of {epd!r} at {REFERENCE[0]}: {_words(own)} in place of "
+                        f"{_words(expected)}; another build of the engine, or another network?"
                     )
         except BaseException:
             pool.close()
@@ -80,15 +100,15 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
             engine.close()
 
 
-def _told(result: SearchResult) -> str:
+def _words(result: SearchResult) -> str:
     lines = " ".join(f"{x.move} {x.cp if x.mate is None else f'#{x.mate}'}" for x in result.lines)
     return f"{lines} (depth {result.depth}, {result.nodes} nodes)"
 
 
-def state(name: str) -> str:
-    """Of this worker: "" where its engine is ready, else why it is not used."""
-    engine = _ENGINES.get(name, STARTING)
-    return engine if isinstance(engine, str) else ""
+def state(name: str) -> str | None:
+    """Of this worker: "" where its engine is ready, None before it is there, else why it is not used."""
+    engine = _ENGINES.get(name)
+    return "" if isinstance(engine, EnginePool) else engine
 
 
 def search(
@@ -99,10 +119,10 @@ def search(
     Raises:
         EngineError: a search failed, or this worker has no engine; says which worker.
     """
-    started, engine = time.monotonic(), _ENGINES.get(name, STARTING)
+    started, engine = time.monotonic(), _ENGINES.get(name)
     address = get_worker().address
-    if isinstance(engine, str):
-        raise EngineError(f"worker {address}: {engine}")
+    if not isinstance(engine, EnginePool):
+        raise EngineError(f"worker {address}: {engine or 'no engine yet'}")
     try:
         results = engine.search(epds, limit, multipv, samples=samples)
     except EngineError as error:

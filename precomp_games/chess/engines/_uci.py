@@ -1,7 +1,7 @@
 """What `engine.py` adds to python-chess's UCI protocol: a strict, quick search command.
 
 `SearchReport` is the reading of one search's output, apart from processes; `SearchCommand` sends
-the search and feeds it; `UciEngine` is python-chess's process and protocol with a way to kill it
+the search and feeds it; `EngineProcess` is python-chess's process and protocol with a way to kill it
 for good.
 """
 
@@ -21,7 +21,6 @@ import chess
 import chess.engine
 
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.arguments import check_strength
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,
@@ -31,6 +30,7 @@ from precomp_games.chess.engines.searches import (
     Line,
     SearchLimit,
     SearchResult,
+    check_strength,
 )
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
@@ -99,7 +99,7 @@ class Question:
         return None
 
 
-class UciEngine(chess.engine.UciProtocol):
+class EngineProcess(chess.engine.UciProtocol):
     """One engine process."""
 
     def __init__(self) -> None:
@@ -159,17 +159,15 @@ class UciEngine(chess.engine.UciProtocol):
         *lines, rest = buffer.split(b"\n")
         self.buffer[fd] = rest
         for line in lines:
-            self._line(fd, line.rstrip(b"\r").decode("utf-8", "replace"))
+            text = line.rstrip(b"\r").decode("utf-8", "replace")
+            if fd == 1:
+                self._line_received(text)
+            else:
+                self.error_line_received(text)
         if len(rest) > MAX_LINE_BYTES:
             self.buffer[fd] = bytearray()
             self.remember(f"{MAX_LINE_BYTES} bytes without a line break")
             self.signal_kill()
-
-    def _line(self, fd: int, line: str) -> None:
-        if fd == 1:
-            self._line_received(line)
-        else:
-            self.error_line_received(line)
 
     def signal_kill(self) -> None:
         """Sends SIGKILL to the engine and what it started, which ends a stopped process too."""
@@ -289,9 +287,9 @@ class SearchReport:
         if exact:
             self._pending[index] = line
             if len(self._pending) == self._lines:
-                found = tuple(self._pending[i + 1] for i in range(self._lines))
-                if len({line.move for line in found}) == self._lines:
-                    self._latest = depth, found
+                lines = tuple(self._pending[i + 1] for i in range(self._lines))
+                if len({line.move for line in lines}) == self._lines:
+                    self._latest = depth, lines
 
     @property
     def any_lines(self) -> bool:
@@ -313,16 +311,16 @@ class SearchReport:
             BadOutput: moves that are illegal, lines that are missing, too few nodes, too little depth.
         """
         board = chess.Board(fen)
-        found = self._latest if limit.depth else self._finished or self._latest
+        iteration = self._latest if limit.depth else self._finished or self._latest
         if limit.nodes and self.any_lines and not self.counted:
             raise NoNodes("lines without nodes")
-        if found is None:
-            told = f"no {self._lines} exact line(s) of one depth before bestmove {best!r}"
+        if iteration is None:
+            missing = f"no {self._lines} exact line(s) of one depth before bestmove {best!r}"
             used_up = not limit.depth and self.nodes >= (limit.nodes or 0)
             if used_up and self.any_lines and self.depth == self._first_depth and _is_legal(board, best):
-                raise TooFewLines(told)
-            raise BadOutput(told)
-        depth, lines = found
+                raise TooFewLines(missing)
+            raise BadOutput(missing)
+        depth, lines = iteration
 
         def check(line: Line) -> Line:
             # parse_uci also brings castling as king takes rook into the usual form.
@@ -370,7 +368,7 @@ def _number(name: str, text: str) -> int:
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
     """A new game, one position, one search by the engine it is given to."""
 
-    def __init__(self, engine: UciEngine, question: Question) -> None:
+    def __init__(self, engine: EngineProcess, question: Question) -> None:
         super().__init__(engine)
         self._uci = engine
         self._question = question

@@ -12,62 +12,53 @@ nothing. Workers may come and go: what one has not finished goes to another.
 
 Only the client writes a store: results come to it, in any order.
 
-Deviations: `dask.distributed` gives up on a task after some deaths of workers that had it; here that counts
-as a failed search, which is asked again.
+What becomes of searches whose workers die, `precomp_games.cluster.tasks` says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import functools
 import hashlib
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from precomp_games._support.arguments import Seconds, public
-from precomp_games.chess.engines.arguments import Options, Positions, Retries, check_command, check_position
-from precomp_games.chess.engines.pool import EngineError, EnginePool
-from precomp_games.chess.engines.searches import Multipv, Samples, SearchLimit, SearchResult
-from precomp_games.cluster.client import ANSWER_SECONDS, Cluster, asked, connected, no_worker
+from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.searches import (
+    Multipv,
+    Options,
+    Positions,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    check_command,
+    check_position,
+)
+from precomp_games.cluster.client import (
+    ANSWER_SECONDS,
+    Cluster,
+    asked,
+    check_dask,
+    cluster_client,
+    no_worker,
+)
 from precomp_games.cluster.tasks import AHEAD, UnderWay
 
-__all__ = ["ClusterPool", "DaskEngine"]
-
-REFERENCE = (SearchLimit(nodes=2000), 2)
-"""What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
-
-REFERENCE_POSITIONS = (
-    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
-    "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq -",
-    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - -",
-)
-
-STARTING = "no engine yet"
-"""What a worker says before its engine is there."""
+__all__ = ["DaskEngine"]
 
 _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
-_LOOK_SECONDS = 2.0
 _END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway
-_PR_SET_PDEATHSIG = 1
+
+_Settings = tuple[SearchLimit, int, int]  # limit, MultiPV, samples
+_Batch = tuple[list[str], list[SearchResult]]
 
 
-class ClusterPool(EnginePool):
-    """An engine of the client or of a worker, which the kernel kills with it, amid a search as well."""
-
-    _called = "DaskEngine"
-
-    @staticmethod
-    def _before_engine() -> None:
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-class DaskEngine:
+class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
     """Engines on a cluster, used as an `EnginePool` is.
 
     One that is sent to another process connects to the cluster anew there; that of "local:N" starts another.
@@ -79,7 +70,6 @@ class DaskEngine:
             "local:N" for N workers on this machine.
         options: see `EnginePool`.
         timeout_seconds: see `EnginePool`.
-        retries: see `EnginePool`; also how often searches that workers died of are asked again.
         startup_seconds: how long to wait for the first worker, and for each engine to start.
 
     Attributes:
@@ -100,34 +90,32 @@ class DaskEngine:
         *,
         options: Options | None = None,
         timeout_seconds: Seconds = 60.0,
-        retries: Retries = 3,
         startup_seconds: Seconds = 60.0,
     ) -> None:
-        self.command, self._cluster = check_command(command), cluster
+        self.command, self._cluster, self._seconds = check_command(command), cluster, startup_seconds
         self._how: dict[str, Any] = {
             "options": dict(options or {}),
             "timeout_seconds": timeout_seconds,
-            "retries": retries,
             "startup_seconds": startup_seconds,
         }
-        self.timeout_seconds, self.retries, self._seconds = timeout_seconds, retries, startup_seconds
-        how = {"command": self.command, **self._how}
-        with ClusterPool(workers=1, **how) as own:
-            self.engine_id = own.engine_id
-            expected = own.search(REFERENCE_POSITIONS, *REFERENCE)
         self._closing = contextlib.ExitStack()
         self._closed = False
         self._pace = 0.0  # seconds a search, by the last batch
-        try:
-            try:
-                self._client = self._closing.enter_context(connected(cluster, self._seconds))
-            except ConnectionError as error:
-                raise EngineError(str(error)) from error
-            from precomp_games.chess.engines._dask_worker import EnginePlugin
+        with _engine_errors():
+            check_dask()
+        from precomp_games.chess.engines import _dask_worker
 
+        how = {"command": self.command, **self._how}
+        with _dask_worker.ClusterPool(workers=1, **how) as own:
+            self.engine_id = own.engine_id
+            expected = own.search(_dask_worker.REFERENCE_POSITIONS, *_dask_worker.REFERENCE)
+        try:
+            with _engine_errors():
+                client = cluster_client(cluster, startup_seconds=startup_seconds)
+                self._client = self._closing.enter_context(client)
             # Of a name of its own: another client's engines on the same cluster are others.
             self._name = f"precomp-games-{os.getpid()}-{id(self):x}"
-            plugin = EnginePlugin(self._name, self.engine_id, expected, how)
+            plugin = _dask_worker.EnginePlugin(self._name, self.engine_id, expected, how)
             self._closing.callback(self._unregister)
 
             async def register() -> None:
@@ -156,38 +144,37 @@ class DaskEngine:
     @property
     def refused(self) -> dict[str, str]:
         """The workers that are not used, by address, with what differs."""
-        return {address: why for address, why in self._states().items() if why not in ("", STARTING)}
+        return {address: why for address, why in self._states().items() if why}
 
-    def _states(self) -> dict[str, str]:
-        """By worker's address: "" where its engine is ready, else why it is not used."""
+    def _states(self) -> dict[str, str | None]:
+        """By worker's address: "" where its engine is ready, None before, else why it is not used."""
         from precomp_games.chess.engines._dask_worker import state
 
-        told: dict[str, str] = self._ask(lambda: self._client.run(state, self._name, on_error="ignore"))
-        return told
+        states: dict[str, str | None] = self._ask(
+            lambda: self._client.run(state, self._name, on_error="ignore")
+        )
+        return states
 
     def _ask(self, question: Callable[[], Any], seconds: float | None = None) -> Any:
-        try:
+        with _engine_errors():
             return asked(self._client, self._cluster, question, seconds)
-        except ConnectionError as error:
-            raise EngineError(str(error)) from error
 
-    def _wait(self) -> None:
-        """Waits for a first engine.
+    def _wait(self) -> int:
+        """How many engines there are, once there is one.
 
         Raises:
             EngineError: no worker comes in time, or all are refused.
         """
         end = time.monotonic() + self._seconds
-        while True:
-            if self.workers:
-                return
+        while not (workers := self.workers):
             states = self._states()
-            if states and not {"", STARTING} & set(states.values()):
-                told = "; ".join(f"{address}: {why}" for address, why in sorted(states.items()))
-                raise EngineError(f"expected workers with the client's engine {self.engine_id!r}, got {told}")
+            if states and all(states.values()):
+                why = "; ".join(f"{address}: {reason}" for address, reason in sorted(states.items()))
+                raise EngineError(f"expected workers with the client's engine {self.engine_id!r}, got {why}")
             if time.monotonic() > end:
-                raise EngineError(f"{no_worker(self._cluster, self._seconds)}")
+                raise EngineError(no_worker(self._cluster, self._seconds))
             time.sleep(0.1)
+        return workers
 
     @public
     def search(
@@ -198,14 +185,9 @@ class DaskEngine:
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: Samples = 0,
     ) -> list[SearchResult]:
-        """Searches positions and returns the results in the order asked; see `EnginePool.search`.
+        """Searches positions as `EnginePool.search` does, with the same arguments, results and errors.
 
-        Args:
-            epds: see there, as for the rest.
-            limit: for each position.
-            multipv: how many lines.
-            on_result: called in this thread with each position and its result, as batches come.
-            samples: in how many fresh searches it is seen what the engine plays.
+        A position that comes twice is searched once, and results are handed over as batches come.
 
         Raises:
             ValueError: see there.
@@ -216,13 +198,51 @@ class DaskEngine:
             check_position(epd)
         if self._closed:
             raise EngineError("expected open engines, got closed ones")
-        found: dict[str, SearchResult] = {}
-        for batch, results in _Batches(self, (limit, multipv, samples), distinct).run():
-            for epd, result in zip(batch, results, strict=True):
-                found[epd] = result
+        results: dict[str, SearchResult] = {}
+        for batch, batch_results in self._batches(distinct, (limit, multipv, samples)):
+            for epd, result in zip(batch, batch_results, strict=True):
+                results[epd] = result
                 if on_result is not None:
                     on_result(epd, result)
-        return [found[epd] for epd in epds]
+        return [results[epd] for epd in epds]
+
+    def _batches(self, epds: list[str], settings: _Settings) -> Iterator[_Batch]:
+        """Gives positions with their results, in batches as they come.
+
+        Raises:
+            EngineError: a search failed, or nobody is left to make it.
+        """
+        left = epds[::-1]
+        under_way = self._under_way()
+
+        def send_next(workers: int) -> bool:
+            if left:
+                size = self._batch_size(len(left), workers)
+                batch = left[-size:][::-1]
+                del left[-size:]
+                self._submit(under_way, batch, settings)
+            return bool(left)
+
+        with _engine_errors():
+            for batch, (results, seconds) in under_way.results(send_next, self._wait):
+                self._pace = seconds / len(batch)
+                yield batch, results
+
+    def _batch_size(self, left: int, workers: int) -> int:
+        """As many positions as take some seconds, and no more than a fair share of what is left."""
+        most = 1 if not self._pace else int(min(_BATCH_SECONDS / self._pace, _MOST_IN_A_BATCH))
+        return max(1, min(most, -(-left // (AHEAD * workers))))
+
+    def _under_way(self) -> UnderWay:
+        words = "{} position(s) such as {!r}".format
+        return UnderWay(self._client, self._cluster, words=lambda batch: words(len(batch), batch[0]))
+
+    def _submit(self, under_way: UnderWay, batch: list[str], settings: _Settings) -> None:
+        from precomp_games.chess.engines._dask_worker import search
+
+        text = repr((self.engine_id, *settings, batch))
+        key = f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+        under_way.submit(batch, search, self._name, batch, *settings, key=key, resources={self._name: 1})
 
     def _unregister(self) -> None:
         with contextlib.suppress(Exception):  # a scheduler that is gone has no plugins
@@ -233,66 +253,14 @@ class DaskEngine:
         self._closed = True
         self._closing.close()
 
-    def __enter__(self) -> DaskEngine:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
 
-class _Batches:
-    """One call of `search`: positions in batches on their way to workers and back."""
-
-    def __init__(self, engine: DaskEngine, how: tuple[SearchLimit, int, int], left: list[str]) -> None:
-        self._engine, self._how, self._left = engine, how, left[::-1]
-        self._under_way = UnderWay(
-            engine._client,
-            engine._cluster,
-            told=lambda batch: f"{len(batch)} position(s) such as {batch[0]!r}",
-            most_deaths=engine.retries,
-        )
-
-    def run(self) -> Iterator[tuple[list[str], list[SearchResult]]]:
-        """Gives batches with their results, as they come.
-
-        Raises:
-            EngineError: a search failed, or nobody is left to make it.
-        """
-        try:
-            yield from self._run()
-        except (ConnectionError, ChildProcessError) as error:
-            raise EngineError(str(error)) from error
-
-    def _run(self) -> Iterator[tuple[list[str], list[SearchResult]]]:
-        workers = max(self._engine.workers, 1)
-        try:
-            while self._left or self._under_way:
-                while self._left and len(self._under_way) < AHEAD * workers:
-                    self._submit(self._next(workers))
-                done = self._under_way.done(_LOOK_SECONDS)
-                if not done:
-                    self._engine._wait()
-                    workers = max(self._engine.workers, 1)
-                    self._under_way.send_stranded()
-                for batch, (results, seconds) in done:
-                    self._engine._pace = seconds / len(batch)
-                    yield batch, results
-        finally:
-            self._under_way.cancel()
-
-    def _next(self, workers: int) -> list[str]:
-        """As many positions as take some seconds, and no more than a fair share of what is left."""
-        pace = self._engine._pace
-        count = 1 if not pace else int(min(_BATCH_SECONDS / pace, _MOST_IN_A_BATCH))
-        count = max(1, min(count, -(-len(self._left) // (AHEAD * workers))))
-        batch = self._left[-count:][::-1]
-        del self._left[-count:]
-        return batch
-
-    def _submit(self, batch: list[str]) -> None:
-        from precomp_games.chess.engines._dask_worker import search
-
-        name = self._engine._name
-        text = repr((self._engine.engine_id, *self._how, batch))
-        key = f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
-        self._under_way.submit(batch, search, name, batch, *self._how, key=key, resources={name: 1})
+@contextlib.contextmanager
+def _engine_errors() -> Iterator[None]:
+    """What a cluster's errors are for whoever has engines."""
+    try:
+        yield
+    except (ConnectionError, ChildProcessError) as error:
+        raise EngineError(str(error)) from error

@@ -50,14 +50,23 @@ from precomp_games._support.arguments import Ge, Le, Seconds, Unnamed, public
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines._uci import (
     BadOutput,
+    EngineProcess,
     NoNodes,
     Question,
     SearchCommand,
     TooFewLines,
-    UciEngine,
 )
-from precomp_games.chess.engines.arguments import Options, Positions, Retries, check_command, check_position
-from precomp_games.chess.engines.searches import Multipv, Samples, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import (
+    Multipv,
+    Options,
+    Positions,
+    Retries,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    check_command,
+    check_position,
+)
 
 __all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
@@ -94,26 +103,26 @@ def find_engine(path: str | None = None) -> str:
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
     if path is not None:
-        found = shutil.which(path) if path else None
-        if found is None:
+        executable = shutil.which(path) if path else None
+        if executable is None:
             problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
             raise EngineError(
                 f"expected {source} to be an engine's file or a command on PATH, "
                 f"got {path!r}, which {problem}; correct it, or leave it out to use an installed "
                 "Stockfish"
             )
-        return found
+        return executable
     for candidate in ("stockfish", *DEFAULT_PATHS):
-        found = shutil.which(candidate)
-        if found is not None:
-            return found
+        executable = shutil.which(candidate)
+        if executable is not None:
+            return executable
     raise EngineNotFoundError(
         "expected Stockfish on PATH or in /usr/games, got neither: install it "
         "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
     )
 
 
-class EnginePool:
+class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
     """Identical engines that share out searches; what they answer does not depend on how many.
 
     One engine is started at once, to know who it is; the others when there is work for them. They
@@ -146,7 +155,6 @@ class EnginePool:
         EngineError: the command cannot be run, is no UCI engine, or lacks one of `options`.
     """
 
-    _called = "EnginePool"  # what errors name
     _before_engine: Callable[[], None] | None = None  # called in an engine's process before it starts
 
     @public
@@ -160,14 +168,14 @@ class EnginePool:
         retries: Retries = 3,
         startup_seconds: Seconds = 10.0,
     ) -> None:
-        self.command, self._options = check_command(command), dict(options or {})
+        self.command, self.workers = check_command(command), workers or min(_cores(), MAX_WORKERS)
+        self._shown = " ".join(self.command)
+        self._options, self._startup_seconds = dict(options or {}), startup_seconds
         self.timeout_seconds, self.retries = timeout_seconds, retries
-        self._startup_seconds = startup_seconds
-        self.workers = workers or min(_cores(), MAX_WORKERS)
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
-        self._told_too_few = False
-        self._slots: list[UciEngine | None] = [None] * self.workers
+        self._warned_too_few = False
+        self._slots: list[EngineProcess | None] = [None] * self.workers
         self._closed = False
         self.engine_id = ""
         self._loop = asyncio.new_event_loop()
@@ -186,32 +194,26 @@ class EnginePool:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise TypeError("EnginePool: expected an open pool to pickle, got a closed one")
-        remake = functools.partial(
-            EnginePool,
-            workers=self.workers,
-            options=self._options,
-            timeout_seconds=self.timeout_seconds,
-            retries=self.retries,
-            startup_seconds=self._startup_seconds,
-        )
-        return remake, (self.command,)
+        how: dict[str, Any] = {"workers": self.workers, "options": self._options, "retries": self.retries}
+        how |= {"timeout_seconds": self.timeout_seconds, "startup_seconds": self._startup_seconds}
+        return functools.partial(EnginePool, **how), (self.command,)
 
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 
-    async def _engine(self, slot: int) -> UciEngine:
+    async def _engine(self, slot: int) -> EngineProcess:
         engine = self._slots[slot]
         if engine is None:
             engine = self._slots[slot] = await self._spawn()
         return engine
 
-    async def _spawn(self) -> UciEngine:
+    async def _spawn(self) -> EngineProcess:
         """Starts and configures an engine; EngineError, and no process left, where that fails."""
-        shown, tried = " ".join(self.command), 0
+        tried = 0
         while True:
-            engine: UciEngine | None = None
+            engine: EngineProcess | None = None
             try:
                 before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
-                _, engine = await UciEngine.popen(self.command, setpgrp=True, **before)
+                _, engine = await EngineProcess.popen(self.command, setpgrp=True, **before)
                 async with asyncio.timeout(self._startup_seconds):
                     await engine.initialize()
                     engine_id = await engine.set_options(self._options)
@@ -221,7 +223,7 @@ class EnginePool:
                     await engine.kill()
                 if not isinstance(err, _Failure):
                     raise
-                what = _told(err, f"no answer within {self._startup_seconds:g} s")
+                what = _words(err, f"no answer within {self._startup_seconds:g} s")
                 what += "" if engine is None else engine.last_words()
                 tried += 1
                 unheard = isinstance(err, TimeoutError) and not self.engine_id  # perhaps it is no engine
@@ -231,13 +233,13 @@ class EnginePool:
                     continue
                 times = f", {tried} times running" if tried > 1 else ""
                 raise EngineError(
-                    f"{self._called}(): expected {shown!r} to start as a UCI engine, got {what}{times}: "
+                    f"expected {self._shown!r} to start as a UCI engine, got {what}{times}: "
                     "check that it runs by itself, answers 'uci', and takes these options"
                 ) from err
         if self.engine_id and engine_id != self.engine_id:
             await engine.kill()
             raise EngineError(
-                f"{self._called}.search(): expected {shown!r} to be {self.engine_id!r} as before, got "
+                f"expected {self._shown!r} to be {self.engine_id!r} as before, got "
                 f"{engine_id!r}: the engine was replaced during the run; run again"
             )
         self.engine_id = engine_id
@@ -338,38 +340,38 @@ class EnginePool:
                     raise
                 if isinstance(err, NoNodes):
                     raise EngineError(
-                        f"{self._called}.search(): expected {' '.join(self.command)!r} to report nodes, by "
+                        f"expected {self._shown!r} to report nodes, by "
                         f"which {asked.limit} is kept, got {err} for {asked.epd!r}: limit its time or its "
                         "depth, by --opponent_movetime_ms=50 and --analyst_movetime_ms=50, or uci(depth=4)"
                     ) from err
                 failures += 1
-                problem, what = err, _told(err, "no answer in time") + said
+                problem, what = err, _words(err, "no answer in time") + said
                 _LOGGER.warning(
                     "an engine is replaced: it gave %s for %s at %s", what, asked.epd, asked.limit
                 )
         times = f", {failures} times running" if failures else ""
         raise EngineError(
-            f"{self._called}.search(): expected {question.lines} line(s) for {question.epd!r} at "
-            f"{asked.limit} from {' '.join(self.command)!r}, got {what}{times}: searches that were finished "
+            f"expected {question.lines} line(s) for {question.epd!r} at "
+            f"{asked.limit} from {self._shown!r}, got {what}{times}: searches that were finished "
             "are kept; try a larger limit, or a move time, fewer lines, the position in the engine by hand, "
             "or another engine"
         ) from problem
 
     def _tell_too_few(self, question: Question) -> None:
-        if not self._told_too_few:
+        if not self._warned_too_few:
             _LOGGER.warning(
                 "%s is too little for %d lines of %s: there, and wherever else that is so, it is searched on "
                 "until they are known (told once)",
                 *(question.limit, question.lines, question.epd),
             )
-        self._told_too_few = True
+        self._warned_too_few = True
 
-    def _check_multipv(self, engine: UciEngine, multipv: int) -> None:
+    def _check_multipv(self, engine: EngineProcess, multipv: int) -> None:
         option = engine.options.get("MultiPV")
         if option is None or (option.max is not None and option.max < multipv):
             has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
             raise EngineError(
-                f"{self._called}.search(): expected {' '.join(self.command)!r} to search {multipv} "
+                f"expected {self._shown!r} to search {multipv} "
                 f"lines, got an engine with {has}: use another engine, or fewer moves a position (--top_k=1 "
                 "and --menu=1; an opponent's with --opponent_plays=bestmove or uci(plays=bestmove) needs one)"
             )
@@ -378,9 +380,6 @@ class EnginePool:
         """Ends the engines; a search in another thread ends in EngineError. Again is harmless."""
         self._closed = True
         self._finalizer()
-
-    def __enter__(self) -> EnginePool:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -418,9 +417,7 @@ class _Batch:
             raise
         task = self._task
         if task is None or task.cancelled() or not task.done():
-            raise EngineError(
-                f"{self._pool._called}.search(): expected an open pool, got it closed meanwhile"
-            )
+            raise EngineError("expected an open pool, got it closed meanwhile")
         error = task.exception()
         if error is not None:
             raise error
@@ -465,13 +462,13 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _told(error: BaseException, late: str) -> str:
+def _words(error: BaseException, late: str) -> str:
     """What an engine did wrong, for a message; `late` where it did nothing in time."""
     return late if isinstance(error, TimeoutError) else one_line(error)
 
 
 def _shut_down(
-    loop: asyncio.AbstractEventLoop, thread: threading.Thread, slots: list[UciEngine | None]
+    loop: asyncio.AbstractEventLoop, thread: threading.Thread, slots: list[EngineProcess | None]
 ) -> None:
     """Cancels what runs, ends all engines and the loop."""
     if not thread.is_alive():  # in a forked child, whose engines are its parent's

@@ -1,4 +1,4 @@
-"""What a search is: its limit, its lines, what was played, and the compact text of these.
+"""What engines are asked and what they answer: positions, options and limits; lines, and their text.
 
 Scores are the engine's own, from the viewpoint of the side to move; centipawns are ints, and a mate
 is never a centipawn value.
@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from precomp_games._support.arguments import ArgumentError, Ge, Le, public
+import chess
+import chess.engine
+
+from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, public
 from precomp_games._support.checks import shown
 
 __all__ = [
@@ -25,14 +29,23 @@ __all__ = [
     "MAX_SAMPLES",
     "Line",
     "Multipv",
+    "Options",
+    "Positions",
+    "Retries",
     "Samples",
     "SearchLimit",
     "SearchResult",
     "SomeSamples",
+    "check_command",
+    "check_position",
+    "check_strength",
     "decode",
-    "decode_played",
     "encode_lines",
     "encode_played",
+    "identity_options",
+    "limit_text",
+    "named_options",
+    "weakened_by",
 ]
 
 # What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
@@ -93,8 +106,8 @@ class SearchLimit:
         """
         given = [name for name in _LIMITS if getattr(self, name) is not None]
         if len(given) != 1:
-            told = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
-            raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {told}")
+            limits = ", ".join(f"{name}={shown(getattr(self, name))}" for name in _LIMITS)
+            raise ArgumentError(f"expected one of nodes, movetime_ms and depth, got {limits}")
 
     def __str__(self) -> str:
         given = ((called, getattr(self, name)) for name, called in _LIMITS.items())
@@ -118,6 +131,19 @@ class SearchLimit:
     def uci(self) -> str:
         """The arguments of UCI's `go`."""
         return str(self).replace("=", " ")
+
+
+def limit_text(value: Any, name: str) -> str:
+    """The text of a limit, which is given as a `SearchLimit` or as text; ArgumentError otherwise."""
+    limit = value
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            limit = SearchLimit.parse(value)
+    if isinstance(limit, SearchLimit):
+        return str(limit)
+    raise ArgumentError(
+        f"expected {name} to be a limit such as 'nodes=5000' or 'depth=4', got {shown(value)}"
+    )
 
 
 @public
@@ -185,34 +211,41 @@ def encode_lines(lines: tuple[Line, ...]) -> str:
     )
 
 
-def decode(depth: object, nodes: object, text: object, multipv: int) -> SearchResult:
-    """A row as a `SearchResult` without what was played; ValueError if it is not one."""
-    if type(depth) is not int or type(nodes) is not int:
-        raise ValueError("values of the wrong type")
-    if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
-        raise ValueError(f"depth {depth} and {nodes} nodes")
-    return SearchResult(_decode_lines(text, multipv), depth, nodes)
-
-
 def encode_played(played: tuple[tuple[str, int], ...]) -> str:
     """What was played as text: "e2e4:13 d2d4:7"."""
     return " ".join(f"{move}:{count}" for move, count in played)
 
 
-def decode_played(
-    result: SearchResult, played: object, last: object, multipv: int, samples: int
+def decode(
+    multipv: int,
+    samples: int,
+    depth: object,
+    nodes: object,
+    lines: object,
+    played: object = "",
+    last: object = "",
 ) -> SearchResult:
-    """A result with what was played in so many searches; ValueError if texts are not what was written."""
-    moves: dict[str, int] = {}
+    """A row as a `SearchResult`, with what was played in so many searches where there are any.
+
+    Raises:
+      ValueError: values are not what was written.
+    """
+    if type(depth) is not int or type(nodes) is not int:
+        raise ValueError("values of the wrong type")
+    if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
+        raise ValueError(f"depth {depth} and {nodes} nodes")
+    best = _decode_lines(lines, multipv)
+    if not (samples or played or last):
+        return SearchResult(best, depth, nodes)
+    counts: dict[str, int] = {}
     for item in played.split(" ") if isinstance(played, str) else [""]:
         match = _PLAYED.fullmatch(item)
-        if match is None or match[1] in moves:
+        if match is None or match[1] in counts:
             raise ValueError(f"the move played {item[:40]!r}")
-        moves[match[1]] = int(match[2])
-    if sum(moves.values()) != samples:
-        raise ValueError(f"{sum(moves.values())} searches of {samples}")
-    lines = _decode_lines(last, multipv)
-    return SearchResult(result.lines, result.depth, result.nodes, tuple(moves.items()), lines)
+        counts[match[1]] = int(match[2])
+    if sum(counts.values()) != samples:
+        raise ValueError(f"{sum(counts.values())} searches of {samples}")
+    return SearchResult(best, depth, nodes, tuple(counts.items()), _decode_lines(last, multipv))
 
 
 def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
@@ -230,3 +263,102 @@ def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
     return tuple(lines)
+
+
+Retries = Annotated[int, Ge(0), Le(1000)]
+"""How often an engine is asked again."""
+
+# With these an engine searches as ever, and then draws another move than the one it found: what it plays is
+# weaker, and its scores are not.
+_CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
+
+
+def _positions(epds: Any, name: str) -> list[str]:
+    if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
+        raise ArgumentError(f"expected a list of positions as EPD, got {shown(epds)}")
+    given = list(epds)
+    for epd in given:
+        if not isinstance(epd, str) or not epd:
+            raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
+    return given
+
+
+Positions = Annotated[Iterable[str], Check(_positions)]
+"""Positions as text, none empty, given as a list; `check_position` says whether they are any."""
+
+
+def check_position(epd: str) -> chess.Board:
+    """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
+    problem = "which is no EPD of four fields"
+    with contextlib.suppress(ValueError):
+        if isinstance(epd, str) and len(epd.split()) == 4:
+            board = chess.Board(epd + " 0 1")
+            if not board.is_valid():
+                problem = f"which cannot come up in chess ({board.status()!r})"
+            elif not any(board.legal_moves):
+                problem = "which has no legal move to search"
+            else:
+                return board
+    raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}, {problem}")
+
+
+def check_command(command: Any) -> list[str]:
+    """A command as a list."""
+    given = [command] if isinstance(command, str) else command
+    if isinstance(given, list | tuple) and given and all(isinstance(a, str) and a for a in given):
+        return list(given)
+    raise ArgumentError(f"expected command to be text or a list of texts, none empty, got {shown(command)}")
+
+
+def _options(options: Any, name: str) -> dict[str, str | int | bool]:
+    if not isinstance(options, Mapping):
+        raise ArgumentError(f"expected options by name, got {shown(options)}")
+    for name, value in options.items():
+        problem = None
+        if not isinstance(name, str) or not isinstance(value, (str, int, bool)):
+            problem = "options as UCI names with a str, int or bool"
+        elif not f"{name}{value}".isprintable():  # a line break would be another command
+            problem = "options without control characters"
+        elif name.lower() in chess.engine.MANAGED_OPTIONS:
+            problem = "options that the pool does not set itself"
+        if problem is not None:
+            raise ArgumentError(f"expected {problem}, got {shown(name)}: {shown(value)}")
+    return dict(options)
+
+
+Options = Annotated[Mapping[str, str | int | bool], Check(_options)]
+"""UCI options by name, those that can be told apart without the engine's own list of them."""
+
+
+def named_options(texts: Iterable[str] | None, flag: str) -> dict[str, str]:
+    """The options of a flag that may be repeated, each "Name=value"."""
+    options = {}
+    for text in texts or ():
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise ValueError(f'--{flag}: expected "Name=value", got {text!r}')
+        options[name.strip()] = value.strip()
+    return options
+
+
+def identity_options(engine_id: str) -> list[str]:
+    """The options that an engine's identity names, as "Name=value"."""
+    match = re.search(r" \[(.*)\]$", engine_id)
+    return match[1].split(", ") if match else []
+
+
+def weakened_by(engine_id: str) -> str:
+    """The first option of an engine's identity by which it draws worse moves than it finds, or ""."""
+    options = identity_options(engine_id)
+    return next((text for text in options if text.partition("=")[0].lower() in _CHOOSE_OF_MOVES), "")
+
+
+def check_strength(options: Iterable[str]) -> None:
+    """Refuses a rating, among options as "Name=value", to which the engine does not limit itself."""
+    lowered = [text.lower() for text in options]
+    rating = next((text for text in options if text.lower().startswith("uci_elo=")), None)
+    if rating is not None and "uci_limitstrength=true" not in lowered:
+        raise ArgumentError(
+            f"expected UCI_LimitStrength=true beside {rating!r}, got it left off: without "
+            "it the rating changes nothing, neither moves nor scores"
+        )

@@ -17,39 +17,43 @@ last stand in a table of their own, `plays`, which a file has from the first tim
 of it: a file without the table has nobody's moves, and is as good as ever for all else.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
-odd raises `StoreError` with the position.
+odd raises `StoreError` with the position. A database can also run: behind a table's name there may be a view
+whose rows never end, a computed column, or a trigger. So a file is used only if everything in it is what our
+own statements make, to the letter (`first_strange`). SQLite's `PRAGMA trusted_schema=OFF` would let the
+endless view run: it only keeps views and triggers from functions with side effects and from virtual tables.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from precomp_games._support.arguments import ArgumentError, FilePath, Unnamed, public
+from precomp_games._support.arguments import ArgumentError, Check, FilePath, Unnamed, public
 from precomp_games._support.checks import check_integer, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.arguments import Positions
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     Line,
+    Multipv,
+    Positions,
     Samples,
     SearchLimit,
     SearchResult,
     decode,
-    decode_played,
     encode_lines,
     encode_played,
+    limit_text,
 )
-from precomp_games.chess.engines.sqlite_files import first_strange
 
-__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError"]
+__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError", "first_strange"]
 
 APPLICATION_ID = 0x50434753  # "PCGS"
 SCHEMA_VERSION = 1
@@ -76,6 +80,8 @@ _ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines F
 _PLAYS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}"
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
+_Rows = Iterable[tuple[object, ...]]
+_LISTED = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
 # What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
 _HINTS = {
@@ -90,7 +96,7 @@ class StoreError(Unnamed, RuntimeError):
     """The store cannot be opened, read or written; the message says what to do."""
 
 
-class EvaluationStore:
+class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
     """Searches by (engine, limit, multipv, epd) in one SQLite file.
 
     Usable from several threads (a lock serializes them) and from several processes at once (SQLite
@@ -113,11 +119,11 @@ class EvaluationStore:
         self.path, self.read_only = os.fspath(path), read_only
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
-        memory = self.path == ":memory:"
-        if memory and read_only:
-            raise ArgumentError("expected a file to open read-only, got ':memory:'")
         name = self.path
-        if not memory:
+        if name == ":memory:":
+            if read_only:
+                raise ArgumentError("expected a file to open read-only, got ':memory:'")
+        else:
             self._check_path()
             # `immutable` promises that nobody writes, which needs no lock files beside the
             # store; with a journal at hand the promise does not hold, and rows stand in it.
@@ -125,7 +131,7 @@ class EvaluationStore:
             mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
             name = f"{Path(self.path).absolute().as_uri()}?{mode}"
         with self._errors():
-            # Transactions are begun and ended by hand (isolation_level=None).
+            # Transactions are begun by hand (isolation_level=None).
             self._db = sqlite3.connect(
                 name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
@@ -163,7 +169,8 @@ class EvaluationStore:
 
     def _open(self, db: sqlite3.Connection) -> None:
         """Checks that the file is ours before anything is written to it, and creates the tables."""
-        with self._transaction(db, "DEFERRED"):  # all at one moment: another process may be creating it
+        with db:  # ends the transaction, which is begun by hand
+            db.execute("BEGIN DEFERRED")  # all at one moment: another process may be creating it
             empty = self._check_version(db)
         if self.read_only:
             if empty:
@@ -180,7 +187,8 @@ class EvaluationStore:
                     raise
                 time.sleep(0.01)
         db.execute("PRAGMA synchronous=NORMAL")
-        with self._transaction(db):
+        with db:
+            db.execute("BEGIN IMMEDIATE")
             if self._check_version(db):  # again: another process may have just created it
                 _create_tables(db)
 
@@ -230,20 +238,9 @@ class EvaluationStore:
                 raise StoreError("expected an open store, got a closed one")
             yield self._db
 
-    @contextlib.contextmanager
-    def _transaction(self, db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-        db.execute(f"BEGIN {kind}")
-        try:
-            yield
-            db.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
-                db.execute("ROLLBACK")
-            raise
-
     @public
     def put(
-        self, engine: str, limit: SearchLimit | str, multipv: int, epd: str, result: SearchResult
+        self, engine: _EngineId, limit: _Limit, multipv: Multipv, epd: _Epd, result: SearchResult
     ) -> None:
         """Stores a search; on return it is committed. A search already there is left as it is.
 
@@ -258,13 +255,10 @@ class EvaluationStore:
             ValueError: a key or a result that could not be read back.
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
-        name, multipv = _check_key(engine, limit, multipv, epd)
-        text = encode_lines(result.lines)
-        played, last = encode_played(result.played), encode_lines(result.last)
+        searched = (result.depth, result.nodes, encode_lines(result.lines))
+        played = (encode_played(result.played), encode_lines(result.last))
         try:
-            plain = decode(result.depth, result.nodes, text, multipv)
-            if result.played or result.last:
-                decode_played(plain, played, last, multipv, result.samples)
+            decode(multipv, result.samples, *searched, *played)
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -275,20 +269,17 @@ class EvaluationStore:
                     f"expected a store opened for writing, got {self.path!r} opened read-only: "
                     "copy it and open the copy"
                 )
-            with self._transaction(db):
-                _insert(db, engine, name, multipv, epd, result.depth, result.nodes, text)
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                key = (engine, str(limit), multipv, epd)
+                _insert(db, "searches", *key, *searched)
                 if result.played:
                     db.execute(_PLAYS_SCHEMA)
-                    _insert_plays(db, engine, name, multipv, epd, result.samples, played, last)
+                    _insert(db, "plays", *key, result.samples, *played)
 
     @public
     def get_many(
-        self,
-        engine: str,
-        limit: SearchLimit | str,
-        multipv: int,
-        epds: Positions,
-        samples: Samples = 0,
+        self, engine: _EngineId, limit: _Limit, multipv: Multipv, epds: Positions, samples: Samples = 0
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -303,34 +294,31 @@ class EvaluationStore:
             ValueError: a key that is none.
             StoreError: a store that is closed or damaged, or a row that is not what `put` writes.
         """
-        name, multipv = _check_key(engine, limit, multipv)
         asked = dict.fromkeys(epds)
         wanted = list(asked)
-        found: dict[str, SearchResult] = {}
+        results: dict[str, SearchResult] = {}
+        columns, tables, key = "", "searches", [engine, str(limit), multipv]
+        if samples:
+            columns, tables = ", played, last", "searches JOIN plays USING (engine, budget, multipv, epd)"
+            key.append(samples)
+        query = f"SELECT epd, depth, nodes, lines{columns} FROM {tables} {_NAMES} {_OF_KEY}"
+        query += " AND samples = ?" if samples else ""
         with self._database() as db:
             if samples and not _has_plays(db):
-                return found
+                return results
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
-                of_chunk = f"{_OF_KEY} AND epd IN ({','.join('?' * len(chunk))})"
-                key = (engine, name, multipv, *chunk)
-                rows = db.execute(f"{_ROWS} {of_chunk}", key).fetchall()
-                moves = db.execute(f"{_PLAYS} {of_chunk} AND samples = ?", (*key, samples)) if samples else ()
-                played = {epd: (texts, last) for _, _, _, epd, _, texts, last in moves}
-                for *_, epd, depth, nodes, text in rows:
-                    if samples and epd not in played:
-                        continue
+                marks = ",".join("?" * len(chunk))
+                for epd, *row in db.execute(f"{query} AND epd IN ({marks})", (*key, *chunk)):
                     try:
                         if epd not in asked:  # an index that is damaged finds other rows
                             raise ValueError("a position that was not asked for")
-                        found[epd] = decode(depth, nodes, text, multipv)
-                        if samples:
-                            found[epd] = decode_played(found[epd], *played[epd], multipv, samples)
+                        results[epd] = decode(multipv, samples, *row)
                     except ValueError as err:
                         raise StoreError(
                             f"expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
                         ) from None
-        return found
+        return results
 
     @public
     def engines(self) -> list[str]:
@@ -353,11 +341,7 @@ class EvaluationStore:
         return True
 
     @public
-    def export(
-        self,
-        path: FilePath,
-        keys: Iterable[tuple[str, SearchLimit | str, int, str]] | None = None,
-    ) -> None:
+    def export(self, path: FilePath, keys: _Keys | None = None) -> None:
         """Writes a compact copy: one file without journals, the same bytes for the same content.
 
         The file appears under its name only when it is complete, in place of an older one.
@@ -372,23 +356,19 @@ class EvaluationStore:
             StoreError: the copy cannot be written, or a key is not in the store.
         """
         target = Path(path).absolute()
-        chosen = None if keys is None else _check_keys(keys)
         if not target.parent.is_dir():
             raise StoreError(f"expected a path in an existing directory, got {path!s}")
         own = target.exists() and self.path != ":memory:" and target.samefile(self.path)
         if own or _has_journal(target):
             raise StoreError(f"expected a path that no store is open on, got {path!s}: choose another")
         with self._database() as db:
-            rows: Iterable[tuple[object, ...]]
-            plays: Iterable[tuple[object, ...]] = ()
-            if _has_plays(db):
-                plays = db.execute(f"{_PLAYS} ORDER BY engines.name, budgets.name, multipv, epd, samples")
-            if chosen is None:
-                rows = db.execute(f"{_ROWS} ORDER BY engines.name, budgets.name, multipv, epd")
-            else:
+            order = "ORDER BY engines.name, budgets.name, multipv, epd"
+            rows: _Rows = db.execute(f"{_ROWS} {order}")
+            plays: _Rows = db.execute(f"{_PLAYS} {order}, samples") if _has_plays(db) else ()
+            if keys is not None:
+                chosen = list(keys)
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
-                kept = set(chosen)
-                plays = [row for row in plays if row[:4] in kept]
+                plays = [row for row in plays if row[:4] in set(chosen)]
                 missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
                 if missing:
                     raise StoreError(
@@ -408,35 +388,38 @@ class EvaluationStore:
             if db is not None:
                 db.close()
 
-    def __enter__(self) -> EvaluationStore:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def _check_key(engine: Any, limit: Any, multipv: Any, epd: Any = "-") -> tuple[str, int]:
-    """Checks a key and returns the limit's text, and the MultiPV."""
-    if not isinstance(engine, str) or not engine:
-        raise ArgumentError(f"expected an engine's identity, got {shown(engine)}")
-    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
-    if not isinstance(epd, str) or not epd:
-        raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
-    if isinstance(limit, str):
-        with contextlib.suppress(ValueError):
-            limit = SearchLimit.parse(limit)
-    if not isinstance(limit, SearchLimit):
-        raise ArgumentError(f"expected a limit such as 'nodes=5000' or 'depth=4', got {shown(limit)}")
-    return str(limit), multipv
+def _text(what: str, value: Any, name: str) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ArgumentError(f"expected {what}, got {shown(value)}")
 
 
-def _check_keys(keys: Any) -> list[tuple[str, str, int, str]]:
+_engine_id = functools.partial(_text, "an engine's identity")
+_epd = functools.partial(_text, "a position as EPD without clocks")
+
+
+def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
     """Different keys, sorted, with their limits as text."""
-    if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
-        keys = list(keys)
-        if all(isinstance(key, list | tuple) and len(key) == 4 for key in keys):
-            return sorted({(key[0], *_check_key(*key), key[3]) for key in keys})
-    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(keys)}")
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        value = list(value)
+        if all(isinstance(key, list | tuple) and len(key) == 4 for key in value):
+            return sorted({_key(*key) for key in value})
+    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(value)}")
+
+
+def _key(engine: Any, limit: Any, multipv: Any, epd: Any) -> tuple[str, str, int, str]:
+    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
+    return _engine_id(engine, "engine"), limit_text(limit, "limit"), multipv, _epd(epd, "epd")
+
+
+_EngineId = Annotated[str, Check(_engine_id)]
+_Limit = Annotated[SearchLimit | str, Check(limit_text)]
+_Epd = Annotated[str, Check(_epd)]
+_Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], Check(_keys)]
 
 
 def _create_tables(db: sqlite3.Connection) -> None:
@@ -450,37 +433,28 @@ def _has_plays(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'plays'").fetchone() is not None
 
 
-def _insert(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
-    """Adds a row of `searches`, with engine and limit by name, where its key is not there yet."""
+def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, *rest: object) -> None:
+    """Adds a row of `searches` or `plays`, with engine and limit by name, where its key is not there yet."""
     db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
     db.execute("INSERT OR IGNORE INTO budgets (name) VALUES (?)", (budget,))
     db.execute(
-        "INSERT OR IGNORE INTO searches SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
+        f"INSERT OR IGNORE INTO {table} SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
         "WHERE engines.name = ? AND budgets.name = ?",
         (*rest, engine, budget),
     )
 
 
-def _insert_plays(db: sqlite3.Connection, engine: object, budget: object, *rest: object) -> None:
-    """Adds a row of `plays` where its key is not there yet; that of the search is."""
-    db.execute(
-        "INSERT OR IGNORE INTO plays SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
-        "WHERE engines.name = ? AND budgets.name = ?",
-        (*rest, engine, budget),
-    )
-
-
-def _write_copy(path: Path, rows: Iterable[tuple[object, ...]], plays: Iterable[tuple[object, ...]]) -> None:
+def _write_copy(path: Path, rows: _Rows, plays: _Rows) -> None:
     """A fresh store with these rows (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.execute("BEGIN")
         _create_tables(copy)
         for row in rows:
-            _insert(copy, *row)
+            _insert(copy, "searches", *row)
         for row in plays:
             copy.execute(_PLAYS_SCHEMA)
-            _insert_plays(copy, *row)
+            _insert(copy, "plays", *row)
         copy.execute("COMMIT")
         copy.execute("VACUUM")
 
@@ -491,3 +465,28 @@ def _has_journal(path: str | os.PathLike[str]) -> bool:
         return os.stat(f"{os.fspath(path)}-wal").st_size > 0
     except OSError:
         return False
+
+
+def first_strange(db: sqlite3.Connection, *statements: str, optional: Sequence[str] = ()) -> str | None:
+    """The name of something that a database has or lacks, unlike one that our statements make; None if none.
+
+    Args:
+        db: the database.
+        statements: what makes tables that must be there.
+        optional: what makes tables that may be there.
+
+    Raises:
+        sqlite3.Error: the file is damaged.
+    """
+    needed, listed = _made(*statements), set(db.execute(_LISTED))
+    strange = (listed - _made(*statements, *optional)) | (needed - listed)
+    return min((str(name) for _, name, *_ in strange), default=None)
+
+
+@functools.cache
+def _made(*statements: str) -> frozenset[tuple[str, str, str, str | None]]:
+    """What a database lists that the statements have made."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        for statement in statements:
+            db.executescript(statement)
+        return frozenset(db.execute(_LISTED))

@@ -9,13 +9,21 @@ from typing import Annotated, Any
 
 from precomp_games._support.arguments import ArgumentError, Check, public
 from precomp_games._support.checks import shown
-from precomp_games.chess.engines.arguments import Positions, check_position, weakened_by
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
-from precomp_games.chess.engines.searches import Line, Multipv, Samples, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import (
+    Line,
+    Multipv,
+    Positions,
+    Samples,
+    SearchLimit,
+    SearchResult,
+    check_position,
+    weakened_by,
+)
 from precomp_games.chess.engines.store import EvaluationStore
 
-__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores"]
+__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores", "searches_to_see"]
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
 
@@ -107,16 +115,16 @@ class StoredEngine:
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
         keys = {epd: (limit, multipv, samples, epd) for epd in distinct}
-        found = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
-        unknown = [epd for epd in distinct if epd not in found]
+        results = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
+        unknown = [epd for epd in distinct if epd not in results]
         stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples)
         for epd, result in stored.items():
-            found[epd] = self._remember(keys[epd], result)
-        missing = [epd for epd in distinct if epd not in found]
+            results[epd] = self._remember(keys[epd], result)
+        missing = [epd for epd in distinct if epd not in results]
         self.hits += len(distinct) - len(missing)
         if missing:
-            self._search_missing(missing, limit, multipv, samples, found)
-        return [found[epd] for epd in epds]
+            self._search_missing(missing, limit, multipv, samples, results)
+        return [results[epd] for epd in epds]
 
     def _search_missing(
         self,
@@ -124,7 +132,7 @@ class StoredEngine:
         limit: SearchLimit,
         multipv: int,
         samples: int,
-        found: dict[str, SearchResult],
+        results: dict[str, SearchResult],
     ) -> None:
         if self.pool is None:
             for epd in missing:
@@ -145,7 +153,7 @@ class StoredEngine:
             self.store.put(self.engine_id, limit, multipv, epd, result)
             if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
                 result = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)[epd]
-            found[epd] = self._remember((limit, multipv, samples, epd), result)
+            results[epd] = self._remember((limit, multipv, samples, epd), result)
             self.searches += 1
             if self._on_search is not None:
                 self._on_search(self.searches)
@@ -161,8 +169,8 @@ class StoredEngine:
             del self._memory[next(iter(self._memory))]  # the oldest
         # There are 1,968 different moves: keep each text once.
         lines, last = (
-            tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in found)
-            for found in (result.lines, result.last)
+            tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in each)
+            for each in (result.lines, result.last)
         )
         kept = SearchResult(lines, result.depth, result.nodes, result.played, last)
         self._memory[key] = kept
@@ -195,6 +203,11 @@ def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> Store
             f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
         )
     return engine
+
+
+def searches_to_see(engine: StoredEngine, samples: int) -> int:
+    """How often an engine is asked to see what it plays: once where it does not draw its moves."""
+    return samples if weakened_by(engine.engine_id) else 1
 
 
 def _searches(value: Any, name: str) -> Any:

@@ -21,6 +21,9 @@ positions that do not differ. So t^2 and v are moments: products of the residual
 t^2. Coefficients have the greatest likelihood of a logistic regression in which n
 games count as n (n0 + 1) / (n0 + n) independent ones, plus a small ridge.
 
+Games are played by both sides' policies from positions that were given (`played_samples`), by the rules of
+the game that these belong to, each with a random stream of its own.
+
 Cost: a fit takes some hundred passes over the samples.
 """
 
@@ -31,7 +34,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import chess
@@ -39,24 +42,42 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import ArgumentError, Check, FilePath, PositiveFloat, each_of, public
+from precomp_games._support.arguments import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Ge,
+    Le,
+    PositiveFloat,
+    Seed,
+    each_of,
+    public,
+)
 from precomp_games._support.checks import check_choice, check_number, check_path, shown
 from precomp_games._support.files import atomic_write
-from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit
-from precomp_games.chess.evaluation.samples import CalibrationSample, material
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
+from precomp_games.chess.evaluation.policies import EngineEvaluation, UnfinishedStates
 from precomp_games.chess.evaluation.scores import centipawns
+from precomp_games.policies.playouts import play_on
+from precomp_games.policies.rows import LeastProbability, PolicyLike, as_batch_policies
 
 __all__ = [
     "GAMES",
     "CalibratedUtility",
+    "CalibrationSample",
     "CalibrationScope",
     "as_json",
     "fit_calibration",
     "is_shipped",
     "load_calibration",
+    "material",
     "of_json",
+    "played_samples",
     "save_calibration",
 ]
+
+Floats = npt.NDArray[np.float64]
 
 GAMES = "games"
 """What `CalibrationScope.plays` is where the results of games in a file were fitted."""
@@ -75,25 +96,122 @@ _RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games
 _PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
 _PASSES = 4  # each with the last one's n0
 
+_PAWNS = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
+_MOST_AHEAD = 103  # pawns: nine queens and all other pieces
+_MOST_GAMES = 10**9
+_Games = Annotated[int, Ge(0), Le(_MOST_GAMES)]
+_STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
+
+
+@public
+def material(board: chess.Board) -> int:
+    """What the side to move has more on the board than the other one, in pawns.
+
+    Raises:
+      ValueError: something other than a board.
+    """
+    return sum(
+        pawns * (len(board.pieces(piece, board.turn)) - len(board.pieces(piece, not board.turn)))
+        for piece, pawns in _PAWNS.items()
+    )
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class CalibrationSample:
+    """A position, and how games from it ended.
+
+    Attributes:
+      line: The analyst's best line.
+      material: What the side to move has more on the board than the other one, in pawns.
+      opponent_temperature_cp: r.
+      wins, draws, losses: How many games ended so for the side to move.
+      setting: What the position comes from, to keep whole settings out.
+    """
+
+    line: Line
+    material: Annotated[int, Ge(-_MOST_AHEAD), Le(_MOST_AHEAD)]
+    opponent_temperature_cp: PositiveFloat
+    wins: _Games
+    draws: _Games
+    losses: _Games
+    setting: str = ""
+
+    @property
+    def games(self) -> int:
+        """How many."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Their total."""
+        return self.wins + 0.5 * self.draws
+
+
+@public
+def played_samples(
+    states: UnfinishedStates,
+    sigma: PolicyLike | Sequence[PolicyLike],
+    evaluation: EngineEvaluation,
+    opponent_temperature_cp: PositiveFloat,
+    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] = 3,
+    *,
+    seed: Seed = 0,
+    setting: str = "",
+    min_probability: LeastProbability = 1e-9,
+    progress: Callable[[int], Any] | None = None,
+) -> list[CalibrationSample]:
+    """Plays games from positions, and has them searched.
+
+    Args:
+      states: where games begin; they stay as they are.
+      sigma: what both sides play, one policy or a pair, e.g. `PreparationPolicies.sigma`.
+      evaluation: whose search gives the line, e.g. `PreparationPolicies.leaf_value`.
+      opponent_temperature_cp: r, as it is told of the samples.
+      games: how many from each position.
+      seed: of the games.
+      setting: what the samples are told to come from.
+      min_probability: less likely moves are not played, as in preparations.
+      progress: called with the number of finished games, after each half-move of those under way.
+
+    Raises:
+      ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
+      EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
+    """
+    streams = [
+        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, k)))
+        for k in range(len(states) * games)
+    ]
+    ends = play_on(
+        [state for state in states for _ in range(games)],
+        as_batch_policies(sigma, "sigma"),
+        streams,
+        min_probability=min_probability,
+        progress=progress,
+    )
+    epds = [state.epd for state in states]
+    results = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
+    samples = []
+    for k, (state, result) in enumerate(zip(states, results, strict=True)):
+        mover, here = state.current_player(), material(state.board)
+        scores = [end.returns()[mover] for end in ends[k * games : (k + 1) * games]]
+        wins, draws, losses = (scores.count(score) for score in (1.0, 0.5, 0.0))
+        sample = (result.lines[0], here, opponent_temperature_cp, wins, draws, losses, setting)
+        samples.append(CalibrationSample(*sample))
+    return samples
+
 
 @runtime_checkable
 class _Settings(Protocol):
     """What `PreparationSettings` say about who searches what, and how the opponent plays."""
 
-    @property
-    def analyst_limit(self) -> SearchLimit: ...
-    @property
-    def opponent_limit(self) -> SearchLimit: ...
-    @property
-    def multipv(self) -> int: ...
-    @property
-    def top_k(self) -> int: ...
-    @property
-    def opponent_plays(self) -> str: ...
-    @property
-    def opponent_temperatures_cp(self) -> tuple[float, ...]: ...
-    @property
-    def opponent(self) -> str: ...
+    analyst_limit: SearchLimit
+    opponent_limit: SearchLimit
+    multipv: int
+    top_k: int
+    opponent_plays: str
+    opponent_temperatures_cp: tuple[float, ...]
+    opponent: str
 
 
 @public
@@ -111,8 +229,8 @@ class CalibrationScope:
     """
 
     engine: str
-    analyst: Annotated[str, Check(_limit)]
-    opponent: Annotated[str, Check(_limit)]
+    analyst: Annotated[str, Check(limit_text)]
+    opponent: Annotated[str, Check(limit_text)]
     multipv: Multipv
     top_k: Multipv
     plays: str
@@ -124,13 +242,15 @@ class CalibrationScope:
         object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=self.least_r))
 
 
-def _limit(value: Any, name: str) -> str:
-    try:
-        return str(SearchLimit.parse(value))
-    except ValueError:
+def _coefficients(value: Any, name: str) -> tuple[float, ...]:
+    if not isinstance(value, tuple) or len(value) != len(_COEFFICIENTS):
         raise ArgumentError(
-            f"expected {name} to be a limit such as 'nodes=5000', got {shown(value)}"
-        ) from None
+            f"expected {name} to be a tuple of {len(_COEFFICIENTS)} numbers, got {shown(value)}"
+        )
+    return tuple(
+        check_number(each, of, least=least, most=most)
+        for (of, (least, most)), each in zip(_COEFFICIENTS.items(), value, strict=True)
+    )
 
 
 @public
@@ -144,22 +264,9 @@ class CalibratedUtility:
       made_for: What they hold for.
     """
 
-    coefficients: tuple[float, ...]
+    coefficients: Annotated[tuple[float, ...], Check(_coefficients)]
     prior_games: PositiveFloat
     made_for: CalibrationScope
-
-    def __post_init__(self) -> None:
-        """Checks the fit."""
-        if not isinstance(self.coefficients, tuple) or len(self.coefficients) != len(_COEFFICIENTS):
-            raise ArgumentError(
-                f"expected coefficients to be a tuple of {len(_COEFFICIENTS)} numbers, "
-                f"got {shown(self.coefficients)}"
-            )
-        coefficients = tuple(
-            check_number(value, name, least=least, most=most)
-            for (name, (least, most)), value in zip(_COEFFICIENTS.items(), self.coefficients, strict=True)
-        )
-        object.__setattr__(self, "coefficients", coefficients)
 
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
@@ -200,37 +307,30 @@ class CalibratedUtility:
         elif not people and not settings.opponent:
             compared[2:2] = [("the opponent's", fitted.opponent, given.opponent)]
             compared[4:4] = [("top_k =", fitted.top_k, given.top_k)]
-        found = [
+        misfits = [
             f"The calibrated evaluation was fitted with {name} {there}, and not with {here}."
             for name, there, here in compared
             if there != here
         ]
-        if people or settings.opponent:
-            return [*found, _HINT] if found else []
         within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
-        if not within and given.plays != "bestmove":
+        if not (people or settings.opponent or within or given.plays == "bestmove"):
             to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
-            found.append(
+            misfits.append(
                 "The calibrated evaluation was fitted with r from "
                 f"{fitted.least_r:g} to {fitted.most_r:g} cp, and not with {given.least_r:g}{to}."
             )
-        return [*found, _HINT] if found else []
+        return [*misfits, _HINT] if misfits else []
 
 
 def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
     """What a fit with these settings holds for, at these r; by default at the settings' own."""
     if isinstance(settings, type) or not isinstance(settings, _Settings):
         raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
-    known = sorted(temperatures) or sorted(settings.opponent_temperatures_cp)
+    known = list(temperatures) or settings.opponent_temperatures_cp
+    engine, least, most = engine_id.partition(" [")[0], min(known), max(known)
+    limits = (str(settings.analyst_limit), str(settings.opponent_limit))
     return CalibrationScope(
-        engine_id.partition(" [")[0],
-        str(settings.analyst_limit),
-        str(settings.opponent_limit),
-        settings.multipv,
-        settings.top_k,
-        settings.opponent_plays,
-        known[0],
-        known[-1],
+        engine, *limits, settings.multipv, settings.top_k, settings.opponent_plays, least, most
     )
 
 
@@ -284,15 +384,10 @@ def fit_calibration(
     return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
 
 
-def _regression(
-    start: npt.NDArray[np.float64],
-    features: npt.NDArray[np.float64],
-    games: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-) -> npt.NDArray[np.float64]:
+def _regression(start: Floats, features: Floats, games: Floats, scores: Floats) -> Floats:
     """The coefficients of the greatest likelihood, draws being half a win and half a loss."""
 
-    def loss(coefficients: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+    def loss(coefficients: Floats) -> tuple[float, Floats]:
         p = _expected(features @ coefficients)
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
         slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
@@ -302,16 +397,11 @@ def _regression(
 
     bounds = list(_COEFFICIENTS.values())
     options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}
-    found = scipy.optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
-    return np.asarray(found.x, np.float64)
+    best = scipy.optimize.minimize(loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+    return np.asarray(best.x, np.float64)
 
 
-def _credibility(
-    games: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-    squares: npt.NDArray[np.float64],
-    p: npt.NDArray[np.float64],
-) -> float:
+def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> float:
     """n0, of games with these sums of scores and of their squares, where P was expected."""
     residuals = scores - games * p
     own = squares - 2.0 * p * scores + games * p**2  # products of a residual with itself
@@ -323,9 +413,7 @@ def _credibility(
 
 @public
 def save_calibration(
-    calibration: CalibratedUtility,
-    path: FilePath,
-    evidence: Mapping[str, Any] | None = None,
+    calibration: CalibratedUtility, path: FilePath, evidence: Mapping[str, Any] | None = None
 ) -> None:
     """Writes a fit as JSON, replacing `path` atomically.
 
@@ -338,26 +426,21 @@ def save_calibration(
       ValueError: something else.
       OSError: as `atomic_write`.
     """
-    told = as_json(calibration) | {"evidence": dict(evidence or {})}
+    fit = as_json(calibration) | {"evidence": dict(evidence or {})}
     try:
-        text = json.dumps(told, indent=1, allow_nan=False)
+        text = json.dumps(fit, indent=1, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
-        ) from None
+        problem = f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
+        raise ArgumentError(problem) from None
     with atomic_write(path) as file:
         file.write(text + "\n")
 
 
 def as_json(calibration: CalibratedUtility) -> dict[str, Any]:
     """A fit as JSON has it, which `of_json` reads."""
-    return {
-        "format": _FORMAT,
-        "made_for": dataclasses.asdict(calibration.made_for),
-        "coefficients": dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True)),
-        "prior_games": calibration.prior_games,
-        "evidence": {},
-    }
+    coefficients = dict(zip(_COEFFICIENTS, calibration.coefficients, strict=True))
+    kept = {"made_for": dataclasses.asdict(calibration.made_for), "coefficients": coefficients}
+    return {"format": _FORMAT, **kept, "prior_games": calibration.prior_games, "evidence": {}}
 
 
 @public
@@ -381,8 +464,7 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
             raise ValueError(f"more than {_MOST_BYTES} bytes")
         return of_json(json.loads(raw.decode("utf-8")))
     except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ArgumentError(f"expected a calibration, got {shown(name)} ({reason})") from None
+        raise ArgumentError(f"expected a calibration, got {shown(name)} ({one_line(error)})") from None
 
 
 def is_shipped(name: str) -> bool:
@@ -390,13 +472,13 @@ def is_shipped(name: str) -> bool:
     return (name or None) in _SHIPPED
 
 
-def of_json(told: Any) -> CalibratedUtility:
+def of_json(value: Any) -> CalibratedUtility:
     """What stands in a file.
 
     Raises:
       ValueError: it is no calibration.
     """
-    top = _fields(told, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
+    top = _fields(value, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
     check_choice(top["format"], (_FORMAT,), "format")
     scope = [field.name for field in dataclasses.fields(CalibrationScope)]
     coefficients = _fields(top["coefficients"], _COEFFICIENTS, "coefficients")

@@ -40,11 +40,10 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import check_instance, check_integer, shown
-from precomp_games.chess.engines.arguments import weakened_by
+from precomp_games._support.checks import check_instance, check_integer, check_number, shown
 from precomp_games.chess.engines.pool import SearchLimit
 from precomp_games.chess.engines.searches import Multipv, SearchResult, SomeSamples
-from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
+from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
 from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
 
@@ -56,6 +55,7 @@ __all__ = [
     "EnginePolicy",
     "Plays",
     "UnfinishedStates",
+    "check_opponents",
     "check_unfinished",
     "softmax",
 ]
@@ -115,7 +115,7 @@ class EnginePolicy(openspiel_policy.Policy):
             check_scores(engine, "engine")
         self.engine, self.limit = engine, limit
         self.temperature_cp, self.top_k, self.plays = temperature_cp, top_k, plays
-        self.samples = samples if weakened_by(engine.engine_id) else 1
+        self.samples = searches_to_see(engine, samples)
         self._asked: tuple[Any, ...] = {
             "softmax": (limit, top_k),
             "bestmove": (limit, 1, self.samples),
@@ -244,7 +244,7 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
     """
     if isinstance(states, str | bytes) or not isinstance(states, Iterable):
         raise ArgumentError(f"expected states of chess, got {shown(states)}")
-    found = []
+    unfinished = []
     for state in states:
         check_instance(state, ChessState, name)
         if state.is_terminal():
@@ -252,9 +252,38 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
         if player_id is not None:
             mover = state.current_player()
             player_id = check_integer(player_id, "player_id", least=mover, most=mover)
-        found.append(state)
-    return found
+        unfinished.append(state)
+    return unfinished
 
 
 UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
 """States of unfinished games of chess."""
+
+
+def check_opponents(
+    temperature: Any, weights: Any, plays: Any
+) -> tuple[float | tuple[float, ...], tuple[float, ...]]:
+    """`opponent_temperature_cp` and `opponent_weights` of preparation settings: one opponent, or several.
+
+    Raises:
+      ValueError: they are no positive numbers, as many of one as of the other; or there are several of an
+        opponent that has no use for them.
+    """
+    name = "opponent_temperature_cp"
+    several = isinstance(temperature, list | tuple) and len(temperature) > 0
+    given = list(temperature) if several else [temperature]
+    checked = tuple(
+        check_number(r, f"{name}[{k}]" if several else name, above=0.0) for k, r in enumerate(given)
+    )
+    if len(given) > 1 and plays == "bestmove":
+        raise ArgumentError(
+            f'expected one {name} with opponent_plays="bestmove", which has no use for it, got '
+            f"{shown(temperature)}"
+        )
+    if not isinstance(weights, list | tuple) or len(weights) not in (0, len(given)):
+        raise ArgumentError(
+            f"expected opponent_weights to be () or {len(given)} numbers, one for each {name}, got "
+            f"{shown(weights)}"
+        )
+    shares = (check_number(w, f"opponent_weights[{k}]", above=0.0) for k, w in enumerate(weights))
+    return checked if several else checked[0], tuple(shares)

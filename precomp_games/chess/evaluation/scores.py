@@ -32,6 +32,17 @@ __all__ = [
     "score_utility",
 ]
 
+# Python-chess's models, by Stockfish's versions.
+_WDL_MODELS: dict[str, chess.engine.WdlModel] = {
+    "12": "sf12",
+    "14": "sf14",
+    "14.1": "sf14",
+    "15": "sf15",
+    "15.1": "sf15.1",
+    "16": "sf16",
+    "16.1": "sf16.1",
+}
+
 Scale = Annotated[float, Gt(0.0), Lt(MATE_CP)]
 """Centipawns between 0 and a mate's."""
 
@@ -97,32 +108,20 @@ class WdlUtility:
         Raises:
           ValueError: python-chess has no model of that engine's version.
         """
-        known: dict[str, chess.engine.WdlModel] = {
-            "12": "sf12",
-            "14": "sf14",
-            "14.1": "sf14",
-            "15": "sf15",
-            "15.1": "sf15.1",
-            "16": "sf16",
-            "16.1": "sf16.1",
-        }
         match = re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
-        if not match or match[1] not in known:
+        if not match or match[1] not in _WDL_MODELS:
             raise ArgumentError(
                 "expected Stockfish in one of the versions "
-                f"{', '.join(known)}, got {shown(engine_id)}; use another evaluation"
+                f"{', '.join(_WDL_MODELS)}, got {shown(engine_id)}; use another evaluation"
             )
-        return cls(known[match[1]])
+        return cls(_WDL_MODELS[match[1]])
 
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        score: chess.engine.Score
+        score: chess.engine.Score = chess.engine.Cp(line.cp or 0)
         if line.mate is not None:
             score = chess.engine.Mate(line.mate)
-        else:
-            assert line.cp is not None
-            score = chess.engine.Cp(line.cp)
         return score.wdl(model=self.model, ply=board.ply()).expectation()
 
 

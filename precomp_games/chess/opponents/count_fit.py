@@ -109,9 +109,6 @@ class RollingCounts:
         Raises:
             ValueError: no positive number.
         """
-        return self._sums(half_life)
-
-    def _sums(self, half_life: float) -> tuple[Floats, Floats]:
         own, every = np.zeros(len(self.block)), np.zeros(len(self.block))
         of_pair = np.zeros(int(self._pair.max()) + 1)
         of_position = np.zeros(int(self._position.max()) + 1)
@@ -148,7 +145,7 @@ class RollingCounts:
             ValueError: numbers out of range, or too few.
         """
         prior = check_numbers(prior, len(self.block), "prior")
-        own, every = self._sums(half_life)
+        own, every = self.sums(half_life)
         return _predicted(own, every, alpha, prior)
 
     @public
@@ -174,7 +171,7 @@ class RollingCounts:
         for year in before:
             if not (self._ends <= year + _SLACK).any():
                 raise ArgumentError(f"expected before to be later than the first period, got {year:g}")
-        sums = [self._sums(half_life) for half_life in half_lives]
+        sums = [self.sums(half_life) for half_life in half_lives]
         return [self._best(prior, self._ends <= year + _SLACK, sums, half_lives) for year in before]
 
     @functools.cached_property
@@ -196,14 +193,14 @@ class RollingCounts:
                 best = min(best, (_loss(n, total, alpha, prior), number, alpha))
         loss, number, alpha = best
         own, every = (column[seen] for column in sums[number])
-        found = scipy.optimize.minimize_scalar(
+        refined = scipy.optimize.minimize_scalar(
             lambda x: _loss(own, every, math.exp(x), prior),
             bounds=(math.log(alpha) - 0.35, math.log(alpha) + 0.35),
             method="bounded",
             options={"xatol": 1e-4},
         )
-        if found.fun < loss:
-            loss, alpha = float(found.fun), math.exp(found.x)
+        if refined.fun < loss:
+            loss, alpha = float(refined.fun), math.exp(refined.x)
         return CountFit(half_lives[number], alpha, loss, int(seen.sum()))
 
 

@@ -25,11 +25,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import ArgumentError, Ge, Gt, Le, Lt, each_of, public
+from precomp_games._support.arguments import ArgumentError, Check, Ge, Gt, Le, Lt, each_of, public
 from precomp_games._support.checks import check_integer, shown
-from precomp_games.chess.engines.arguments import check_position
 from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV
+from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, check_position
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.evaluation.scores import centipawns
 
@@ -41,6 +40,12 @@ MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
 _HALVINGS = 30
+
+
+def _scores(value: Any, name: str) -> tuple[int, ...]:
+    if isinstance(value, tuple) and 1 <= len(value) <= MAX_MULTIPV:
+        return tuple(check_integer(score, name, least=-MATE_CP, most=MATE_CP) for score in value)
+    raise ArgumentError(f"expected {name} to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(value)}")
 
 
 @public
@@ -55,28 +60,19 @@ class Choice:
         count: how often it was played.
     """
 
-    scores_cp: tuple[int, ...]
-    played: int | None
-    legal: int
+    scores_cp: Annotated[tuple[int, ...], Check(_scores)]
+    played: Annotated[int, Ge(0)] | None
+    legal: Annotated[int, Le(MOST_LEGAL)]
     count: _Count = 1
 
     def __post_init__(self) -> None:
-        """Checks the choice."""
-        scores = self.scores_cp
-        if not isinstance(scores, tuple) or not 1 <= len(scores) <= MAX_MULTIPV:
+        """Checks what depends on the number of scores."""
+        scores = len(self.scores_cp)
+        if self.legal < scores or (self.played is not None and self.played >= scores):
             raise ArgumentError(
-                f"expected scores_cp to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(scores)}"
+                f"expected legal to be at least the number of scores, {scores}, and played to be below it, "
+                f"got legal {self.legal} and played {self.played}"
             )
-        kept: dict[str, Any] = {
-            "scores_cp": tuple(
-                check_integer(score, "scores_cp", least=-MATE_CP, most=MATE_CP) for score in scores
-            ),
-            "legal": check_integer(self.legal, "legal", least=len(scores), most=MOST_LEGAL),
-        }
-        if self.played is not None:
-            kept["played"] = check_integer(self.played, "played", least=0, most=len(scores) - 1)
-        for name, value in kept.items():
-            object.__setattr__(self, name, value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,13 +171,13 @@ def fit_opponent(
     heights = np.array([likelihood.profile(r)[0] for r in grid])
     top = int(heights.argmax())
     around = grid[max(top - 1, 0)], grid[min(top + 1, _GRID - 1)]
-    found = scipy.optimize.minimize_scalar(
+    refined = scipy.optimize.minimize_scalar(
         lambda x: -likelihood.profile(math.exp(x))[0],
         bounds=(math.log(around[0]), math.log(around[1])),
         method="bounded",
         options={"xatol": 1e-5},
     )
-    best = math.exp(found.x) if -found.fun > heights[top] else float(grid[top])
+    best = math.exp(refined.x) if -refined.fun > heights[top] else float(grid[top])
     highest, lapse = likelihood.profile(best)
     # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
     floor = highest - float(scipy.special.gammaincinv(0.5, confidence))
@@ -244,10 +240,7 @@ def _interval(
         return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
 
     inside = [*grid[heights >= floor], best]
-    least, greatest = min(inside), max(inside)
-    low = high = None
-    if least > grid[0]:
-        low = crossing(float(grid[grid < least].max()), float(least))
-    if greatest < grid[-1]:
-        high = crossing(float(grid[grid > greatest].min()), float(greatest))
-    return 0.0 if low is None else low, math.inf if high is None else high
+    least, greatest = float(min(inside)), float(max(inside))
+    below, above = grid[grid < least], grid[grid > greatest]
+    low = crossing(float(below.max()), least) if len(below) else 0.0
+    return low, crossing(float(above.min()), greatest) if len(above) else math.inf

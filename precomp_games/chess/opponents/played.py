@@ -1,36 +1,53 @@
-"""Moves that were played: read from games in PGN, which may be broken, or drawn from an engine's own games.
+"""What was played: moves and results of games in PGN, an engine's own moves, and the games behind replies.
 
-What is read of a file, and what is left out, is `read_games`'s to say. Games from other start positions count
-here, as positions of chess like others.
+What is read of a file, and what is left out, is `read_games`'s to say. Where moves and results are counted,
+games from other start positions count as well, since their positions are positions of chess like others.
+
+A reply of a book's opponent is listed with the games in which the opponent played it in that position,
+however the game came there, as `CountsPolicy` counts them. Reading takes one pass over the file, and memory
+for what is listed.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 import chess
 import numpy as np
 
 from precomp_games._support.arguments import (
+    INFINITE,
     ArgumentError,
     FilePath,
     Ge,
     Le,
     NonNegativeInt,
     PositiveInt,
+    each_of,
     public,
 )
-from precomp_games.chess.engines.arguments import Positions, check_position, weakened_by
+from precomp_games.chess.books.book import Book, Exits, Node, trie_with_exits
 from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import SomeSamples
-from precomp_games.chess.engines.stored_engine import EngineLike
-from precomp_games.chess.game import move_of
-from precomp_games.chess.records.game_records import MAX_GAMES, MAX_PLIES, GameRecord, read_games
+from precomp_games.chess.engines.searches import Positions, SomeSamples, check_position
+from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
+from precomp_games.chess.game import action_of, move_of
+from precomp_games.chess.opponents.policies import DEFAULT_PLIES
+from precomp_games.chess.records.game_records import (
+    MAX_GAMES,
+    MAX_PLIES,
+    GameRecord,
+    position_hash,
+    read_games,
+    sides_of,
+)
 from precomp_games.chess.records.pgn_files import GameReport, name_words
 
-__all__ = ["engine_moves", "pgn_moves", "pgn_results", "played_in"]
+__all__ = ["PlayedGame", "ReplyGames", "engine_moves", "pgn_moves", "pgn_results", "played_in", "reply_games"]
 
 Moves: TypeAlias = dict[tuple[str, str], int]
 
@@ -91,33 +108,31 @@ def pgn_results(
             are; or no results.
         OSError: the file cannot be read.
     """
-    found: list[tuple[list[str], float]] = []
+    results: list[tuple[list[str], float]] = []
     for game, own in _games(path, player, skip_plies, max_games):
         white = _RESULTS.get(game.result)
         for color in own:
             plies = range(skip_plies, len(game.actions))
             epds = [game.keys[ply] for ply in plies if game.mover(ply) == color]
             if white is not None and epds:
-                found.append((epds, white if color == chess.WHITE else 1.0 - white))
-    if not found:
+                results.append((epds, white if color == chess.WHITE else 1.0 - white))
+    if not results:
         raise ArgumentError(f"expected finished games in {str(path)!r}, got none")
-    return found
+    return results
 
 
 def _games(
     path: Any, player: str | None, skip_plies: int, max_games: int
-) -> Iterator[tuple[GameRecord, tuple[chess.Color, ...]]]:
+) -> Iterator[tuple[GameRecord, list[chess.Color]]]:
     """Each game of that player, and which colors' moves are its."""
     report, epd = GameReport(), chess.Board.epd
     games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
-    wanted = {name_words(name) for name in report.names}
-    found = False
+    wanted = None if player is None else {name_words(name) for name in report.names}
+    any_long = False
     for game in games:
-        sides = {chess.WHITE: game.white, chess.BLACK: game.black}
-        own = [color for color in chess.COLORS if player is None or name_words(sides[color]) in wanted]
-        found = found or len(game.actions) > skip_plies
-        yield game, tuple(own)
-    if not found:
+        any_long = any_long or len(game.actions) > skip_plies
+        yield game, sides_of(game, wanted)
+    if not any_long:
         raise ArgumentError(
             f"expected games of {'anyone' if player is None else repr(player)} of more than "
             f"{skip_plies} plies in {path!r}, got none ({report})"
@@ -138,7 +153,7 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, sample
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    samples = _useful(engine, samples)
+    samples = searches_to_see(engine, samples)
     asked = list(dict.fromkeys(epds))
     for epd in asked:
         check_position(epd)
@@ -147,11 +162,6 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, sample
         for epd, result in zip(asked, engine.search(asked, limit, 1, samples), strict=True)
         for move, count in result.played
     }
-
-
-def _useful(engine: EngineLike, samples: int) -> int:
-    """How often the engine is asked: once where it does not draw its moves."""
-    return samples if weakened_by(engine.engine_id) else 1
 
 
 @public
@@ -181,7 +191,7 @@ def engine_moves(
         ValueError: an argument of another kind, or out of range.
         EngineError, StoreError: a search failed.
     """
-    samples = _useful(engine, samples)
+    samples = searches_to_see(engine, samples)
     rng = np.random.default_rng(seed)
     boards = []
     for _ in range(games):
@@ -204,3 +214,127 @@ def engine_moves(
     if not moves:
         raise ArgumentError(f"expected positions after {opening_plies} drawn plies, got games that are over")
     return moves
+
+
+History = tuple[chess.Move, ...]
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class PlayedGame:
+    """A game that somebody played.
+
+    Attributes:
+      white, black: names, as the file has them.
+      year: when; None if the file does not know.
+      result: the Result tag.
+    """
+
+    white: str
+    black: str
+    year: Annotated[int, Ge(0), Le(9999)] | None
+    result: str
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class ReplyGames:
+    """The games in which a reply was played.
+
+    Attributes:
+      count: how many there are.
+      games: some of them, the newest first.
+    """
+
+    count: PositiveInt
+    games: Annotated[tuple[PlayedGame, ...], each_of(PlayedGame)]
+
+
+@public
+def reply_games(
+    book: Book,
+    path: str | os.PathLike[str],
+    player: str | None = None,
+    *,
+    exits: Exits = (),
+    without: str | None = None,
+    most: PositiveInt = 5,
+    max_plies: int = DEFAULT_PLIES,
+    before: Annotated[float, INFINITE] = math.inf,
+    report: GameReport | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[History, ReplyGames]:
+    """The games behind each reply that a book has an answer to, or that leaves it.
+
+    Args:
+      book: whose opponent replies.
+      path: a PGN file.
+      player: who the opponent is, as the file has the name (see `read_games`); None: everybody.
+      exits: where games leave the book; replies that do are listed as well.
+      without: whose games are left out.
+      most: how many games are listed of a reply.
+      max_plies: half-moves of a game that count, as for `games_policy`.
+      before: a decimal year. Where it is finite, only games that are known to be older count.
+      report: is filled with what was read and what was not.
+      progress: called now and then with the bytes that were read so far, and with the file's size.
+
+    Returns:
+      By the moves up to the reply, the reply included; replies that nobody played are not in it.
+
+    Raises:
+      ValueError: arguments of another kind; see `read_games`.
+      OSError: the file cannot be read.
+    """
+    root = trie_with_exits(book, exits)
+    report = GameReport() if report is None else report
+    records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
+    replies = _replies(root, book.side)
+    counts: collections.Counter[tuple[int, int]] = collections.Counter()
+    newest: dict[tuple[int, int], list[tuple[float, PlayedGame]]] = collections.defaultdict(list)
+    names: set[Any] | None = None
+    for record in records:
+        if player is not None and names is None:  # known from the first game on
+            names = {name_words(name) for name in report.names}
+        if math.isfinite(before) and not (record.year is not None and record.year < before):
+            continue
+        for reply in _played(record, replies, names):
+            counts[reply] += 1
+            year = None if record.year is None else math.floor(record.year)
+            game = PlayedGame(record.white, record.black, year, record.result)
+            listed = newest[reply]
+            # Undated games come last; of the same date, the first one in the file first.
+            listed.append((math.inf if record.year is None else -record.year, game))
+            listed.sort(key=lambda entry: entry[0])
+            del listed[most:]
+    return {
+        history: ReplyGames(counts[reply], tuple(game for _, game in newest[reply]))
+        for reply, histories in replies.items()
+        if counts[reply]
+        for history in histories
+    }
+
+
+def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[History]]:
+    """The histories of each reply, by position and move."""
+    histories: dict[tuple[int, int], list[History]] = collections.defaultdict(list)
+    waiting: list[tuple[Node, History]] = [(root, ())]
+    while waiting:
+        node, history = waiting.pop()
+        key = position_hash(node.board) if node.board.turn != side and node.children else 0
+        for move, child in node.children.items():
+            if node.board.turn != side:
+                histories[key, action_of(move)].append((*history, move))
+            waiting.append((child, (*history, move)))
+    return histories
+
+
+def _played(
+    record: GameRecord, replies: dict[tuple[int, int], list[History]], names: set[Any] | None
+) -> set[tuple[int, int]]:
+    """The replies that a game has, by somebody with one of these names; each once."""
+    theirs = sides_of(record, names)
+    return {
+        pair
+        for ply, pair in enumerate(zip(record.keys, record.actions, strict=True))
+        if record.mover(ply) in theirs and pair in replies
+    }

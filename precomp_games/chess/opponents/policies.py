@@ -1,18 +1,27 @@
-"""Opponents who are people, a book or a database, as policies over `ChessGame`; known by name in specs.
+"""Opponents as policies over `ChessGame`: people, a book, a database or an engine; known by name in specs.
 
     games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=games(file=others.pgn))
     polyglot(file=book.bin,weights=score,alpha=2.0)
     explorer(folder=answers,alpha=5.0)
+    uci(r=40,nodes=1000,top_k=8)
+    uci(engine=lc0,nodes=1,plays=bestmove,options=of(WeightsFile=maia-1500.pb.gz))
+    games(file=karpov.pgn,player=Karpov Anatoli,prior=noisy(policy=uci(r=40,top_k=8),epsilon=0.2))
 
-An engine is uci(...), of `engine_specs`, and `mixture(a=...,b=...)` draws one of several for each game.
+`mixture(a=...,b=...)` draws one of several for each game. Names of players are compared without commas and
+dots, which specs have other uses for.
 
-Names are compared without commas and dots, which specs have other uses for.
+Specs that name a file, an engine, options or a store are made where they are trusted (`make_policy`). Without
+engine=, uci(...) means the engine of whoever reads the spec (`opponent_policy`): a preparation's opponent, in
+the examples the engine of the flags, whose searches are stored. An engine that a spec names is started, and
+ends with the policy; its searches are kept in memory, or in store=.
 """
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -30,11 +39,13 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import check_path
-from precomp_games.chess.game import ChessGame, ChessState
-from precomp_games.chess.opponents import (
-    engine_specs as engine_specs,  # its uci(...) comes with this module's names
-)
+from precomp_games._support.checks import check_path, shown
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines.pool import EnginePool, SearchLimit, find_engine
+from precomp_games.chess.engines.store import EvaluationStore
+from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
+from precomp_games.chess.evaluation.policies import PLAYS, SAMPLES, EnginePolicy
+from precomp_games.chess.game import ChessGame, ChessState, board_key
 from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
 from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts, PolyglotWeights
 from precomp_games.chess.records.game_records import read_games
@@ -47,6 +58,7 @@ from precomp_games.chess.records.move_counts import (
     predicted_rows,
 )
 from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import make_policy, register_policy
 
@@ -55,6 +67,7 @@ __all__ = [
     "GamesPolicy",
     "explorer_policy",
     "games_policy",
+    "opponent_policy",
     "polyglot_policy",
     "prior_of_moves",
     "read_table",
@@ -64,8 +77,9 @@ __all__ = [
 FITS = ("given", "rolling")
 """Where a `games_policy` has its half-life and alpha from."""
 DEFAULT_PLIES = 60
+_Alpha = Annotated[float, Ge(0.0), INFINITE]
 
-Progress = Callable[[int, int], None]
+_READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("engine", default=None)
 
 
 class GamesPolicy(CountsPolicy):
@@ -109,7 +123,7 @@ def read_table(
     without: str | None = None,
     max_plies: PositiveInt = DEFAULT_PLIES,
     report: GameReport | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> GameTable:
     """A file's games as one table, in which the player's moves are its own, or everyone's.
 
@@ -199,7 +213,7 @@ def games_policy(
     *,
     without: str | None = None,
     prior: PolicyLike | None = None,
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    alpha: _Alpha = 1.0,
     weights: GameWeights | None = None,
     fit: Annotated[str, one_of(FITS)] = "given",
     period: PositiveFloat = 1.0,
@@ -253,7 +267,7 @@ def polyglot_policy(
     path: FilePath,
     weights: PolyglotWeights = "frequency",
     *,
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    alpha: _Alpha = 1.0,
     prior: PolicyLike | None = None,
 ) -> CountsPolicy:
     """What a Polyglot book plays, with a prior behind it.
@@ -274,11 +288,7 @@ def polyglot_policy(
 
 @public
 def explorer_policy(
-    game: ChessGame,
-    folder: FilePath,
-    *,
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
-    prior: PolicyLike | None = None,
+    game: ChessGame, folder: FilePath, *, alpha: _Alpha = 1.0, prior: PolicyLike | None = None
 ) -> CountsPolicy:
     """What is played by stored answers of the Lichess opening explorer, with a prior behind it.
 
@@ -295,6 +305,43 @@ def explorer_policy(
     return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
 
 
+@public
+def opponent_policy(
+    game: ChessGame,
+    spec: str | Mapping[str, Any],
+    engine: EngineLike | None = None,
+    *,
+    trusted: bool | None = None,
+) -> PolicyLike:
+    """The policy of a spec, in which `uci(...)` without engine= is `engine`.
+
+    A mixture asks each of its components once about a position, however games come there.
+
+    Args:
+        game: of chess.
+        spec: see `make_policy`.
+        engine: what searches for it; None: specs must say which engine.
+        trusted: see `make_policy`: whether files and engines that it names are opened and run.
+
+    Raises:
+        ValueError: another game, no such spec, or an engine that is none.
+        OSError: a file of the spec cannot be read.
+        EngineError: an engine of the spec cannot be started.
+    """
+    token = _READER.set(engine)
+    try:
+        policy = make_policy(game, spec, trusted=trusted)
+    except ValueError as error:
+        raise ArgumentError(
+            f"expected spec to name an opponent, got {shown(spec)} ({one_line(error)})"
+        ) from None
+    finally:
+        _READER.reset(token)
+    if isinstance(policy, MixturePolicy) and drawn_once(policy):
+        return MixturePolicy(policy.policies, policy.weights.tolist(), position_key=board_key)
+    return policy
+
+
 # -- by name -----------------------------------------------------------------------------------------------
 
 
@@ -309,7 +356,7 @@ def _games(
     without: str = "",
     prior: str = "uniform",
     fit: str = "given",
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+    alpha: float = 1.0,
     half_life: float = 0.0,
     as_of: float = 0.0,
     rating: float = 0.0,
@@ -347,21 +394,14 @@ def _games(
 
 
 def _polyglot(
-    game: pyspiel.Game,
-    file: str = "",
-    weights: str = "frequency",
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
-    prior: str = "uniform",
+    game: pyspiel.Game, file: str = "", weights: str = "frequency", alpha: float = 1.0, prior: str = "uniform"
 ) -> CountsPolicy:
     path = _named(file, "polyglot(file=...)")
     return polyglot_policy(game, path, weights, alpha=alpha, prior=_prior(game, prior))
 
 
 def _explorer(
-    game: pyspiel.Game,
-    folder: str = "",
-    alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
-    prior: str = "uniform",
+    game: pyspiel.Game, folder: str = "", alpha: float = 1.0, prior: str = "uniform"
 ) -> CountsPolicy:
     path = _named(folder, "explorer(folder=...)")
     return explorer_policy(game, path, alpha=alpha, prior=_prior(game, prior))
@@ -373,9 +413,60 @@ def _named(path: Any, spec: str) -> str:
     return check_path(path, "file")
 
 
-for _name, _factory, _names_file in (
-    ("games", _games, "file"),
-    ("polyglot", _polyglot, "file"),
-    ("explorer", _explorer, "folder"),
+def _uci(
+    game: pyspiel.Game,
+    engine: str = "",
+    nodes: int = 0,
+    depth: int = 0,
+    movetime_ms: int = 0,
+    r: float = 10.0,
+    top_k: int = 2,
+    plays: str = PLAYS[0],
+    samples: int = SAMPLES,
+    options: str = "",
+    store: str = "",
+    workers: int = 0,
+) -> EnginePolicy:
+    """In a spec, 0 stands for what is not said; 1,000 nodes where no limit is."""
+    limits = {"nodes": nodes, "depth": depth, "movetime_ms": movetime_ms}
+    given = {name: value for name, value in limits.items() if value} or {"nodes": 1000}
+    if len(given) > 1:
+        raise ArgumentError(f"expected one of nodes, depth and movetime_ms, got {', '.join(given)}")
+    ((name, value),) = given.items()
+    limit = SearchLimit(**{name: value})
+    own = {"options": options, "store": store, "workers": workers}
+    reader = _READER.get()
+    if not engine:
+        named = next((name for name, value in own.items() if value), None)
+        if named is not None or reader is None:
+            asked = f"engine= beside {named}=" if named else "uci(engine=...), a path or a command"
+            raise ArgumentError(f"expected {asked}, got no engine")
+        searcher = reader
+    else:
+        pool = EnginePool(find_engine(engine), workers=workers or None, options=_options(options))
+        searcher = StoredEngine(EvaluationStore(os.path.expanduser(store) or ":memory:"), pool)
+    return EnginePolicy(game, searcher, limit, r, top_k, plays=plays, samples=samples)
+
+
+def _options(given: Any) -> dict[str, str | int | bool]:
+    """UCI options of "of(Name=value,...)"."""
+    if given == "":
+        return {}
+    if not isinstance(given, Mapping) or given.get("name") != "of":
+        raise ArgumentError(f"expected options such as of(Hash=64), got {shown(given)}")
+    options = {name: value for name, value in given.items() if name != "name"}
+    for name, value in options.items():
+        if isinstance(value, float):  # as numbers come in specs
+            if not value.is_integer():
+                raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
+            options[name] = int(value)
+    return options
+
+
+for _name, _factory, _touches in (
+    ("games", _games, ("file",)),
+    ("polyglot", _polyglot, ("file",)),
+    ("explorer", _explorer, ("folder",)),
+    ("uci", _uci, ("engine", "options", "store", "workers")),
 ):
-    register_policy(_name, _factory, touches=[_names_file])
+    register_policy(_name, _factory, touches=_touches)

@@ -20,39 +20,49 @@ import numpy as np
 
 from precomp_games._support.arguments import Seed, public
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.arguments import check_command
 from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.searches import check_command
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.policies.rows import BatchPolicy, as_batch_policy
 
-__all__ = ["FOREVER", "NO_MOVE", "EnginePlayer", "Player", "PolicyPlayer"]
+__all__ = ["FOREVER", "LONGEST_LINE", "NO_MOVE", "EnginePlayer", "Player", "PolicyPlayer"]
 
 FOREVER = frozenset({"infinite", "ponder"})
 """Words of `go` after which an answer waits to be asked for."""
 NO_MOVE = "(none)"
 """What stands for a move where there is none, or none can be found."""
 
+LONGEST_LINE = 1 << 20
+"""Characters of a line that an engine or an interface may write."""
+
 _QUIT_SECONDS = 2.0
 _START_SECONDS = 10.0
 _MOST_STARTS = 5  # in a row, of an engine that ends before it answers
-_LONGEST_LINE = 1 << 20  # characters
 _MOST_LINES = 10_000  # before "uciok"
 
 
 class Player(Protocol):
-    """Who plays out of book."""
+    """Who plays out of book.
+
+    Attributes:
+      name: What interfaces are told.
+      options: The lines by which options are offered.
+    """
 
     name: str
-    options: Sequence[str]
+    options: Sequence[str] = ()
 
     def set_option(self, name: str, value: str | None) -> None:
-        """Takes an option that is not this module's."""
+        """Takes an option that is not this module's; by default none has a meaning."""
+        return
 
     def new_game(self) -> None:
-        """The next position belongs to another game."""
+        """The next position belongs to another game; by default nothing is kept from game to game."""
+        return
 
     def ready(self) -> None:
-        """Returns when everything before has been taken in."""
+        """Returns when everything before has been taken in; by default there is nothing to wait for."""
+        return
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
         """Begins a search, whose last line is "bestmove ...", and returns at once."""
@@ -61,16 +71,12 @@ class Player(Protocol):
         """Takes "stop" or "ponderhit", while it searches."""
 
     def close(self) -> None:
-        """Ends for good."""
+        """Ends for good; by default a search under way ends with the process."""
+        return
 
 
-class PolicyPlayer:
-    """Plays moves that are drawn from a policy.
-
-    Attributes:
-      name: Of the player.
-      options: None.
-    """
+class PolicyPlayer(Player):
+    """Plays moves that are drawn from a policy."""
 
     @public
     def __init__(self, policy: Any, name: str, seed: Seed | None = None) -> None:
@@ -86,26 +92,14 @@ class PolicyPlayer:
         """
         self._policy: BatchPolicy = as_batch_policy(policy, "policy")
         self.name = name
-        self.options: Sequence[str] = ()
         self._rng = np.random.default_rng(seed)
-        self._thread: threading.Thread | None = None
-
-    def set_option(self, name: str, value: str | None) -> None:
-        """No option has a meaning here."""
-
-    def new_game(self) -> None:
-        """Nothing is kept from game to game."""
-
-    def ready(self) -> None:
-        """There is nothing to wait for."""
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
         """Draws the move in a thread of its own, and says it when it is wanted."""
         self._stop = threading.Event()
         if not FOREVER.intersection(go.split()):
             self._stop.set()
-        self._thread = threading.Thread(target=self._play, args=(board, say, self._stop), daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._play, args=(board, say, self._stop), daemon=True).start()
 
     def _play(self, board: chess.Board, say: Callable[[str], None], wanted: threading.Event) -> None:
         try:
@@ -129,11 +123,8 @@ class PolicyPlayer:
         """The move is wanted now."""
         self._stop.set()
 
-    def close(self) -> None:
-        """A search under way ends with the process."""
 
-
-class EnginePlayer:
+class EnginePlayer(Player):
     """Plays as another engine does, which it hands everything on to.
 
     Attributes:
@@ -156,12 +147,10 @@ class EnginePlayer:
         self._ready = threading.Event()
         self._say: Callable[[str], None] | None = None
         self._asked: tuple[str, str] | None = None
-        self._told: dict[str, str] = {}  # the last line for each option
+        self._set: dict[str, str] = {}  # the last line for each option
         self._lock = threading.Lock()
         self._closed = False
         self._lost_since = 0  # how often it has ended since it answered
-        self.name = ""
-        self.options: Sequence[str] = ()
         self._start()
 
     def _start(self) -> None:
@@ -202,7 +191,7 @@ class EnginePlayer:
         """Hands the engine's lines on."""
         assert process.stdout is not None
         lines: list[str] | None = []
-        while raw := process.stdout.readline(_LONGEST_LINE):
+        while raw := process.stdout.readline(LONGEST_LINE):
             line = raw.strip()
             if lines is not None:
                 lines.append(line)
@@ -255,7 +244,7 @@ class EnginePlayer:
             return
         with self._lock:  # asked now: a search may have been begun meanwhile
             asked = self._asked or ()
-        self._send(*self._told.values(), *asked)
+        self._send(*self._set.values(), *asked)
         self._ready.set()  # whoever waits for it may have asked the one before
 
     def _no_move(self, why: str) -> None:
@@ -276,7 +265,7 @@ class EnginePlayer:
     def set_option(self, name: str, value: str | None) -> None:
         """Hands it on, and again to an engine that has to be started anew."""
         line = f"setoption name {name}" + (f" value {value}" if value is not None else "")
-        self._told[name.lower()] = line
+        self._set[name.lower()] = line
         self._send(line)
 
     def new_game(self) -> None:

@@ -1,7 +1,7 @@
 """A UCI engine that plays a book and then another engine, or a policy: for chess programs to play with.
 
 `UciEngine` reads an interface's commands, line by line, and answers. While a game is in the book it answers
-at once; elsewhere its player does (`uci_players`). An answer that is not wanted yet (`go infinite`,
+at once; elsewhere its player does (`players`). An answer that is not wanted yet (`go infinite`,
 `go ponder`) waits for `stop` or `ponderhit`. What is no UCI is passed over with a word, as UCI demands. A
 position with an illegal move is refused; the last one stays.
 
@@ -10,6 +10,7 @@ Options: OwnBook (whether the book is played), and the player's.
 
 from __future__ import annotations
 
+import collections
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -25,14 +26,13 @@ from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows
-from precomp_games.chess.play.players import FOREVER, NO_MOVE, Player
+from precomp_games.chess.play.players import FOREVER, LONGEST_LINE, NO_MOVE, Player
 
-__all__ = ["UciEngine", "uci_book"]
+__all__ = ["LONGEST_LINE", "UciEngine", "uci_book"]
 
 _NAME = "precomp-games"
 _AUTHOR = "the precomp-games authors"
 _ANSWER_SECONDS = 10.0
-_LONGEST_LINE = 1 << 20  # characters
 _ENTRY_BYTES = 16
 
 UciBook = Callable[[chess.Board], Mapping[chess.Move, float]]
@@ -66,11 +66,11 @@ def uci_book(book: Book | str) -> UciBook:
         raise ArgumentError(f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(path)}")
 
     def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
-        found: dict[chess.Move, float] = {}
+        weights: collections.Counter[chess.Move] = collections.Counter()
         with chess.polyglot.open_reader(path) as reader:
             for entry in reader.find_all(board):
-                found[entry.move] = found.get(entry.move, 0.0) + entry.weight
-        return {move: weight for move, weight in found.items() if weight > 0 and move in board.legal_moves}
+                weights[entry.move] += entry.weight
+        return {move: weight for move, weight in weights.items() if weight > 0 and move in board.legal_moves}
 
     return by_position
 
@@ -124,7 +124,7 @@ class UciEngine:
             raise ArgumentError(f"expected lines to be lines of text, got {shown(lines)}")
         try:
             for raw in lines:
-                line = " ".join(check_instance(raw, str, "lines")[:_LONGEST_LINE].split())
+                line = " ".join(check_instance(raw, str, "lines")[:LONGEST_LINE].split())
                 if line == "quit":
                     break
                 try:
@@ -179,11 +179,11 @@ class UciEngine:
         self._say("uciok")
 
     def _set_option(self, text: str) -> None:
-        name, found, value = text.removeprefix("name ").partition(" value ")
+        name, separator, value = text.removeprefix("name ").partition(" value ")
         if not text.startswith("name ") or not name:
             raise ValueError(f"expected setoption name NAME value VALUE, got {text[:80]!r}")
         if name.lower() != "ownbook":
-            self._player.set_option(name, value if found else None)
+            self._player.set_option(name, value if separator else None)
         elif value.lower() in ("true", "false"):
             self._own_book = value.lower() == "true"
         else:

@@ -24,7 +24,7 @@ from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
 from precomp_games.chess.evaluation import calibration as fits
 from precomp_games.chess.evaluation.calibration import CalibratedUtility
-from precomp_games.chess.opponents.engine_specs import opponent_policy
+from precomp_games.chess.opponents.policies import opponent_policy
 from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
 from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts, MoveSource
 from precomp_games.policies.mixtures import MixturePolicy

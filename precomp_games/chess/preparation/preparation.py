@@ -23,7 +23,7 @@ from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.preparation.evaluations import EXPECTED_SCORE
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import PreparationSettings

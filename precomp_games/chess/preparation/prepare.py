@@ -32,8 +32,8 @@ from precomp_games.algorithms import (
 )
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
+from precomp_games.chess.opponents.played import ReplyGames, reply_games
 from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.opponents.reply_games import ReplyGames, reply_games
 from precomp_games.chess.play.match import book_exits
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.model_files import ModelFiles

@@ -32,10 +32,9 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.messages import plain_text
-from precomp_games.chess.engines.arguments import check_opponents
 from precomp_games.chess.engines.pool import SearchLimit
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SomeSamples
-from precomp_games.chess.evaluation.policies import SAMPLES, Plays
+from precomp_games.chess.evaluation.policies import SAMPLES, Plays, check_opponents
 from precomp_games.chess.evaluation.scores import Scale
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
 from precomp_games.chess.preparation.evaluations import EVALUATIONS, Evaluation

@@ -124,12 +124,12 @@ class PolyglotCounts:
             self._moves[first:last].tolist(), self._weights[first:last].tolist(), strict=True
         ):
             totals[raw] = totals.get(raw, 0) + max(weight, least)
-        found: dict[int, float] = {}
+        counts: dict[int, float] = {}
         for raw, total in totals.items():
             move = _move_of(board, raw)
             if move is not None:  # keys collide, and files hold what they like
-                found[move] = 1.0 if self.weights == "uniform" else found.get(move, 0.0) + total
-        return found, 0.0
+                counts[move] = 1.0 if self.weights == "uniform" else counts.get(move, 0.0) + total
+        return counts, 0.0
 
 
 def _move_of(board: chess.Board, raw: int) -> int | None:

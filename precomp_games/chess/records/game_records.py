@@ -23,7 +23,7 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import chess
@@ -34,6 +34,7 @@ from precomp_games.chess.game import action_of
 from precomp_games.chess.records.pgn_files import (
     MAX_TAG,
     GameReport,
+    GameVisitor,
     alike,
     count_names,
     game_texts,
@@ -49,6 +50,7 @@ __all__ = [
     "GameRecord",
     "position_hash",
     "read_games",
+    "sides_of",
 ]
 
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
@@ -59,7 +61,6 @@ SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
 _SPEED_SECONDS = (180, 480, 1500)
 
-STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
 _TAGS = frozenset(
     ("White", "Black", "Result", "Date", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
 )
@@ -69,6 +70,7 @@ _DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 
 Key = Callable[[chess.Board], Any]
+Names = frozenset[tuple[str, ...]]
 
 
 @public
@@ -91,19 +93,9 @@ _PACKED = struct.Struct("<9Qbb")
 
 def _position_hash(board: chess.Board) -> int:
     passed = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else -1
-    packed = _PACKED.pack(
-        board.pawns,
-        board.knights,
-        board.bishops,
-        board.rooks,
-        board.queens,
-        board.kings,
-        board.occupied_co[chess.WHITE],
-        board.occupied_co[chess.BLACK],
-        board.clean_castling_rights(),
-        board.turn,
-        passed,
-    )
+    pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
+    sides = (board.occupied_co[chess.WHITE], board.occupied_co[chess.BLACK])
+    packed = _PACKED.pack(*pieces, *sides, board.clean_castling_rights(), board.turn, passed)
     return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
 
 
@@ -135,6 +127,12 @@ class GameRecord:
     def mover(self, ply: int) -> chess.Color:
         """Whose move `ply` is, counted from 0."""
         return self.first if ply % 2 == 0 else not self.first
+
+
+def sides_of(game: GameRecord, names: Container[tuple[str, ...]] | None) -> list[chess.Color]:
+    """White and Black, where they have one of these names, as `name_words`; None: anybody's names."""
+    sides = {chess.WHITE: game.white, chess.BLACK: game.black}
+    return [color for color, name in sides.items() if names is None or name_words(name) in names]
 
 
 @public
@@ -185,22 +183,8 @@ def read_games(
                 if same_initials(name_words(part), other)
             )
     key = _position_hash if key is position_hash else key
-    settings = _Settings(path, wanted, excluded, max_plies, max_games, bool(setups), key, progress)
-    return _records(settings, report)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Settings:
-    """The arguments of `read_games`, checked."""
-
-    path: str
-    wanted: frozenset[tuple[str, ...]] | None
-    excluded: frozenset[tuple[str, ...]] | None
-    max_plies: int
-    max_games: int
-    setups: bool
-    key: Key
-    progress: Callable[[int, int], None] | None
+    reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
+    return _records(game_texts(path, report, progress), wanted, reader, max_games, report)
 
 
 def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: Mapping[str, int]) -> None:
@@ -212,16 +196,22 @@ def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: M
     }
 
 
-def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
+def _records(
+    texts: Iterator[tuple[str, bool]],
+    wanted: Names | None,
+    reader: Callable[[], _Game],
+    max_games: int,
+    report: GameReport,
+) -> Iterator[GameRecord]:
     seen: dict[int, float | None] = {}
     before = report.games  # of other files, of which the report tells as well
-    for text, too_long in game_texts(settings.path, report, settings.progress):
+    for text, too_long in texts:
         # Most of a large file is games of others, for which python-chess would take its time.
-        names = _SIDE.findall(text) if settings.wanted is not None else []
-        if names and not any(name_words(name[:MAX_TAG]) in (settings.wanted or ()) for name in names):
+        names = _SIDE.findall(text) if wanted is not None else []
+        if wanted is not None and names and not any(name_words(name[:MAX_TAG]) in wanted for name in names):
             report.left_out[_OTHERS] += 1
             continue
-        for game, whole in visited(text, functools.partial(_Game, settings)):
+        for game, whole in visited(text, reader):
             if not whole:
                 game.stop("a game that cannot be read")
             reason = game.reason or _reason(game, seen, report)
@@ -237,7 +227,7 @@ def _records(settings: _Settings, report: GameReport) -> Iterator[GameRecord]:
             report.plies += len(record.actions)
             report.undated += record.year is None
             yield record
-            if report.games - before >= settings.max_games:
+            if report.games - before >= max_games:
                 return
 
 
@@ -259,86 +249,63 @@ def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> s
     return None
 
 
-class _Game(chess.pgn.BaseVisitor["_Game"]):
+class _Game(GameVisitor):
     """Reads one game's main line, as far as it is wanted."""
 
-    def __init__(self, settings: _Settings) -> None:
-        self._settings = settings
-        self.tags: dict[str, str] = {}
+    names = _TAGS
+
+    def __init__(
+        self, wanted: Names | None, excluded: Names | None, max_plies: int, setups: bool, key: Key
+    ) -> None:
+        super().__init__()
+        self._wanted, self._excluded, self._max_plies = wanted, excluded, max_plies
+        self._setups, self._key = setups, key
         self.keys: list[Any] = []
         self.actions: list[int] = []
         self.tokens: list[str] = []
         self.first = chess.WHITE
-        self.reason: str | None = None
         self.cut: str | None = None
-        self._managed = chess.pgn.Headers({})
-        self._over = self._started = False
+        self._over = False
 
     def stop(self, why: str) -> None:
         """Takes no more moves."""
         self.cut = self.cut or why
         self._over = True
 
-    def begin_headers(self) -> chess.pgn.Headers:
-        # Headers that are python-chess's own would keep any number of tags.
-        return self._managed
-
-    def visit_header(self, tagname: str, tagvalue: str) -> None:
-        if tagname in _TAGS:
-            self.tags[tagname] = tagvalue[:MAX_TAG]
-
-    def end_headers(self) -> Any:
-        settings, tags = self._settings, self.tags
-        sides = {name_words(tags.get(side, "?")) for side in ("White", "Black")}
-        fen = tags.get("FEN", "").strip()
-        if settings.wanted is not None and tags and not sides & settings.wanted:
-            self.reason = _OTHERS
-        elif settings.excluded is not None and sides & settings.excluded:
-            self.reason = "games of the player to be left out"
-        elif tags.get("Variant", "").strip().casefold() not in STANDARD_RULES:
-            self.reason = "other rules"
-        elif fen and fen != chess.STARTING_FEN and not settings.setups:
-            self.reason = "another start position"
-        if self.reason is not None:
-            return chess.pgn.SKIP
-        if fen:
-            self._managed["FEN"] = fen
-        return None
+    def unwanted(self) -> str | None:
+        sides = {name_words(self.tags.get(side, "?")) for side in ("White", "Black")}
+        if self._wanted is not None and self.tags and not sides & self._wanted:
+            return _OTHERS
+        if self._excluded is not None and sides & self._excluded:
+            return "games of the player to be left out"
+        elsewhere = self.tags.get("FEN", "").strip() not in ("", chess.STARTING_FEN)
+        return super().unwanted() or ("another start position" if elsewhere and not self._setups else None)
 
     def begin_variation(self) -> Any:
         return chess.pgn.SKIP
 
-    def visit_board(self, board: chess.Board) -> None:
-        if self._started:
-            return
-        # The first one is that of the start: a position that cannot come up is none to count.
-        self._started, self.first = True, board.turn
-        if not board.is_valid() or board.chess960:
-            self.reason = "another start position"
-            self._over = True
+    def start(self, board: chess.Board) -> None:
+        super().start(board)
+        self.first, self._over = board.turn, self.reason is not None
 
     def begin_parse_san(self, board: chess.Board, san: str) -> Any:
         if self._over:
             return chess.pgn.SKIP
         self.tokens.append(san.rstrip("+#!?"))
-        wanted = min(self._settings.max_plies, MAX_PLIES)
-        self._over = len(self.tokens) >= max(wanted, _SAME_TO)
-        return chess.pgn.SKIP if len(self.tokens) > wanted else None
+        self._over = len(self.tokens) >= max(self._max_plies, _SAME_TO)
+        return chess.pgn.SKIP if len(self.tokens) > self._max_plies else None
 
     def visit_move(self, board: chess.Board, move: chess.Move) -> None:
         if not move:
             self.stop("a null move")
         if self.cut is None and self.reason is None:
-            self.keys.append(self._settings.key(board))
+            self.keys.append(self._key(board))
             self.actions.append(action_of(move))
 
     def handle_error(self, error: Exception) -> None:
         if not self._started:
             self.reason = "another start position"
         self.stop("a move that cannot be read")
-
-    def result(self) -> _Game:
-        return self
 
     def record(self) -> GameRecord:
         tags = self.tags

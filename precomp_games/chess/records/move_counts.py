@@ -36,7 +36,7 @@ from precomp_games._support.arguments import INFINITE, ArgumentError, Ge, Gt, Le
 from precomp_games._support.checks import check_instance, shown
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
-from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash
+from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.records.pgn_files import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy
@@ -107,16 +107,9 @@ class GameTable:
             raise ArgumentError(f"expected games to be bool[{self.num_games}], got {shown(games)}")
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
-        return GameTable(
-            keys=self.keys[moves],
-            actions=self.actions[moves],
-            game=number[self.game[moves]],
-            own=self.own[moves],
-            white=self.white[moves],
-            years=self.years[games],
-            ratings=self.ratings[games],
-            speeds=self.speeds[games],
-        )
+        of_moves = (self.keys[moves], self.actions[moves], number[self.game[moves]], self.own[moves])
+        of_games = (self.years[games], self.ratings[games], self.speeds[games])
+        return GameTable(*of_moves, self.white[moves], *of_games)
 
     @staticmethod
     @public
@@ -137,15 +130,13 @@ class GameTable:
         return GameTable(**columns)
 
 
-def game_tables(
-    records: Iterable[GameRecord], names: Iterable[str] | None = None, batch: int = _BATCH
-) -> Iterator[GameTable]:
-    """Games as tables of `batch` games, in which the moves of players with these names count, or all."""
+def game_tables(records: Iterable[GameRecord], names: Iterable[str] | None = None) -> Iterator[GameTable]:
+    """Games as tables of some thousands, in which the moves of players with these names count, or all."""
     wanted = None if names is None else {name_words(name) for name in names}
     held: list[GameRecord] = []
     for record in records:
         held.append(record)
-        if len(held) == batch:
+        if len(held) == _BATCH:
             yield _table(held, wanted)
             held.clear()
     if held:
@@ -159,22 +150,18 @@ def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -
         keys.extend(record.keys)
         actions.extend(record.actions)
         lengths.append(len(record.actions))
-        sides = {chess.WHITE: record.white, chess.BLACK: record.black}
-        counted = {color: wanted is None or name_words(name) in wanted for color, name in sides.items()}
+        counted = sides_of(record, wanted)
         movers = [record.mover(ply) for ply in range(len(record.actions))]
-        own.extend(counted[color] for color in movers)
+        own.extend(color in counted for color in movers)
         white.extend(movers)
-    nan = math.nan
     return GameTable(
         keys=np.array(keys, np.uint64),
         actions=np.array(actions, np.uint16),
         game=np.repeat(np.arange(len(records), dtype=np.int32), lengths),
         own=np.frombuffer(bytes(own), np.bool_),
         white=np.frombuffer(bytes(white), np.bool_),
-        years=np.array([nan if r.year is None else r.year for r in records], np.float64),
-        ratings=np.array(
-            [[nan if rating is None else rating for rating in r.ratings] for r in records], np.float64
-        ).reshape(len(records), 2),
+        years=np.array([r.year for r in records], np.float64),  # None becomes NaN
+        ratings=np.array([r.ratings for r in records], np.float64).reshape(len(records), 2),
         speeds=np.array([SPEEDS.index(r.speed) if r.speed else -1 for r in records], np.int8),
     )
 
@@ -377,22 +364,22 @@ class CountsPolicy(openspiel_policy.Policy):
         return self._rows(check_unfinished([state], "state", player_id))[0]
 
     def _rows(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
-        found = []
+        counted = []
         for state in states:
             weights, rest = self.counts.at(state.board)
             legal = set(state.legal_actions())
             # Two positions may share a key, and files hold what they like.
             rest = rest if rest > 1e-280 else 0.0  # a share of less would be rounded to none
-            found.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
-        totals = [math.fsum(weights.values()) + rest for weights, rest in found]
+            counted.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
+        totals = [math.fsum(weights.values()) + rest for weights, rest in counted]
         behind = [
-            k for k, (_, rest) in enumerate(found) if self.alpha > 0.0 or rest > 0.0 or totals[k] == 0.0
+            k for k, (_, rest) in enumerate(counted) if self.alpha > 0.0 or rest > 0.0 or totals[k] == 0.0
         ]
         asked = [states[k] for k in behind]
         priors = dict(zip(behind, self._prior_rows(asked), strict=True))
         return [
             _smoothed(weights, rest, totals[k], self.alpha, priors.get(k, {}))
-            for k, (weights, rest) in enumerate(found)
+            for k, (weights, rest) in enumerate(counted)
         ]
 
     def _prior_rows(self, states: list[ChessState]) -> Sequence[Mapping[int, float]]:
@@ -444,11 +431,11 @@ def predicted_rows(
     states = own_states(table) if states is None else states
     keys = table.keys[table.own].tolist()
     asked = [key for key in dict.fromkeys(keys) if key in states]
-    found: dict[int, Mapping[int, float]] = {}
+    rows: dict[int, Mapping[int, float]] = {}
     for first in range(0, len(asked), _STATES):
         part = asked[first : first + _STATES]
-        found.update(zip(part, ask([states[key] for key in part]), strict=True))
-    return [found.get(key, {}) for key in keys]
+        rows.update(zip(part, ask([states[key] for key in part]), strict=True))
+    return [rows.get(key, {}) for key in keys]
 
 
 @public
@@ -461,7 +448,7 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
         ValueError: no table, or games that do not begin at the usual position.
     """
     root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
-    found: dict[int, ChessState] = {}
+    states: dict[int, ChessState] = {}
     starts = np.searchsorted(table.game, np.arange(table.num_games + 1))
     for first, last in itertools.pairwise(starts.tolist()):
         ends = np.flatnonzero(table.own[first:last])
@@ -470,6 +457,6 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
             if state.is_terminal():
                 break  # such as with two kings, where people have played on
             if table.own[ply]:
-                found.setdefault(int(table.keys[ply]), state.clone())
+                states.setdefault(int(table.keys[ply]), state.clone())
             state.apply_action(int(table.actions[ply]))
-    return found
+    return states

@@ -13,8 +13,9 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
+import chess
 import chess.pgn
 
 from precomp_games._support.arguments import ArgumentError, FilePath, public
@@ -22,6 +23,7 @@ from precomp_games._support.arguments import ArgumentError, FilePath, public
 __all__ = [
     "MAX_TAG",
     "GameReport",
+    "GameVisitor",
     "alike",
     "count_names",
     "game_texts",
@@ -41,6 +43,7 @@ _REPORTED = 1 << 20  # bytes between two calls of progress
 # What python-chess raises on games that are odd enough.
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 V = TypeVar("V", bound=chess.pgn.BaseVisitor[Any])
+_STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
 _TAG_LINE = re.compile(r'\[\w+\s+"')
 
 
@@ -72,17 +75,17 @@ class GameReport:
 
     def __str__(self) -> str:
         """One line."""
-        told = [f"{self.games} games"]
-        told += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
-        told += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
+        parts = [f"{self.games} games"]
+        parts += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
+        parts += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
         for count, what in (
             (self.undated, "without a date"),
             (self.dates_differ, "copies with another year"),
             (self.recoded, "lines in another encoding"),
         ):
-            told += [f"{count} {what}"] * (count > 0)
-        told += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
-        return "; ".join(told)
+            parts += [f"{count} {what}"] * (count > 0)
+        parts += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
+        return "; ".join(parts)
 
 
 @public
@@ -140,12 +143,12 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
     known: dict[tuple[str, ...], str] = {}
     for name in names:
         known.setdefault(name_words(name), name)
-    found: set[tuple[str, ...]] = set()
+    spellings: set[tuple[str, ...]] = set()
     for part in player.split(";"):
         wanted = name_words(part)
         fitting = [wanted] if wanted in known else [words for words in known if alike(wanted, words)]
         if len(fitting) == 1 and wanted:
-            found.update(fitting)
+            spellings.update(fitting)
             continue
         if fitting and wanted:
             listed = "; ".join(known[words] for words in fitting[:_CHOICES])
@@ -160,7 +163,62 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
             f"expected moves of {player!r} in {path!r}, got none: the file has "
             f"{f'games of {listed}' if listed else 'no games'}"
         )
-    return frozenset(found)
+    return frozenset(spellings)
+
+
+class GameVisitor(chess.pgn.BaseVisitor[Any]):
+    """Reads a game, of which rules and start position are looked at before its moves are read.
+
+    Attributes:
+        tags: the text of these tags, cut short where that is long.
+        reason: why the game is left out; None if it is not.
+    """
+
+    names = frozenset({"Variant", "FEN"})
+
+    def __init__(self) -> None:
+        self.tags: dict[str, str] = {}
+        self.reason: str | None = None
+        self._managed = chess.pgn.Headers({})
+        self._started = False
+
+    def begin_headers(self) -> chess.pgn.Headers:
+        """What the start position is read from; python-chess's own headers would keep any number of tags."""
+        return self._managed
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        """Keeps a tag that is wanted."""
+        if tagname in self.names:
+            self.tags[tagname] = tagvalue[:MAX_TAG]
+
+    def end_headers(self) -> Any:
+        """Skips the game where it is left out."""
+        self.reason = self.unwanted()
+        if self.reason is not None:
+            return chess.pgn.SKIP
+        if fen := self.tags.get("FEN", "").strip():
+            self._managed["FEN"] = fen
+        return None
+
+    def unwanted(self) -> str | None:
+        """Why a game with these tags is left out; None if it is not."""
+        rules = self.tags.get("Variant", "").strip().casefold()
+        return None if rules in _STANDARD_RULES else "other rules"
+
+    def visit_board(self, board: chess.Board) -> None:
+        """Looks at the first board, which is that of the start."""
+        if not self._started:
+            self._started = True
+            self.start(board)
+
+    def start(self, board: chess.Board) -> None:
+        """Looks at the start position: one that cannot come up is none to count."""
+        if not board.is_valid() or board.chess960:
+            self.reason = "another start position"
+
+    def result(self) -> Any:
+        """The reader itself."""
+        return self
 
 
 def game_texts(
@@ -172,11 +230,11 @@ def game_texts(
     """
     size = os.path.getsize(path)
     lines: list[str] = []
-    length, told, moves, cut, event = 0, 0, False, False, False
+    length, next_report, moves, cut, event = 0, 0, False, False, False
     for position, line in _lines(path, report):
-        if progress is not None and position >= told:
+        if progress is not None and position >= next_report:
             progress(position, size)
-            told = position + _REPORTED
+            next_report = position + _REPORTED
         if line.startswith("[") and _TAG_LINE.match(line):
             is_event = line.startswith("[Event ")
             if moves or (is_event and event):
@@ -222,17 +280,12 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
                 yield done, line
                 done += 2 * len(line)
             return
-        file.seek(3 if mark == codecs.BOM_UTF8 else 0)
-        yield from _decoded(file, report)
-
-
-def _decoded(file: BinaryIO, report: GameReport) -> Iterator[tuple[int, str]]:
-    done = file.tell()
-    while raw := file.readline(MAX_LINE):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            line = raw.decode("latin-1")
-            report.recoded += 1
-        yield done, line.replace("\r\n", "\n")
-        done += len(raw)
+        file.seek(done := 3 if mark == codecs.BOM_UTF8 else 0)
+        while raw := file.readline(MAX_LINE):
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                line = raw.decode("latin-1")
+                report.recoded += 1
+            yield done, line.replace("\r\n", "\n")
+            done += len(raw)

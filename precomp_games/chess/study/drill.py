@@ -35,7 +35,7 @@ from precomp_games._support.arguments import ArgumentError, Check, FilePath, Non
 from precomp_games._support.checks import check_number, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book, BookPosition
-from precomp_games.chess.engines.sqlite_files import first_strange
+from precomp_games.chess.engines.store import first_strange
 from precomp_games.chess.preparation.best_parts import predecessors
 
 __all__ = ["Drill", "DrillCard"]

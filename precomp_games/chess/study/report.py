@@ -47,7 +47,7 @@ from precomp_games._support.checks import check_integer, check_number, check_num
 from precomp_games._support.files import atomic_write
 from precomp_games._support.messages import plain_text
 from precomp_games.chess.books.book import Book, BookExit, BookPosition, Exits, Node, trie_with_exits
-from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.best_parts import best_parts
 from precomp_games.chess.preparation.preparation import Preparation

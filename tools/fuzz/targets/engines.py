@@ -149,14 +149,14 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     sections = iter(data.split(_BREAK))
 
     async def popen(command: Any, **arguments: Any) -> tuple[Any, Any]:
-        protocol = _uci.UciEngine()
+        protocol = _uci.EngineProcess()
         transport = _Transport(protocol, sections)
         protocol.connection_made(transport)
         return transport, protocol
 
     quick: Any = {"timeout_seconds": 0.05, "startup_seconds": 0.05, "retries": 1}
     with (
-        mock.patch.object(_uci.UciEngine, "popen", popen),
+        mock.patch.object(_uci.EngineProcess, "popen", popen),
         mock.patch.object(_uci, "KILL_SECONDS", 0.05),
         mock.patch.object(_uci, "QUIT_SECONDS", 0.05),
         EnginePool("engine", workers=1, options={"Hash": 64, "Style": "Wild"}, **quick) as pool,
