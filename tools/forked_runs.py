@@ -35,7 +35,7 @@ def command_of(example: str) -> str | None:
     """The command that an example starts, None where it does its own work."""
     text = (_ROOT / "examples" / f"{example}.py").read_text("utf-8")
     match = re.search(r"\n    sys\.exit\((\w+)\.main\(\)\)\n", text)
-    return match and match[1]
+    return None if match is None else match[1]
 
 
 class RunServer:
