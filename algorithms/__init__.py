@@ -1,7 +1,7 @@
 """What solves the models of `precomp_games`.
 
-Correlated equilibria have a namespace of their own, `precomp_games.algorithms.efce`; of `search` and
-`lookahead`, the main names are here too.
+Correlated equilibria have a face of their own, `precomp_games.algorithms.efce`, and so have searches with a
+budget, `precomp_games.algorithms.search`; of `lookahead`, the main names are here too.
 """
 
 if __name__ != "precomp_games.algorithms":
@@ -15,15 +15,9 @@ from .lookahead import (
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from .meta.equilibrium import CFR_VARIANTS, SOLVERS, meta_equilibrium
+from .meta.equilibrium import CFR_VARIANTS, meta_equilibrium
 from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
-from .meta.policies import (
-    MetaGamePolicy,
-    meta_game_policy,
-    strategies_from_policy,
-    strategy_from_base_policy,
-    strategy_from_mixture,
-)
+from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.best_first import best_first_precomputation
 from .preparation.best_first_search import ORDERS
@@ -46,30 +40,10 @@ from .preparation.judgment import BookJudgment, Holes, Lessons, judge_book
 from .preparation.memorized_states import memorized_states
 from .preparation.partial_tree import CertifiedPrecomputation
 from .preparation.plan import PlanStep, precomputation_plan
-from .search import (
-    MCTSResult,
-    MinimaxResult,
-    RandomRollouts,
-    SearchBot,
-    SearchBudget,
-    SearchPolicy,
-    SimulationBudget,
-    SoftmaxPolicy,
-    alpha_beta,
-    default_evaluator,
-    default_ordering,
-    default_position_key,
-    mcts,
-    minimax,
-    negamax,
-    order_by_evaluator,
-    principal_variation_search,
-)
 
 __all__ = [
     "CFR_VARIANTS",
     "ORDERS",
-    "SOLVERS",
     "AdvantageLines",
     "AdvantageSet",
     "Alternative",
@@ -85,55 +59,35 @@ __all__ = [
     "Holes",
     "Lessons",
     "LookaheadPolicy",
-    "MCTSResult",
     "MemorizedState",
     "MemoryFrontier",
     "MetaEquilibrium",
     "MetaExploitability",
     "MetaGamePolicy",
     "MetaStrategy",
-    "MinimaxResult",
     "PlanStep",
-    "RandomRollouts",
     "Round",
-    "SearchBot",
-    "SearchBudget",
-    "SearchPolicy",
-    "SimulationBudget",
-    "SoftmaxPolicy",
     "Stop",
     "StrategyValue",
-    "alpha_beta",
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",
     "certified_precomputation",
     "commit_against_lookahead",
     "confirmed_precomputation",
-    "default_evaluator",
-    "default_ordering",
-    "default_position_key",
     "entropy_lower_bound",
     "evaluate_against_lookahead",
     "every_visit_exchange",
     "every_visit_policy",
     "every_visit_utility",
     "judge_book",
-    "mcts",
     "memorized_states",
     "memory_frontier",
     "meta_equilibrium",
     "meta_exploitability",
-    "meta_game_policy",
     "meta_sequence_form_lp",
-    "minimax",
-    "negamax",
-    "order_by_evaluator",
     "precomputation_plan",
-    "principal_variation_search",
     "strategies_from_policy",
-    "strategy_from_base_policy",
-    "strategy_from_mixture",
     "theorem_2_bound",
     "value_against_components",
 ]

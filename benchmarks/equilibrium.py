@@ -28,9 +28,9 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
 from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
-from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.meta.folded_tree import DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
+from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS, update_rule
 from precomp_games.tree.history_tree import CHANCE, TERMINAL
 
 __all__ = ["rows"]

@@ -26,8 +26,6 @@ from open_spiel.python.algorithms import minimax as openspiel_minimax
 
 from benchmarks.measure import Row, side_by_side
 from precomp_games.algorithms.search import (
-    MinimaxResult,
-    RandomRollouts,
     SearchBudget,
     SimulationBudget,
     alpha_beta,
@@ -38,6 +36,8 @@ from precomp_games.algorithms.search import (
     minimax,
     principal_variation_search,
 )
+from precomp_games.algorithms.search.budgets import MinimaxResult
+from precomp_games.algorithms.search.mcts import RandomRollouts
 
 __all__ = ["rows"]
 

@@ -65,11 +65,9 @@ def main(argv: Sequence[str]) -> None:
     if _MENU.value == "support":
         sigma_pre = Menu.of_support(sigma_pre)
     opponent = common.policy(game, _OPPONENT.value) if _OPPONENT.value else sigma
-    leaf_value = (
-        "exact"
-        if _LEAF_VALUE.value == "exact"
-        else RolloutValues(epsilon=_EPSILON.value, delta=_DELTA.value, seed=_SEED.value)
-    )
+    leaf_value: Any = "exact"
+    if _LEAF_VALUE.value == "rollouts":
+        leaf_value = RolloutValues(epsilon=_EPSILON.value, delta=_DELTA.value, seed=_SEED.value)
     players = (0, 1) if _PLAYER.value == "both" else (int(_PLAYER.value),)
     results = []
     for player in players:
@@ -97,10 +95,7 @@ def main(argv: Sequence[str]) -> None:
                 "player": player,
                 "penalty": _PENALTY.value,
                 "menu": _MENU.value,
-                "value": best.value,
-                "utility": best.utility,
-                "unprepared": best.unprepared,
-                "size": best.size,
+                **{name: getattr(best, name) for name in ("value", "utility", "unprepared", "size")},
                 "memorized": [
                     {
                         "infoset": common.infoset_name(tree, state.infoset),

@@ -40,8 +40,8 @@ from precomp_games.algorithms import (
     best_first_precomputation,
     best_precomputation,
     certified_precomputation,
-    default_position_key,
 )
+from precomp_games.algorithms.search import default_position_key
 from precomp_games.chess import (
     PreparationSettings,
     ReportBook,

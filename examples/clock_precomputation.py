@@ -28,26 +28,13 @@ from typing import Any
 import chess_runs
 import common
 import numpy as np
+import sweeps
 from absl import flags
 from chess import Move
 
-from precomp_games import (
-    ClockGame,
-    ClockPolicy,
-    ClockState,
-    HistoryTree,
-    SearchClock,
-    TimedSearch,
-    clock_position_key,
-)
-from precomp_games.algorithms import (
-    BestPrecomputation,
-    SearchBudget,
-    alpha_beta,
-    best_precomputation,
-    default_evaluator,
-    default_position_key,
-)
+from precomp_games import ClockGame, ClockPolicy, HistoryTree, SearchClock, TimedSearch, clock_position_key
+from precomp_games.algorithms import BestPrecomputation, best_precomputation
+from precomp_games.algorithms.search import SearchBudget, alpha_beta, default_evaluator, default_position_key
 from precomp_games.chess import (
     EngineEvaluation,
     SearchLimit,
@@ -80,13 +67,10 @@ _MOVES = flags.DEFINE_integer(
 )
 _PRICE = flags.DEFINE_float("position_price", 0.02, "Utility that a memorized position costs in --game.")
 _R = flags.DEFINE_float("r", 20.0, "Randomness of the opponent in chess, in centipawns.")
-flags.DEFINE_string(
-    "output_dir",
-    "output/clock_precomputation",
-    "Where files go; of another game by default beside it.",
-)
+sweeps.define_output_flag("output/clock_precomputation")
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(sweeps)
 
 _BEYOND = 100  # plies after the last one that is played on to
 _WAYS = ("moves only", "time only", "both")
@@ -98,13 +82,13 @@ def main(argv: Sequence[str]) -> None:
     values = sorted(set(common.numbers(_TIMES, "integers of at least 1", lambda ticks: ticks >= 1, int)))
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "clock_precomputation.csv", rows)
-    told: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
+    settings: dict[str, Any] = {"times": values, "player": _PLAYER.value, "moves": _MOVES.value}
     if _CHESS.value:
-        told |= chess_runs.settings(_PLAYER.value, _R.value).as_dict()
+        settings |= chess_runs.settings(_PLAYER.value, _R.value).as_dict()
     else:
         named = (_GAME, _SIGMA_PRE, _OPPONENT, _OPPONENT_TICKS, _OPPONENT_TIME, _NODES, _PRICE)
-        told |= {flag.name: flag.value for flag in named}
-    common.write_json(folder / "settings.json", told)
+        settings |= sweeps.values_of(*(flag.name for flag in named))
+    common.write_json(folder / "settings.json", settings)
     print("Value of the best preparation, its price taken off (positions learnt; those sigma plays anyway)")
     table = []
     for row in rows:
@@ -129,13 +113,11 @@ def main(argv: Sequence[str]) -> None:
 
 def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
     """What the best preparation is worth, in each way, and how large it is, against the time."""
-    ticks = [row["ticks"] for row in rows]
     with common.figure(path, 2, figsize=(7.0, 6.4), sharex=True) as (figure, (worth, size)):
-        worth.plot(ticks, [row["unprepared"] for row in rows], "k:", label="unprepared")
+        sweeps.curve(worth, rows, "ticks", "unprepared", "k:", "unprepared")
         for k, way in enumerate(_WAYS):
-            style = common.curve_style(k)
-            worth.plot(ticks, [row[f"{way}: value"] for row in rows], style, ms=4, label=way)
-            size.plot(ticks, [row[f"{way}: size"] for row in rows], style, ms=4, label=way)
+            for panel, number in ((worth, "value"), (size, "size")):
+                sweeps.curve(panel, rows, "ticks", f"{way}: {number}", common.curve_style(k), way, ms=4)
         worth.set_ylabel(f"utility of player {_PLAYER.value}, price taken off")
         worth.set_title("What the best preparation is worth")
         worth.legend()
@@ -150,7 +132,7 @@ def compared(
     rival: Any,
     book: Any,
     price: float,
-    key: Callable[[ClockState], Any] | None,
+    key: Callable[[Any], Any] | None,
     leaf_value: Any,
 ) -> dict[str, Any]:
     """The best preparation in the three ways, on one clock game.
@@ -159,10 +141,10 @@ def compared(
     """
     player = _PLAYER.value
 
-    def ticks(state: ClockState) -> int:
+    def ticks(state: Any) -> int:
         return max(game.decode(action)[1] for action in own.action_probabilities(state))
 
-    def found(state: Any) -> dict[int, float]:
+    def searched(state: Any) -> dict[int, float]:
         """What the search would play, in no time."""
         return {
             game.encode(game.decode(action)[0], 0): p for action, p in own.action_probabilities(state).items()
@@ -170,7 +152,7 @@ def compared(
 
     policies = {
         "moves only": ClockPolicy(game, book, ticks),
-        "time only": found,
+        "time only": searched,
         "both": ClockPolicy(game, book),
     }
     row: dict[str, Any] = {"ticks": game.times[player]}
@@ -233,19 +215,19 @@ class TimedEngine:
     def __init__(self, game: ClockGame, engine: StoredEngine, clock: SearchClock, multipv: int) -> None:
         self._game, self._engine, self._clock, self._multipv = game, engine, clock, multipv
 
-    def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
+    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
         allotted = [self._clock.allotted(state.left[state.current_player()]) for state in states]
         rows: list[dict[int, float]] = [{} for _ in states]
         for ticks in sorted(set(allotted)):
             which = [k for k, spent in enumerate(allotted) if spent == ticks]
             limit = SearchLimit(nodes=ticks * self._clock.nodes_per_tick)
-            found = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
-            for k, result in zip(which, found, strict=True):
+            results = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
+            for k, result in zip(which, results, strict=True):
                 move = action_of(Move.from_uci(result.lines[0].move))
                 rows[k] = {self._game.encode(move, ticks): 1.0}
         return rows
 
-    def action_probabilities(self, state: ClockState) -> dict[int, float]:
+    def action_probabilities(self, state: Any) -> dict[int, float]:
         return self.action_probabilities_batch([state])[0]
 
 
@@ -255,7 +237,7 @@ class PlayedOn:
     def __init__(self, policies: tuple[Any, Any], evaluation: EngineEvaluation, plies: int) -> None:
         self._policies, self._evaluation, self._plies = policies, evaluation, plies
 
-    def evaluate_batch(self, states: Sequence[ClockState]) -> np.ndarray:
+    def evaluate_batch(self, states: Sequence[Any]) -> np.ndarray:
         playing = [state.clone() for state in states]
         while True:
             ahead = [s for s in playing if not s.is_terminal() and s.base.ply < self._plies]

@@ -14,6 +14,7 @@ writes entropy_bounds.csv, entropy_bounds.png and settings.json. With --chess it
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
 from collections.abc import Sequence
@@ -21,24 +22,16 @@ from typing import Any
 
 import chess_runs
 import common
+import sweeps
 from absl import flags
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import (
-    EntropyBounds,
-    SoftmaxPolicy,
-    best_precomputation,
-    default_position_key,
-    entropy_lower_bound,
-    meta_equilibrium,
-)
+from precomp_games.algorithms import EntropyBounds, best_precomputation, entropy_lower_bound, meta_equilibrium
+from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
 from precomp_games.chess import preparation_tree
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
-_GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
-_SIGMA = flags.DEFINE_string("sigma", "alpha_beta(depth=1)", "The search made during play.")
-_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorized.")
 _PRICE = flags.DEFINE_float("position_price", 0.005, "Utility that a memorized position costs in --game.")
 _PLAYER = flags.DEFINE_integer("player", 0, "Who prepares.", 0, 1)
 _R_VALUES = flags.DEFINE_list(
@@ -48,13 +41,11 @@ _R_VALUES = flags.DEFINE_list(
     "100, in centipawns.",
 )
 _EQUILIBRIUM = flags.DEFINE_boolean("equilibrium", True, "Also the equilibrium, for --game.")
-flags.DEFINE_string(
-    "output_dir",
-    "output/entropy_bounds",
-    "Where files go; of another game by default beside it.",
-)
+sweeps.define_output_flag("output/entropy_bounds")
+sweeps.define_search_flags()
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
+flags.adopt_module_key_flags(sweeps)
 
 
 def r_values() -> list[float]:
@@ -69,46 +60,29 @@ def main(argv: Sequence[str]) -> None:
     values = r_values()
     rows = chess_rows(values) if _CHESS.value else game_rows(values)
     common.write_csv(folder / "entropy_bounds.csv", rows)
-    told: dict[str, Any] = {"player": _PLAYER.value, "r_values": values}
+    parameters: dict[str, Any] = {"player": _PLAYER.value, "r_values": values}
     if _CHESS.value:
         settings = chess_runs.settings(_PLAYER.value, values[0])
         side = ("White", "Black")[_PLAYER.value]
-        what, price = (
-            f"chess, {side} prepares: {settings.analyst_limit} against {settings.opponent_limit}",
-            FLAGS.penalty,
-        )
+        what = f"chess, {side} prepares: {settings.analyst_limit} against {settings.opponent_limit}"
+        price = FLAGS.penalty
         # r is a list here.
-        told |= {k: v for k, v in settings.as_dict().items() if k != "opponent_temperature_cp"}
+        parameters |= {k: v for k, v in settings.as_dict().items() if k != "opponent_temperature_cp"}
     else:
-        what, price = f"{_GAME.value}: {_SIGMA_PRE.value} against {_SIGMA.value}", _PRICE.value
-        told |= {flag.name: flag.value for flag in (_GAME, _SIGMA, _SIGMA_PRE, _PRICE)}
-    common.write_json(folder / "settings.json", told)
+        what, price = f"{FLAGS.game}: {FLAGS.sigma_pre} against {FLAGS.sigma}", _PRICE.value
+        parameters |= sweeps.values_of("game", "sigma", "sigma_pre", "position_price")
+    common.write_json(folder / "settings.json", parameters)
     unit = "centipawns" if _CHESS.value else "utility"
     plot(rows, f"{what}; a position costs {price:g}", unit, folder / "entropy_bounds.png")
-    header = ("r", "unprepared", "bound", "construction", "optimum", "v", "P(v)", "H(v)", "size")
-    common.print_table(
-        [
-            (
-                f"{row['r']:g}", row["unprepared"], row["bound"], row["construction"], row["optimum"],
-                row["v"], row["p_norm"], row["entropy"], f"{row['size']} of {row['optimal_size']}",
-            )
-            for row in rows
-        ],
-        header,
-    )  # fmt: skip
+    values_alone = {name: name for name in ("unprepared", "bound", "construction", "optimum")}
+    lines = {"v": "v", "P(v)": "p_norm", "H(v)": "entropy", "size": "size", "optimal size": "optimal_size"}
+    sweeps.print_rows(rows, {"r": "r:g"} | values_alone | lines)
     if "equilibrium_entropy" in rows[0]:
         print("\nBoth prepare: the entropy of the opponent's play in equilibrium, and the least it must be")
-        common.print_table(
-            [
-                (
-                    f"{row['r']:g}", row["equilibrium_value"], row["equilibrium_v"],
-                    row["equilibrium_p_norm"], row["equilibrium_entropy"], row["demanded"],
-                    f"{row['nash_conv']:.1e}",
-                )
-                for row in rows
-            ],
-            ("r", "value", "v", "P(v)", "H(v)", "demanded", "NashConv"),
-        )  # fmt: skip
+        columns = {"r": "r:g", "value": "equilibrium_value", "v": "equilibrium_v"}
+        columns |= {"P(v)": "equilibrium_p_norm", "H(v)": "equilibrium_entropy"}
+        columns |= {"demanded": "demanded", "NashConv": "nash_conv:.1e"}
+        sweeps.print_rows(rows, columns)
     ordered = [
         row["bound"] <= row["construction"] + 1e-9 and row["construction"] <= row["optimum"] + 1e-9
         for row in rows
@@ -143,32 +117,27 @@ def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
 
 def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     """A game with search policies."""
-    game = common.load_game(_GAME.value)
-    shallow: Any = common.policy(game, _SIGMA.value)
-    deep = common.policy(game, _SIGMA_PRE.value)
+    game = common.load_game(FLAGS.game)
+    shallow: Any = common.policy(game, FLAGS.sigma)
+    deep = common.policy(game, FLAGS.sigma_pre)
     key, player = default_position_key(game), _PLAYER.value
     rows = []
     for r in common.progress_bar(values, desc="r", leave=False):
         random = SoftmaxPolicy(game, shallow, r)
         sigma = common.seats(player, shallow, random)
-        penalties = common.seats(player, _PRICE.value, math.inf)
-        tree = HistoryTree.from_game(game, sigma_pre=deep, sigma=sigma, penalties=penalties, position_key=key)
+        expand = functools.partial(HistoryTree.from_game, game, sigma_pre=deep, sigma=sigma, position_key=key)
+        tree = expand(penalties=common.seats(player, _PRICE.value, math.inf))
         row = {"r": r} | measured(tree, player, _PRICE.value)
         if _EQUILIBRIUM.value:
-            row |= equilibrium(
-                HistoryTree.from_game(
-                    game, sigma_pre=deep, sigma=sigma, penalties=_PRICE.value, position_key=key
-                ),
-                player,
-            )
+            row |= equilibrium(expand(penalties=_PRICE.value), player)
         rows.append(row)
     return rows
 
 
 def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
     """The opponent's entropy in equilibrium where most is demanded of it; else where v P(v) is greatest."""
-    found = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
-    rival = found.strategies[1 - player]
+    solved = meta_equilibrium(tree, iterations=2000, target_nash_conv=1e-3)
+    rival = solved.strategies[1 - player]
     bounds = EntropyBounds(tree, player, opponent=rival)
     value = best_precomputation(tree, player, opponent=rival).value
     scaled, price = (value - bounds.low) / bounds.range, tree.penalties[player] / bounds.range
@@ -184,7 +153,7 @@ def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
         "equilibrium_p_norm": lines.p_norm,
         "equilibrium_entropy": lines.entropy,
         "demanded": best[0],
-        "nash_conv": found.nash_conv,
+        "nash_conv": solved.nash_conv,
     }
 
 
@@ -203,20 +172,18 @@ def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
 def plot(rows: Sequence[dict[str, Any]], title: str, unit: str, path: pathlib.Path) -> None:
     """The three values (left axis) and the entropy (right axis) against r."""
     with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
-        x = [row["r"] for row in rows]
-        names = (("optimum", "C0-o", "optimum"), ("construction", "C2-s", "Theorem 1's construction"))
-        handles = [
-            panel.plot(x, [row[name] for row in rows], style, lw=2.0, ms=4, label=label)[0]
-            for name, style, label in (*names, ("bound", "C3-^", "Theorem 1's bound"))
+        curves = [
+            ("optimum", "C0-o", "optimum"),
+            ("construction", "C2-s", "Theorem 1's construction"),
+            ("bound", "C3-^", "Theorem 1's bound"),
         ]
-        handles += panel.plot(x, [row["unprepared"] for row in rows], "k:", lw=1.2, label="unprepared")
+        handles = [sweeps.curve(panel, rows, "r", *each, lw=2.0, ms=4) for each in curves]
+        handles.append(sweeps.curve(panel, rows, "r", "unprepared", "k:", "unprepared", lw=1.2))
         panel.set_xscale("log")
         panel.set_xlabel(f"randomness of the opponent, r ({unit})")
         panel.set_ylabel("value, price of learning taken off")
-        right = panel.twinx()
-        right.grid(visible=False)
-        handles += right.plot(x, [row["entropy"] for row in rows], "C1--", lw=1.2, label="H(v), right")
-        right.set_ylabel("entropy of the advantage lines, nats")
+        right = sweeps.right_axis(panel, "entropy of the advantage lines, nats")
+        handles.append(sweeps.curve(right, rows, "r", "entropy", "C1--", "H(v), right", lw=1.2))
         right.set_ylim(bottom=0.0)
         figure.suptitle(title, fontsize=9)
         # Below the panel: inside it would hide one of the curves.

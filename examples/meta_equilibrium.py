@@ -87,39 +87,34 @@ def main(argv: Sequence[str]) -> None:
         max_memory=FLAGS.max_memory,
     )
     alone = [best_precomputation(tree, player) for player in (0, 1)]
-    found = solve(tree)
+    solved = solve(tree)
     print(
         f"{tree.game.get_type().short_name}: {tree.num_histories} histories, "
         f"{tree.num_infosets} information states worth a look\n"
-        f"{common.solved_by(found)}"
+        f"{common.solved_by(solved)}"
     )
-    if not found.converged:
+    if not solved.converged:
         print(f"Not converged: --target_nash_conv={_TARGET.value:g} takes more --iterations")
+    numbers = ("value", "utility", "nash_conv", "sizes", "solver", "iterations", "converged")
     result = {
         "game": FLAGS.game,
         "penalties": [None if math.isinf(penalty) else penalty for penalty in penalties],
-        "value": found.value,
-        "utility": found.utility,
-        "nash_conv": found.nash_conv,
-        "sizes": found.sizes,
-        "solver": found.solver,
-        "iterations": found.iterations,
-        "converged": found.converged,
+        **{name: getattr(solved, name) for name in numbers},
     }
     if tree.num_infosets <= _MOST_EXACT.value:
         exact = meta_sequence_form_lp(tree)
         result["exact_value"] = exact.value
-        print(f"Value to player 0: expected {exact.value:.6f} (one program), obtained {found.value:.6f}")
+        print(f"Value to player 0: expected {exact.value:.6f} (one program), obtained {solved.value:.6f}")
     common.print_table(
         [
             ("nobody", alone[0].unprepared, 0.0, 0.0, ""),
             ("player 0", alone[0].utility, float(alone[0].size), 0.0, ""),
             ("player 1", tree.utility_sum - alone[1].utility, 0.0, float(alone[1].size), ""),
-            ("both", found.utility, found.sizes[0], found.sizes[1], "in equilibrium, on average"),
+            ("both", solved.utility, solved.sizes[0], solved.sizes[1], "in equilibrium, on average"),
         ],
         ("who prepares", "utility of player 0", "size 0", "size 1", ""),
     )
-    for strategy, best in zip(found.strategies, alone, strict=True):
+    for strategy, best in zip(solved.strategies, alone, strict=True):
         plan, known = strategy.plan(), set(best.memorization_set.tolist())
         likely = sorted(range(len(plan)), key=lambda k: (-plan[k], k))
         shown = [k for k in likely if plan[k] > 1e-3][: _STATES.value]
@@ -131,7 +126,7 @@ def main(argv: Sequence[str]) -> None:
     if folder:
         result["memorized"] = [
             {name_of(tree, k): float(x) for k, x in enumerate(strategy.plan()) if x > 0.0}
-            for strategy in found.strategies
+            for strategy in solved.strategies
         ]
         common.write_json(folder / "result.json", result)
         print(f"\nWritten: {folder}/result.json")

@@ -11,6 +11,7 @@ writes randomness.csv, randomness.png and settings.json.
 
 from __future__ import annotations
 
+import functools
 import math
 import pathlib
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from typing import Any
 
 import chess_runs
 import common
+import sweeps
 from absl import flags
 
 from precomp_games.algorithms import best_precomputation
@@ -87,30 +89,18 @@ def main(argv: Sequence[str]) -> None:
             f"{engines.analyst.engine_id}, {settings.opponent_limit} against {settings.analyst_limit}, "
             f"{FLAGS.evaluation} evaluation, penalty {FLAGS.penalty:g}"
         )
-        told = settings.as_dict() | {"r_values": values, "sides": list(dict.fromkeys(_SIDES.value))}
-        del told["player"], told["opponent_temperature_cp"]
-        told |= {"analyst": engines.analyst.engine_id, "opponent": engines.opponent.engine_id}
+        parameters = settings.as_dict() | {"r_values": values, "sides": list(dict.fromkeys(_SIDES.value))}
+        del parameters["player"], parameters["opponent_temperature_cp"]
+        parameters |= {"analyst": engines.analyst.engine_id, "opponent": engines.opponent.engine_id}
     common.write_csv(folder / "randomness.csv", rows)
-    common.write_json(folder / "settings.json", told)
+    common.write_json(folder / "settings.json", parameters)
     plot(rows, title, folder / "randomness.png")
-    comparable = all(told[name] == value for name, value in _PUBLISHED_SETTINGS.items())
-    table = [
-        (
-            row["side"],
-            f"{row['r']:g}",
-            row["log10_r"],
-            row["utility"],
-            row["size"],
-            row["value"],
-            row["unprepared"],
-            row["histories"],
-            *([_published(row)] if comparable else []),
-        )
-        for row in rows
-    ]
+    columns = {"side": "side", "r": "r:g", "log10 r": "log10_r"}
+    columns |= {name: name for name in ("utility", "size", "value", "unprepared", "histories")}
+    if all(parameters[name] == value for name, value in _PUBLISHED_SETTINGS.items()):
+        columns["published utility"] = "published"
     print()
-    header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
-    common.print_table(table, (*header, *(["published utility"] if comparable else [])))
+    sweeps.print_rows([row | {"published": _published(row)} for row in rows], columns)
     print(f"\n{settings.kind.note()}", end="")
     print(f"\nWritten: {folder}/randomness.csv, randomness.png, settings.json")
 
@@ -129,24 +119,19 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
     ):
         for side, panel in zip(sides, panels[:, 0], strict=True):
             own = [row for row in rows if row["side"] == side]
-            x = [row["log10_r"] for row in own]
-            (utility,) = panel.plot(
-                x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="utility with the book"
-            )
-            (plain,) = panel.plot(
-                x, [row["unprepared"] for row in own], "C0:", lw=1.2, label="score of the first position"
-            )
+            curve = functools.partial(sweeps.curve, rows=own, x="log10_r")
+            handles = [
+                curve(panel, y="utility", style="C0-o", label="utility with the book", lw=2.5, ms=5),
+                curve(panel, y="unprepared", style="C0:", label="score of the first position", lw=1.2),
+            ]
             panel.set_ylim(0.0, 1.05)
             panel.set_ylabel("utility", color="C0")
             panel.set_title(f"{side.capitalize()} prepares")
-            right = panel.twinx()
-            right.grid(visible=False)
-            (size,) = right.plot(
-                x, [row["size"] for row in own], "C1-s", lw=1.2, ms=3.5, label="positions in the book"
+            right = sweeps.right_axis(panel, "positions", color="C1")
+            handles.append(
+                curve(right, y="size", style="C1-s", label="positions in the book", lw=1.2, ms=3.5)
             )
             right.set_ylim(bottom=0.0)
-            right.set_ylabel("positions", color="C1")
-            handles = [utility, plain, size]
         panels[-1, 0].set_xlabel("randomness of the opponent, log10 r (r in centipawns)")
         figure.suptitle(title, fontsize=10)
         # Below the panels: inside them it would hide one of the curves.

@@ -52,14 +52,19 @@ class Player:
         return action
 
 
+def draw(state: Any, rng: np.random.Generator) -> None:
+    """Plays a chance move."""
+    outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
+    state.apply_action(int(rng.choice(outcomes, p=probabilities)))
+
+
 def opening(game: pyspiel.Game, rng: np.random.Generator) -> list[int]:
     """Random moves that do not end the game; outcomes of chance are drawn as they come."""
     while True:
         state, moves = game.new_initial_state(), 0
         while not state.is_terminal() and (moves < _OPENING.value or state.is_chance_node()):
             if state.is_chance_node():
-                outcomes, odds = zip(*state.chance_outcomes(), strict=True)
-                state.apply_action(int(rng.choice(outcomes, p=odds)))
+                draw(state, rng)
             else:
                 state.apply_action(int(rng.choice(state.legal_actions())))
                 moves += 1
@@ -74,8 +79,7 @@ def play(game: pyspiel.Game, moves: Sequence[int], seats: Sequence[Player], rng:
         state.apply_action(action)
     while not state.is_terminal():
         if state.is_chance_node():
-            outcomes, odds = zip(*state.chance_outcomes(), strict=True)
-            state.apply_action(int(rng.choice(outcomes, p=odds)))
+            draw(state, rng)
         else:
             state.apply_action(seats[state.current_player()].step(state))
     return state
@@ -125,24 +129,14 @@ def main(argv: Sequence[str]) -> None:
 
 def report(game: pyspiel.Game, players: Sequence[Player], rows: Sequence[dict[str, Any]]) -> None:
     """Prints results of the first player, by seat and together, and the time for a move."""
-    total = game.utility_sum() or 0.0
+    half = (game.utility_sum() or 0.0) / 2.0
     table = []
     for name, seats in (("moving first", (0,)), ("moving second", (1,)), ("together", (0, 1))):
         own = [row["utility_of_first"] for row in rows if row["seat_of_first"] in seats]
         if own:
-            half = total / 2.0
+            won, drawn = sum(u > half for u in own), sum(u == half for u in own)
             error = statistics.stdev(own) / math.sqrt(len(own)) if len(own) > 1 else math.nan
-            table.append(
-                (
-                    len(own),
-                    sum(u > half for u in own),
-                    sum(u == half for u in own),
-                    sum(u < half for u in own),
-                    statistics.fmean(own),
-                    error,
-                    name,
-                )
-            )
+            table.append((len(own), won, drawn, len(own) - won - drawn, statistics.fmean(own), error, name))
     print(f"{_GAME.value}: {players[0].spec} against {players[1].spec}; results of the first")
     common.print_table(table, ("games", "won", "drawn", "lost", "mean utility", "standard error", ""))
     print()

@@ -24,23 +24,23 @@ from typing import Any
 import common
 import numpy as np
 import pyspiel
+import sweeps
 from absl import flags
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import (
-    SearchBot,
-    SoftmaxPolicy,
+    BestPrecomputation,
+    MetaEquilibrium,
     best_precomputation,
-    default_evaluator,
-    default_position_key,
     meta_equilibrium,
 )
+from precomp_games.algorithms.search import SearchBot, SoftmaxPolicy, default_evaluator, default_position_key
 
 FLAGS = flags.FLAGS
-_GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
-_SIGMA = flags.DEFINE_string("sigma", "alpha_beta(depth=1)", "The search made during play.")
-_SIGMA_PRE = flags.DEFINE_string("sigma_pre", "pvs(depth=6)", "The search whose moves can be memorized.")
+sweeps.define_output_flag("output/search_precomputation")
+sweeps.define_search_flags()
+flags.adopt_module_key_flags(sweeps)
 _R_VALUES = flags.DEFINE_list(
     "r_values",
     [f"{0.01 * 2**i:g}" for i in range(10)],
@@ -67,11 +67,6 @@ _CHECK_GAMES = flags.DEFINE_integer(
     "check_games", 500, "Games that one book of each side is played for; 0: none.", lower_bound=0
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of roll-outs and of games played.", lower_bound=0)
-flags.DEFINE_string(
-    "output_dir",
-    "output/search_precomputation",
-    "Where files go; of another game by default beside it.",
-)
 
 _SIDES = ("player 0", "player 1", "both")
 
@@ -83,7 +78,7 @@ def leaf_value(game: pyspiel.Game) -> Any:
         return "exact"
     evaluator = default_evaluator(game)
     if evaluator is None:
-        raise ValueError(f"--leaf_value=evaluator: expected a game with an evaluation, got {_GAME.value!r}")
+        raise ValueError(f"--leaf_value=evaluator: expected a game with an evaluation, got {FLAGS.game!r}")
 
     def value(state: Any) -> float:
         return float(state.returns()[0]) if state.is_terminal() else evaluator(state)
@@ -95,8 +90,8 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.game_folder()
     values = sorted(common.positive_numbers(_R_VALUES))
-    game = common.load_game(_GAME.value)
-    shallow, deep = common.policy(game, _SIGMA.value), common.policy(game, _SIGMA_PRE.value)
+    game = common.load_game(FLAGS.game)
+    shallow, deep = common.policy(game, FLAGS.sigma), common.policy(game, FLAGS.sigma_pre)
     SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
     leaves = leaf_value(game)
     rows: list[dict[str, Any]] = []
@@ -110,34 +105,17 @@ def main(argv: Sequence[str]) -> None:
             if check is not None and k == len(values) // 2:
                 checks.append((side, r, *check))
     common.write_csv(folder / "search_precomputation.csv", rows)
-    names = (
-        _GAME,
-        _SIGMA,
-        _SIGMA_PRE,
-        _PENALTY,
-        _EQUILIBRIUM_PENALTY,
-        _LEAF_VALUE,
-        _GAMES,
-        _TARGET,
-        _ITERATIONS,
-        _SEED,
-    )
-    told = {flag.name: flag.value for flag in names} | {"r_values": values}
-    common.write_json(folder / "settings.json", told)
-    title = f"{_GAME.value}: {_SIGMA.value}, prepared by {_SIGMA_PRE.value}"
+    own = (_PENALTY, _EQUILIBRIUM_PENALTY, _LEAF_VALUE, _GAMES, _TARGET, _ITERATIONS, _SEED)
+    settings = sweeps.values_of("game", "sigma", "sigma_pre", *(flag.name for flag in own))
+    common.write_json(folder / "settings.json", settings | {"r_values": values})
+    title = f"{FLAGS.game}: {FLAGS.sigma}, prepared by {FLAGS.sigma_pre}"
     plot(rows, title, folder / "search_precomputation.png")
     for side in _SIDES:
-        own = [row for row in rows if row["prepares"] == side]
         print(f"\n{heading(side)}")
-        common.print_table(
-            [
-                (f"{row['r']:g}", row["utility"], sizes(row), row["value"],
-                 row["unprepared"], row["histories"], row["certificate"])
-                for row in own
-            ],
-            ("r", "utility", "size", "value", "unprepared", "histories",
-             "NashConv" if side == "both" else "positions"),
-        )  # fmt: skip
+        columns = {"r": "r:g", "utility": "utility", "size 0": "size_0:.4g", "size 1": "size_1:.4g"}
+        columns |= {name: name for name in ("value", "unprepared", "histories")}
+        columns["NashConv" if side == "both" else "positions"] = "certificate"
+        sweeps.print_rows([row for row in rows if row["prepares"] == side], columns)
     print()
     for side, r, expected, obtained, error in checks:
         # An evaluation ranks positions; it is not what they are worth.
@@ -151,13 +129,6 @@ def main(argv: Sequence[str]) -> None:
 
 def heading(side: str) -> str:
     return "Both prepare" if side == "both" else f"{side.capitalize()} prepares"
-
-
-def sizes(row: dict[str, Any]) -> str:
-    """What is memorized; by either side where both do, on average."""
-    if row["prepares"] == "both":
-        return f"{row['size_0']:.2f} + {row['size_1']:.2f}"
-    return f"{row['size_0'] + row['size_1']:.0f}"
 
 
 def prepared(
@@ -189,32 +160,29 @@ def prepared(
         position_key=default_position_key(game),
         progress=lambda level, histories: show(histories),
     )
+    check: tuple[float, float, float] | None = None
+    result: MetaEquilibrium | BestPrecomputation
+    certificate: float
     if side == "both":
         show(note="equilibrium")
-        found = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
+        result = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
         nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
-        return {
-            "utility": found.utility,
-            "value": found.value,
-            "unprepared": nobody.unprepared,
-            "size_0": float(found.sizes[0]),
-            "size_1": float(found.sizes[1]),
-            "histories": tree.num_histories,
-            "certificate": found.nash_conv,
-        }, None
-    best = best_precomputation(tree, player)
-    check = None
-    if _CHECK_GAMES.value:
-        show(note="playing")
-        check = (best.utility, *played(game, best.policy(), player))
+        unprepared, sizes, certificate = nobody.unprepared, result.sizes, result.nash_conv
+    else:
+        result = best = best_precomputation(tree, player)
+        sizes = common.seats(player, best.size, 0)
+        unprepared, certificate = best.unprepared, best.num_positions
+        if _CHECK_GAMES.value:
+            show(note="playing")
+            check = (best.utility, *played(game, best.policy(), player))
     return {
-        "utility": best.utility,
-        "value": best.value,
-        "unprepared": best.unprepared,
-        "size_0": float(best.size) if player == 0 else 0.0,
-        "size_1": float(best.size) if player == 1 else 0.0,
+        "utility": result.utility,
+        "value": result.value,
+        "unprepared": unprepared,
+        "size_0": float(sizes[0]),
+        "size_1": float(sizes[1]),
         "histories": tree.num_histories,
-        "certificate": best.num_positions,
+        "certificate": certificate,
     }, check
 
 
@@ -235,37 +203,19 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
         whose: Callable[[str], str] = lambda side: "player 0" if side == "both" else side  # noqa: E731
         for side, panel in zip(_SIDES, panels, strict=True):
             own = [row for row in rows if row["prepares"] == side]
-            x = [row["log10_r"] for row in own]
-            handles = panel.plot(x, [row["utility"] for row in own], "C0-o", lw=2.5, ms=5, label="prepared")
-            handles += panel.plot(
-                x, [row["unprepared"] for row in own], "C0:", lw=1.5, label="nobody prepared"
-            )
+            handles = [
+                sweeps.curve(panel, own, "log10_r", "utility", "C0-o", "prepared", lw=2.5, ms=5),
+                sweeps.curve(panel, own, "log10_r", "unprepared", "C0:", "nobody prepared", lw=1.5),
+            ]
             panel.set_ylabel(f"utility of {whose(side)}", color="C0")
             panel.set_title(heading(side), fontsize=10)
-            right = panel.twinx()
-            right.grid(visible=False)
-            if side == "both":
-                for name, style in (("size_0", "C1-s"), ("size_1", "C2-^")):
-                    handles += right.plot(
-                        x,
-                        [row[name] for row in own],
-                        style,
-                        lw=1.2,
-                        ms=3.5,
-                        label=f"positions of player {name[-1]}",
-                    )
-            else:
-                books = [row["size_0"] + row["size_1"] for row in own]
-                handles += right.plot(x, books, "C1-s", lw=1.2, ms=3.5, label="positions in the book")
+            right = sweeps.right_axis(panel, "positions")
+            for player, style in ((0, "C1-s"), (1, "C2-^")):
+                if _SIDES[1 - player] != side:  # where only the other one prepares, there are none
+                    size, label = f"size_{player}", f"positions of player {player}"
+                    handles.append(sweeps.curve(right, own, "log10_r", size, style, label, lw=1.2, ms=3.5))
             right.set_ylim(bottom=0.0)
-            right.set_ylabel("positions")
-            panel.legend(
-                handles=handles,
-                loc="upper center",
-                bbox_to_anchor=(0.5, -0.08),
-                ncol=4,
-                fontsize=8,
-            )
+            panel.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncol=4, fontsize=8)
         panels[-1].set_xlabel(
             "randomness of what is computed during play, log10 r (r in utility)", labelpad=22
         )

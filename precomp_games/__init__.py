@@ -8,18 +8,11 @@ from precomp_games._support.bars import use_progress_bars
 from precomp_games._support.files import atomic_write, write_together
 from precomp_games.cluster.client import cluster_client
 from precomp_games.cluster.tasks import map_on_cluster
-from precomp_games.games.clock import (
-    ClockGame,
-    ClockPolicy,
-    ClockState,
-    SearchClock,
-    TimedSearch,
-    clock_position_key,
-)
-from precomp_games.games.kj_poker import KJPokerGame
+from precomp_games.games import kj_poker as _kj_poker  # noqa: F401  (registers the game)
+from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
 from precomp_games.meta_game.gambit import to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
-from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, RolloutValues, sample_size
+from precomp_games.policies.leaf_values import RolloutValues, sample_size
 from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.precomputation import PrecomputationPolicy
@@ -29,11 +22,7 @@ from precomp_games.tree.history_tree import HistoryTree
 __all__ = [
     "ClockGame",
     "ClockPolicy",
-    "ClockState",
-    "EvaluatedValues",
-    "ExactValues",
     "HistoryTree",
-    "KJPokerGame",
     "Menu",
     "MetaPrecomputationGame",
     "MixturePolicy",

@@ -109,7 +109,7 @@ def test_what_is_taken(argument, value, kept):
         ("arrays", "abc", "to be ndarrays, got 'abc'"),
         ("arrays", 1, "to be ndarrays, got 1"),
         ("arrays", [1], "to be a ndarray, got 1"),
-        ("function", 3, "to be a function or None, got 3"),
+        ("function", 3, "to be a function, got 3"),
         ("player", 2, "0 or 1, got 2"),
         ("seed", -1, "to be an integer of at least 0, or a sequence of them, got -1"),
         ("pair", 3, "to be even, got 3"),

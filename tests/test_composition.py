@@ -34,7 +34,7 @@ from open_spiel.python.bots import uniform_random
 
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_exploitability, meta_sequence_form_lp
-from precomp_games.algorithms.meta.policies import meta_game_policy, strategies_from_policy
+from precomp_games.algorithms.meta.policies import MetaGamePolicy, strategies_from_policy
 from precomp_games.tree.meta_strategy import MetaStrategy
 from tests import reference
 from tests.random_games import random_policy, random_tree
@@ -316,7 +316,7 @@ def evaluate(row: Row, name: str, form: str) -> float:
     names, difference = names_of(name, form), 0.0
     game = names["game"]
     for strategies in profiles(name):
-        policy = meta_game_policy(game, strategies)
+        policy = MetaGamePolicy(game, strategies)
         found = meta_exploitability(tree_of(name), strategies)
         expected = {
             "value": found.value - game.value_shift,
@@ -416,9 +416,9 @@ def play(row: Row, form: str) -> list[float]:
     kinds = {"equilibrium": equilibrium, "uniform": uniform}
     profile = tuple(kinds[kind][i] for i, kind in enumerate(row["profile"].split(" against ")))
     expected = meta_exploitability(tree, profile).value - game.value_shift
-    start, played = game.new_initial_state(), [meta_game_policy(game, profile).action_probabilities] * 2
+    start, played = game.new_initial_state(), [MetaGamePolicy(game, profile).action_probabilities] * 2
     variance = reference.play_value(start, played, power=2) - reference.play_value(start, played) ** 2
-    policy = meta_game_policy(game, equilibrium)
+    policy = MetaGamePolicy(game, equilibrium)
     given = names | {"policy": policy, "cpp": policy.to_pyspiel(), "rng": np.random.default_rng(SEED)}
     one = returns_of(called(row), given)
     won = sum(one() for _ in range(games))

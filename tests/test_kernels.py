@@ -139,7 +139,7 @@ def test_compiling_is_announced_once(tmp_path):
     """With an empty cache the first run says that it compiles; the second one does not, and says nothing."""
     program = (
         "import pyspiel\n"
-        "from precomp_games.algorithms import SimulationBudget, mcts\n"
+        "from precomp_games.algorithms.search import SimulationBudget, mcts\n"
         "state = pyspiel.load_game('tic_tac_toe').new_initial_state()\n"
         "for _ in range(2):\n"
         "    assert mcts(state, SimulationBudget(10)).simulations == 10\n"

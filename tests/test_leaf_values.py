@@ -7,8 +7,8 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import EvaluatedValues, ExactValues, HistoryTree, RolloutValues, sample_size
-from precomp_games.policies.leaf_values import LeafContext
+from precomp_games import HistoryTree, RolloutValues, sample_size
+from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext
 from precomp_games.policies.rows import as_batch_policy
 from tests.random_games import SUPPORTS, random_policy, random_tree
 from tests.reference import AsPolicy, play_value

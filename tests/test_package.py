@@ -291,8 +291,8 @@ def test_exported_names_exist_and_are_documented():
 # Checks that turn what is given into a plain number, text or array.
 _PLAIN = {
     *("check_boolean", "check_evaluation", "check_indices", "check_integer", "check_memory", "check_number"),
-    *("check_numbers", "check_pair", "check_path", "check_penalties", "check_player", "check_prices"),
-    *("check_probabilities", "check_ranking", "check_seed", "check_weights", "real_array"),
+    *("check_numbers", "check_pair", "check_path", "check_penalties", "check_player", "check_ranking"),
+    *("check_seed", "real_array"),
 }
 # Whose numbers are looked at where they stand: cards of fsrs.
 _LOOKED_AT = {"precomp_games.chess.study.drill": 1}

@@ -12,14 +12,13 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games import (
     ClockGame,
     ClockPolicy,
-    EvaluatedValues,
-    ExactValues,
     HistoryTree,
     RolloutValues,
     clock_position_key,
     make_policy,
 )
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues
 from tests.random_games import last
 from tests.reference import states
 

@@ -23,7 +23,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import ArgumentError, Game, GeneralSumGame, public
-from precomp_games._support.checks import check_integer, check_probabilities, check_turn, shown
+from precomp_games._support.checks import check_integer, check_numbers, check_turn, shown
 
 from ..programs import ProgramBuilder
 from .follower import infoset_key
@@ -59,7 +59,7 @@ class StrategyPolicy(openspiel_policy.Policy):
                 )
             actions = [check_integer(action, f"each action of rows[{key!r}]") for action in row]
             name = f"the values of rows[{key!r}]"
-            odds = check_probabilities(list(row.values()), len(row), name)
+            odds = check_numbers(list(row.values()), len(row), name, least=0.0, most=1.0)
             if abs(odds.sum() - 1.0) > 1e-6:
                 raise ArgumentError(f"expected {name} to sum to 1, got {shown(dict(row))}")
             kept[key] = dict(zip(actions, odds.tolist(), strict=True))

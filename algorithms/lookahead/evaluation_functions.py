@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.arguments import GeneralSumGame, NonNegativeFloat, Player, Seed, public
-from precomp_games._support.checks import check_evaluation, check_numbers, check_probabilities
+from precomp_games._support.checks import check_evaluation, check_numbers
 from precomp_games.policies.rows import PolicyLike, as_batch_policy
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -55,7 +55,7 @@ class NodeValues:
         """
         self.form, self.player = form, player
         self.values = check_numbers(values, form.num_histories, "values")
-        self.odds = check_probabilities(odds, form.num_histories, "odds")
+        self.odds = check_numbers(odds, form.num_histories, "odds", least=0.0, most=1.0)
 
     @property
     def game(self) -> pyspiel.Game:

@@ -67,14 +67,14 @@ def checkpoint_solver(path: str) -> str:
 
 def _header(tree: HistoryTree, solver: str, budgets: Budgets) -> dict[str, Any]:
     """What a checkpoint is of."""
-    told: dict[str, Any] = (
-        {"budgets": [repr(budget) for budget in budgets]} if any(b is not None for b in budgets) else {}
-    )
-    if len(tree.weight):
-        told["weight"] = tree.weight.tolist()
-    return told | {
+    header: dict[str, Any] = {
         "format": _FORMAT,
         "variant": solver,
         "tree": tree.fingerprint,
         "penalties": [repr(penalty) for penalty in tree.penalties],
     }
+    if any(budget is not None for budget in budgets):
+        header["budgets"] = [repr(budget) for budget in budgets]
+    if len(tree.weight):
+        header["weight"] = tree.weight.tolist()
+    return header

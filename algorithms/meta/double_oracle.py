@@ -1,22 +1,22 @@
 """The exact equilibrium of the meta-game of a large tree, by small linear programs.
 
 Optimal strategies memorize little, so most of a tree only matters through what it is worth without memory. A
-double oracle allows both players some entries, folds everything else into u^sigma (`meta.restricted_tree`),
+double oracle allows both players some entries, folds everything else into u^sigma (`restricted_tree`),
 and solves the program of that small tree (`meta.sequence_form_lp`). Then it asks for best responses on the
 whole tree, and allows what they memorize. If they memorize nothing new, they are worth no more than the
 program's value, and the strategies are an equilibrium of the whole tree. Regret minimization finds most of
 what matters in a few iterations, so that two or three programs are enough.
 
 Where strategies memorize a large part of the tree, as in poker with small penalties, small programs do not
-pay: once the next one has a good part of all entries, everything is allowed. What is too large for the
-simplex method is left to regret minimization.
+pay: once the next program has a good part of all entries, all of them are allowed. A program that is too
+large for the simplex method is left to regret minimization.
 
 Source: Bosansky, Kiekintveld, Lisy and Pechoucek, "An Exact Double-Oracle Algorithm for Zero-Sum
 Extensive-Form Games with Imperfect Information", JAIR 51 (2014).
 
-Deviations: what a player does where it is not allowed to memorize is sigma, no default strategy; there are no
-temporary leaves, since u^sigma is known; a best response may add entries wherever an allowed one leads, also
-where it does not come itself.
+Deviations: where a player is not allowed to memorize, it plays sigma and no default strategy. There are no
+temporary leaves, since u^sigma is known. A best response adds entries after any entry that is allowed, even
+where its own play does not come.
 
 Cost: the first iterations of regret minimization; for each program some passes over the tree, and the simplex
 method.
@@ -25,7 +25,9 @@ method.
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -34,6 +36,8 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.kernels import kernel
+from precomp_games.tree.arrays import ARRAYS
+from precomp_games.tree.expansion.levels import COLUMNS
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
@@ -42,10 +46,9 @@ from ..programs import BASIS_STATUSES
 from .checkpoints import read_checkpoint, write_checkpoint
 from .exploitability import Budgets, answered
 from .regret_minimization import RegretMinimization
-from .restricted_tree import restricted_tree
 from .sequence_form_lp import PlanBasis, equilibrium_plans, strategies_of
 
-__all__ = ["DOUBLE_ORACLE", "WARM_UP_VARIANT", "DoubleOracle"]
+__all__ = ["DOUBLE_ORACLE", "WARM_UP_VARIANT", "DoubleOracle", "restricted_tree"]
 
 DOUBLE_ORACLE = "double_oracle"
 """Its name among the solvers."""
@@ -163,10 +166,10 @@ class DoubleOracle:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
-        found = equilibrium_plans(small, self.budgets, basis)
+        plans = equilibrium_plans(small, self.budgets, basis)
         state.plan[:] = 0.0
-        state.plan[allowed], state.multipliers[:] = found.plan, found.multipliers
-        state.entries[allowed], state.infosets[infosets], state.budgets[:] = found.basis
+        state.plan[allowed], state.multipliers[:] = plans.plan, plans.multipliers
+        state.entries[allowed], state.infosets[infosets], state.budgets[:] = plans.basis
         self.iterations += 1
 
     def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
@@ -218,3 +221,69 @@ def _grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None
     for e in range(len(previous)):
         if chosen[e] and (previous[e] < 0 or allowed[previous[e]]):
             allowed[e] = True
+
+
+def restricted_tree(
+    tree: HistoryTree, allowed: npt.NDArray[np.bool_], worth: npt.NDArray[np.float64]
+) -> HistoryTree:
+    """The tree in which nothing but `allowed` may be memorized: an ordinary tree, small where these are few.
+
+    Kept are the histories that lead to an information state at which something may be memorized, and what
+    follows these directly. Both players play sigma from everything else on, so it is a leaf there, worth
+    u^sigma(h). It takes a pass over the histories; what is kept is then copied.
+
+    Information states and entries keep their order: the k-th allowed entry is entry k of the result.
+
+    Args:
+      tree: of a meta-game.
+      allowed: bool[E]; with an entry, the owner's entry before it.
+      worth: float64[n], u^sigma(h) for player 0.
+    """
+    infosets = np.zeros(tree.num_infosets, bool)
+    infosets[tree.entry_infoset[allowed]] = True
+    inner = np.zeros(tree.num_histories, bool)
+    _mark_ancestors(tree.parent, tree.infoset, infosets, inner)
+    keeps = inner | inner[tree.parent]  # the root's parent is -1, and the last history is a leaf
+    keeps[0] = True
+    kept = np.flatnonzero(keeps)
+    columns = {name: getattr(tree, name)[kept] for name in COLUMNS if name != "position"}
+    number, num_children = np.cumsum(keeps) - 1, np.where(inner[kept], columns["num_children"], 0)
+    parent = np.append(-1, number[columns["parent"][1:]])
+    state = np.append(np.where(infosets, np.cumsum(infosets) - 1, -1), -1)  # the last one is none
+    infoset = state[columns["infoset"]]
+    columns |= {
+        "parent": parent,
+        "first_child": np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, -1),
+        "num_children": num_children,
+        "infoset": infoset,
+        "value": worth[kept],
+        "position": tree.position[kept] if len(tree.position) else tree.position,
+        "infoset_player": tree.infoset_player[infosets],
+        "weight": tree.infoset_weight[infosets],
+        "cut_menus": tree.cut_menus[infosets] if len(tree.cut_menus) else tree.cut_menus,
+    }
+    if tree.has_menus:
+        edge_entry = tree.edge_entry[kept]
+        plays = (edge_entry >= 0) & allowed[edge_entry]
+        decides = infoset[parent] >= 0  # of what is not played here by an entry, some is not allowed
+        before = np.append(0, np.cumsum(allowed))
+        place = before[edge_entry] - before[tree.first_entry[tree.entry_infoset[edge_entry]]]
+        entry = np.where(plays, place, 0)
+        columns["sigma_pre"] = np.where(decides & ~plays, 0.0, columns["sigma_pre"])
+        columns["entry"] = (entry if entry.any() else entry[:0]).astype(np.int16)
+    keys = tree.infoset_keys
+    return dataclasses.replace(
+        tree,
+        infoset_keys=None if keys is None else tuple(itertools.compress(keys, infosets.tolist())),
+        **{name: array.astype(ARRAYS.get(name, array.dtype)) for name, array in columns.items()},
+    )
+
+
+@kernel
+def _mark_ancestors(parent: np.ndarray, infoset: np.ndarray, infosets: np.ndarray, inner: np.ndarray) -> None:
+    """Marks the histories of these information states, and their ancestors; all are False before."""
+    for h in range(len(parent) - 1, -1, -1):
+        if infoset[h] >= 0 and infosets[infoset[h]]:
+            inner[h] = True
+        if inner[h] and h > 0:
+            inner[parent[h]] = True

@@ -3,7 +3,8 @@
     "double_oracle"          exact: small linear programs, and best responses on the whole tree
     "regret_minimization"    approximate: counterfactual regret minimization, in several variants
 
-Whatever found them, strategies are measured by best responses on the whole tree (`meta.exploitability`).
+Whichever solver computes them, strategies are measured by best responses on the whole tree
+(`meta.exploitability`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from precomp_games.tree.history_tree import HistoryTree
 from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
 from .exploitability import MetaEquilibrium, MetaTree, answered, measured
-from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, Variant, update_rule
+from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, Variant
 
-__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "SOLVERS", "meta_equilibrium", "update_rule"]
+__all__ = ["CFR_VARIANTS", "meta_equilibrium"]
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""
@@ -116,21 +117,21 @@ def meta_equilibrium(
             most = iterations or (_ITERATIONS if target_nash_conv is None else MOST_ITERATIONS)
             run.advance(most - run.iterations)
             strategies = run.strategies()
-            found, chosen = answered(tree, strategies, limits, run.multipliers)
-            trace.append((run.iterations, found.nash_conv))
+            profile, chosen = answered(tree, strategies, limits, run.multipliers)
+            trace.append((run.iterations, profile.nash_conv))
             if checkpoint is not None:
                 run.save(checkpoint)
             if progress is not None:
-                progress(run.iterations, found.nash_conv)
-            reached = found.nash_conv <= enough
+                progress(run.iterations, profile.nash_conv)
+            reached = profile.nash_conv <= enough
             if reached or run.iterations >= most or not run.learn(chosen):
                 converged = reached
                 if target_nash_conv is None:
-                    converged = found.nash_conv <= _exact(tree) if exact else True
+                    converged = profile.nash_conv <= _exact(tree) if exact else True
                 return measured(
                     tree,
                     strategies,
-                    found,
+                    profile,
                     run.multipliers,
                     iterations=run.iterations,
                     converged=converged,

@@ -1,26 +1,26 @@
-"""A history tree without everything that no strategy of the meta-game decides about.
+"""A history tree folded to the decisions of the meta-game, for passes that are made many times.
 
-Counterfactual regret minimization runs over the same tree hundreds of times, so it pays to make that tree
-small first. Three things are folded away:
+Counterfactual regret minimization passes over the same tree hundreds of times, so it pays to make that tree
+small first. What is left are both players' decisions, each with a parent decision. Two things are folded into
+them:
 
 - Leaves. The leaves right after a history become two numbers: the sums of their values, weighted with sigma
   and with sigma_pre.
-- Histories at which nothing may be memorized. There chance moves, or a player who is past what it may
-  memorize and plays sigma for sure. Their probabilities multiply the values of the leaves below them.
-- Everything else about a game. What is left are decisions, each with a parent decision.
+- Histories at which nothing may be memorized: chance moves there, or a player that cannot memorize any more
+  and plays sigma for sure. Their probabilities multiply the values of the leaves below them.
 
 Decisions are sorted into *runs*. A run has neighbors with the same mover, after decisions of the same
 player, so a pass over it has nothing to branch on. Runs are sorted into *shards*. A shard holds whole
 subtrees that fit into a core's cache, and shards can be worked on at the same time. Shard 0 holds what
 stands above all others.
 
-What differs between the entries of a menu stands in *slots*. Each decision has one slot for each entry of its
-information state, and they stand next to each other. Where no menu has two entries, slots are decisions, and
-entries are information states. Then the arrays that tell them apart are None. To numba that is a type of its
-own, so the kernel is compiled for such trees as if there were no menus.
+Numbers that differ between the entries of a menu stand in *slots*. Each decision has one slot for each entry
+of its information state, and these are neighbors. Where no menu has two entries, slots are decisions and
+entries are information states, and the arrays that map one to the other are None. numba treats None as a type
+of its own, so for such trees the kernel is compiled as if there were no menus.
 
 Cost: a pass over the histories and a sort of the decisions. Memory: 66 bytes per decision are kept, and 12
-bytes per history are needed on the way. Menus add 8 bytes per decision and 8 per slot.
+bytes per history are needed meanwhile. Menus add 8 bytes per decision and 8 per slot.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DecisionTree(NamedTuple):
         and before the next ones of player 0's utility less half of the constant sum, times the probability
         that chance and players who have stopped for sure contribute to the leaf, times the mover's sigma or
         sigma_pre.
-      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre on the way.
+      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre along the path to h.
       previous: int32[m], the mover's entry before, -1 for none.
       first_entry: int32[m + 1], the entries of information state I are first_entry[I]:first_entry[I + 1];
         None without menus.
@@ -177,7 +177,7 @@ def _fold(
     """For each history: the edge taken at the last decision above it, and what lies between.
 
     edge: the history that it leads to, 0 where no decision comes before. weight: the product of `sigma` over
-    all edges on the way that are no decision's.
+    all edges in between that are no decision's.
     """
     for h in range(1, len(parent)):
         p = parent[h]

@@ -1,58 +1,40 @@
-"""Strategies of the meta-game as OpenSpiel policies, and back; and back from mixtures and base-game policies.
+"""Strategies of the meta-game as OpenSpiel policies, and policies of OpenSpiel's solvers as strategies.
 
-    policy = meta_game_policy(game, (s_0, s_1))        # of the game, its cached tree and its .efg export
+    policy = MetaGamePolicy(game, (s_0, s_1))        # of the game, its cached tree and its .efg export
     strategies_from_policy(game, solver.average_policy())
-    strategy_from_mixture(tree, 0, s_0.mixture())      # mixture() and policy() are MetaStrategy's own
-    strategy_from_base_policy(tree, 0, s_0.policy())
 
-There and back, a strategy plays the same. A mixture and a base-game policy do not say what a player would do
-where it never comes to, or whether it memorizes where sigma_pre and sigma are the same: there it does not, if
-it need not.
+`MetaGamePolicy` is a behavioral strategy profile of G' for OpenSpiel: at an information state it stops or
+memorizes an entry with the probabilities that the strategies have there. `strategies_from_policy` is its
+inverse. It reads a profile of G' that some solver of OpenSpiel has computed, on the game itself, on a cached
+copy of it, or on its .efg export.
 
-Source: `precomputation` section 4.1; Kuhn's theorem for behavioral strategies and mixtures of sets.
+Source: `precomputation`, section 4.1.
 
-Cost: a policy is asked once for each information state, at a state that a few moves lead to; a game given as
-`played_on` is walked through.
+Cost: a policy is asked once for each information state, at a state that a few moves lead to. A game that is
+given as `played_on` is walked through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import ArgumentError, Check, Player, public
-from precomp_games._support.checks import check_number, check_pair, shown
+from precomp_games._support.checks import check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
-from precomp_games.tree.meta_strategy import (
-    MetaStrategy,
-    at_most_one,
-    check_memorization_set,
-    check_strategies,
-)
+from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one, check_strategies
 
-from .exploitability import MetaTree
-
-__all__ = [
-    "MetaGamePolicy",
-    "meta_game_policy",
-    "strategies_from_policy",
-    "strategy_from_base_policy",
-    "strategy_from_mixture",
-]
-
-_SUM_TOLERANCE = 1e-6
-_TOLERANCE = 1e-6  # by how much probabilities may differ, times how likely the player lets them matter
+__all__ = ["MetaGamePolicy", "strategies_from_policy"]
 
 
 class MetaGamePolicy(openspiel_policy.Policy):
-    """Both players' strategies as a policy of a meta-game; made by `meta_game_policy`.
+    """Both players' strategies as an OpenSpiel policy of a meta-game of either form.
 
     It goes by information state strings, so it plays what is made of the game as well:
     `pyspiel.convert_to_cached_tree(game)`, and what OpenSpiel loads of `to_efg(game)`.
@@ -104,18 +86,6 @@ class MetaGamePolicy(openspiel_policy.Policy):
 
 
 @public
-def meta_game_policy(
-    game: MetaPrecomputationGame, strategies: tuple[MetaStrategy, MetaStrategy]
-) -> MetaGamePolicy:
-    """The OpenSpiel policy that plays both players' strategies in a meta-game of either form.
-
-    Raises:
-      ValueError: not strategies of players 0 and 1 on the game's tree.
-    """
-    return MetaGamePolicy(game, strategies)
-
-
-@public
 def strategies_from_policy(
     game: MetaPrecomputationGame,
     policy: Annotated[PolicyLike | Sequence[PolicyLike], Check(check_pair)],
@@ -150,120 +120,6 @@ def strategies_from_policy(
             memorize[player, entry] = min(answer.get(k, 0.0), 1.0)
     first, second = (at_most_one(tree, row) for row in memorize)
     return MetaStrategy(tree, 0, first), MetaStrategy(tree, 1, second)
-
-
-@public
-def strategy_from_mixture(
-    tree: MetaTree, player: Player, mixture: Iterable[tuple[float, Any]]
-) -> MetaStrategy:
-    """The strategy that plays like a mixture of memorization sets (of entries), whatever the opponent does.
-
-    Args:
-      tree: of a meta-game.
-      player: 0 or 1, whose sets they are.
-      mixture: (probability, entries), as `MetaStrategy.mixture` gives them; any sets will do.
-
-    Raises:
-      ValueError: probabilities are negative or do not sum to 1, or `MetaStrategy.of_set` refuses a set.
-    """
-    parts = _parts(mixture)
-    total = sum(probability for probability, _ in parts)
-    if not abs(total - 1.0) <= _SUM_TOLERANCE:
-        raise ArgumentError(
-            f"expected probabilities of sum 1, got {[probability for probability, _ in parts]}"
-        )
-    plan = np.zeros(tree.num_entries)
-    for probability, members in parts:
-        plan[check_memorization_set(members, tree, player)] += probability / total
-    return MetaStrategy.of_plan(tree, player, np.minimum(plan, 1.0))  # sums of rounded numbers
-
-
-def _parts(mixture: Any) -> list[tuple[float, Any]]:
-    """The (probability, set) of a mixture."""
-    try:
-        pairs = [(probability, members) for probability, members in mixture]
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"expected mixture to be (probability, information states) of each set, got {shown(mixture)}"
-        ) from None
-    return [
-        (check_number(probability, "probabilities", least=0.0), members) for probability, members in pairs
-    ]
-
-
-@public
-def strategy_from_base_policy(tree: MetaTree, player: Player, policy: PolicyLike) -> MetaStrategy:
-    """The strategy with which a player's preparation comes out as a policy of the base game.
-
-    Let q be the policy, total(I) the product of its own probabilities on the way to I, and m(I) that of the
-    entries. Then q(I) = sigma(I) + sum over I's entries e of w(e) (e - sigma(I)), and the plan is
-    x(e) = w(e) total(I) / m(I). Where sigma(I) is itself a mixture of entries, c(e) of each, as where
-    sigma_pre(I) = sigma(I), any multiple of c may be added to w as long as the plan lies between those before
-    and after; the smallest is taken.
-
-    Args:
-      tree: of a meta-game, with its base game.
-      player: 0 or 1, whose preparation it is.
-      policy: of the base game; asked at one state of each of the player's information states in the tree.
-        Elsewhere it is taken to play sigma.
-
-    Raises:
-      ValueError: no strategy of the meta-game plays like this, and where.
-    """
-    ask = as_batch_policy(policy, "policy")
-    previous, edges = tree.previous, tree.own_edges[player]
-    own = np.flatnonzero(tree.infoset_player == player).tolist()
-    rows: dict[int, np.ndarray] = {}
-    total, pre = np.ones(tree.num_infosets), np.ones(tree.num_infosets)
-    plan, free = np.zeros(tree.num_entries), np.zeros(tree.num_entries)  # what may be added in proportion
-    for k in own:
-        history = int(tree.infoset_history[k])
-        children = tree.children(history)
-        part = slice(children.start, children.stop)
-        answer = _answer(ask, tree.state(history), "policy")
-        rows[k] = row = np.array([answer.get(int(action), 0.0) for action in tree.action[part]])
-        if previous[k] >= 0:
-            child = int(edges[history])
-            before = int(tree.entry_infoset[previous[k]])
-            place = child - int(tree.first_child[tree.parent[child]])
-            total[k] = total[before] * rows[before][place]
-            pre[k] = pre[before] * tree.sigma_pre[child]
-        menu = slice(*tree.first_entry[k : k + 2])
-        entries = np.arange(menu.start, menu.stop)[:, None] == tree.edge_entry[part]
-        weight, free[menu] = _weights(entries * tree.sigma_pre[part], row, tree.sigma[part])
-        plan[menu] = weight * total[k] / pre[k] if pre[k] > 0.0 else 0.0
-    needed = np.zeros(tree.num_entries)
-    for k in reversed(own):
-        menu = slice(*tree.first_entry[k : k + 2])
-        lacking = (needed[menu] - plan[menu])[free[menu] > 0.0] / free[menu][free[menu] > 0.0]
-        plan[menu] += max(0.0, lacking.max(initial=0.0)) * free[menu]
-        if previous[k] >= 0:
-            needed[previous[k]] = max(needed[previous[k]], plan[menu].sum())
-    for k in own:
-        menu, most = slice(*tree.first_entry[k : k + 2]), plan[previous[k]] if previous[k] >= 0 else 1.0
-        plan[menu] = np.minimum(plan[menu], most)
-        if plan[menu].sum() > most:
-            plan[menu] *= most / plan[menu].sum()
-    strategy = MetaStrategy.of_plan(tree, player, np.clip(plan, 0.0, 1.0))
-    _check_played(strategy, rows)
-    return strategy
-
-
-def _weights(
-    entries: npt.NDArray[np.float64],
-    row: npt.NDArray[np.float64],
-    sigma: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(w, c) of `strategy_from_base_policy`: the smallest w, and 0 where sigma is no mixture of entries."""
-    free = sigma @ (entries > 0.0).T
-    if np.abs(sigma - free @ entries).max(initial=0.0) > _TOLERANCE:
-        apart = entries - sigma
-        weight = np.linalg.solve(apart @ apart.T, apart @ (row - sigma))
-        return np.clip(weight, 0.0, 1.0), np.zeros(len(entries))
-    # The rest of sigma is made of entries, too: w is what is left of the row without it.
-    weight = row @ (entries > 0.0).T
-    known = free > 0.0
-    return np.clip(weight - free * (weight[known] / free[known]).min(), 0.0, 1.0), free
 
 
 # -- helpers ---------------------------------------------------------------------------------------
@@ -317,12 +173,12 @@ def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPr
         return
     tree = game.tree
     decides = (tree.infoset >= 0) & np.isfinite(tree.penalties)[np.clip(tree.player, 0, 1)]
-    found = np.zeros(tree.num_infosets, bool)
+    visited = np.zeros(tree.num_infosets, bool)
     for history in np.flatnonzero(decides).tolist():
         infoset = int(tree.infoset[history])
-        state = None if found[infoset] else _play_to(game, history, decides)
+        state = None if visited[infoset] else _play_to(game, history, decides)
         if state is not None:
-            found[infoset] = True
+            visited[infoset] = True
             yield infoset, state
 
 
@@ -377,22 +233,3 @@ def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterato
                 seen.add(infoset)
                 yield infoset, state
         stack += [state.child(action) for action in state.legal_actions()]
-
-
-def _check_played(strategy: MetaStrategy, rows: Mapping[int, npt.NDArray[np.float64]]) -> None:
-    """Refuses a strategy that does not play as it should where it plays."""
-    tree, total = strategy.tree, strategy.reach()
-    for k, row in rows.items():
-        history = int(tree.infoset_history[k])
-        if total[history] <= _TOLERANCE:
-            continue
-        children = tree.children(history)
-        part = slice(children.start, children.stop)
-        played = strategy.played.probability[part]
-        if not np.abs(played - row).max() <= _TOLERANCE / total[history]:
-            actions = [int(a) for a in tree.action[part]]
-            raise ArgumentError(
-                f"expected a policy that some preparation of player {strategy.player} plays, got "
-                f"{dict(zip(actions, row.tolist(), strict=True))} after {tree.actions(history)}, where the "
-                f"nearest is {dict(zip(actions, played.tolist(), strict=True))}"
-            )

@@ -1,19 +1,20 @@
 """Counterfactual regret minimization over a `DecisionTree`: the passes down and back of one iteration.
 
-Against player j's current strategy, player i's pass goes down over all decisions with the probability that
-j's choices and policies contribute, split into what memorizes still and what has stopped, and comes back with
-two numbers, both of player 0's utility and weighted with chance:
+An iteration makes one pass for each player i, against the current strategy of its opponent j. The pass goes
+down over all decisions with j's contribution to their reach, in two parts: the probability that j still
+memorizes, and that it has stopped. It comes back with two numbers, both in player 0's utility and weighted
+with chance:
 
     worth  the value of i's sigma from here on,
-    after  i's own sigma_pre so far times the value of what follows directly and is no decision of i's,
-           and the values of i's next information states.
+    after  the product of i's sigma_pre so far, times the value of the leaves that follow without another
+           decision of i's, plus the values of i's next information states.
 
-At an information state, stopping is worth own_reach * worth and memorizing an entry its after - price;
-regrets, averages and the strategy are updated on the spot, and the mixture of all is its value in what lies
-above. See `preparation.decisions` for why this is all there is.
+At an information state of i, stopping is worth own_reach * worth, and memorizing an entry is worth its after
+less the price. The pass updates regrets, averages and the strategy at once, and hands the value of the new
+mixture on to the decisions above. `preparation.decisions` explains why these numbers suffice.
 
-Loops over a menu are written once. `_first` and `_size` look at whether a tree has menus by the type of their
-argument: where there are none, loops have one turn, which the compiler knows.
+Loops over a menu are written once. `_first` and `_size` see by the type of their argument whether a tree has
+menus. Where it has none, the compiler knows that each loop has one turn.
 
 Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta.regret_minimization`.
 
@@ -177,21 +178,9 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
 @kernel
 def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
     """The opponent's contribution and the player's plan in shard k."""
-    parents, slots, infosets, sigma, sigma_pre = (
-        tree.parent,
-        tree.parent_slot,
-        tree.infoset,
-        tree.sigma,
-        tree.sigma_pre,
-    )
-    first_slot, first_entry = tree.first_slot, tree.first_entry
-    goes_on, stops, plan, current, previous = (
-        work.goes_on,
-        work.stops,
-        work.plan,
-        state.current,
-        tree.previous,
-    )
+    parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
+    first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
+    goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
     for run in range(tree.shards[k], tree.shards[k + 1]):
         first, end = tree.runs[run, 0], tree.runs[run, 1]
         # What precedes all decisions counts as player 0's: it goes on for sure, over edges of 1.
@@ -204,11 +193,8 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
             if rival_before:
                 memorizes *= sigma_pre[h]
                 stopped *= sigma[h]
-            entry, slot, size = (
-                _first(first_entry, infoset, infoset),
-                _first(first_slot, h, h),
-                _size(first_slot, h),
-            )
+            entry, slot = _first(first_entry, infoset, infoset), _first(first_slot, h, h)
+            size = _size(first_slot, h)
             if own:
                 before = previous[infoset]
                 reach = plan[np.uint64(before)] if before >= 0 else 1.0
@@ -228,14 +214,8 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
 @kernel
 def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
     """Values and updates in shard k."""
-    parents, slots, infosets, status, sigma = (
-        tree.parent,
-        tree.parent_slot,
-        tree.infoset,
-        tree.status,
-        tree.sigma,
-    )
-    first_slot, first_entry, prices = tree.first_slot, tree.first_entry, tree.price
+    parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
+    first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, tree.own_reach[player]
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     plan, shared = work.plan, work.shared
@@ -320,7 +300,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
 
 @kernel
 def _attach(tree: DecisionTree, work: Work, player: int) -> None:
-    """Adds what the shards found to shard 0, always in the same order."""
+    """Adds the values of the shards to shard 0, always in the same order."""
     parents, slots, runs, first_slot = tree.parent, tree.parent_slot, tree.runs, tree.first_slot
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     worth[0] = 0.0

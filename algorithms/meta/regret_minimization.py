@@ -82,8 +82,8 @@ class RegretMinimization:
         self.work = Work.of(self.decisions)
         playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         actions = 1.0 + np.diff(tree.first_entry)[tree.entry_infoset]
-        self.untold = np.where(playing, 1.0 / actions, 0.0)[self.decisions.tree_entry]
-        self.state = RegretState.start(self.untold.copy())
+        self.unreached = np.where(playing, 1.0 / actions, 0.0)[self.decisions.tree_entry]
+        self.state = RegretState.start(self.unreached.copy())
 
     def advance(self, most: int) -> None:
         """Goes on to the next measurement, by at most so many iterations."""
@@ -101,7 +101,8 @@ class RegretMinimization:
             above = np.repeat(above, np.diff(decisions.first_entry))
         averages = np.empty(len(plans))
         inside = np.clip(plans, 0.0, np.maximum(above, 0.0))  # first: a checkpoint may have any numbers
-        averages[decisions.tree_entry] = np.divide(inside, above, out=self.untold.copy(), where=above > 0.0)
+        shares = np.divide(inside, above, out=self.unreached.copy(), where=above > 0.0)
+        averages[decisions.tree_entry] = shares
         averages = at_most_one(self.tree, averages)  # sums of rounded numbers
         return MetaStrategy(self.tree, 0, averages), MetaStrategy(self.tree, 1, averages)
 

@@ -19,7 +19,7 @@ Source: von Stengel's sequence form, for `precomputation` Definition 2.
 
 Deviations: sequences are "memorized up to e"; the stops in between need no variables.
 
-Cost: a number for each pair of a leaf and an entry on its way, to set up; HiGHS to solve.
+Cost: a number for each pair of a leaf and an entry on the path to it, to set up; HiGHS to solve.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PlanBasis(NamedTuple):
 
 
 class Plans(NamedTuple):
-    """What the program found.
+    """The solution of the program.
 
     Attributes:
       plan: float64[E], both players' realization plans, each at its own entries.
@@ -129,22 +129,22 @@ def equilibrium_plans(
     price = scale * np.minimum(tree.infoset_penalty, _DEAREST * tree.scale)
     prices = [price[tree.entry_infoset[entries]] for entries in own]
     m_0, m_1 = len(own[0]), len(own[1])
-    forests = [_Forest.of(tree, entries) for entries in own]
+    treeplexes = [_Treeplex.of(tree, entries) for entries in own]
 
     # Variables: x, t, mu_1. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x - B_1 mu_1, plus
     # payoff[0, 0].
-    first = forests[1].previous < 0
+    first = treeplexes[1].previous < 0
     gain = payoff[1:, [0]].toarray().ravel() - prices[0]
     most = [np.inf if budget is None else budget for budget in budgets]
     limited = budgets[1] is not None
     # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x - w(J) mu_1 <= payoff[0, f] + w(J) lambda_1.
-    after = (forests[1].members - forests[1].after).T
+    after = (treeplexes[1].members - treeplexes[1].after).T
     bound = payoff[[0], 1:].toarray().ravel() + prices[1]
     # sum of x(e) - x(entry before) <= 0, or 1 where there is none; a single x(e) <= 1 is a bound.
-    several = forests[0].members.sum(axis=1) > 1
-    chained = np.flatnonzero((forests[0].previous >= 0) | several)
-    chain = (forests[0].members - forests[0].after)[chained]
-    upper = np.concatenate([bound, forests[0].previous[chained] < 0, most[:1]])
+    several = treeplexes[0].members.sum(axis=1) > 1
+    chained = np.flatnonzero((treeplexes[0].previous >= 0) | several)
+    chain = (treeplexes[0].members - treeplexes[0].after)[chained]
+    upper = np.concatenate([bound, treeplexes[0].previous[chained] < 0, most[:1]])
     plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
@@ -152,8 +152,8 @@ def equilibrium_plans(
         matrix.append([weights[0][np.newaxis], None, None])
         # What a basis has for columns and rows, in their order.
         places: _Places = (
-            (own[0], forests[1].infosets, np.array([1])),
-            (own[1], forests[0].infosets[chained], np.array([0])),
+            (own[0], treeplexes[1].infosets, np.array([1])),
+            (own[1], treeplexes[0].infosets[chained], np.array([0])),
         )
         solution = Program(
             objective=np.concatenate([gain, first, [-most[1] if limited else 0.0]]),
@@ -183,8 +183,8 @@ def _gathered(basis: PlanBasis, places: _Places) -> Basis:
 _Places = tuple[tuple[npt.NDArray[np.integer], ...], tuple[npt.NDArray[np.integer], ...]]
 
 
-class _Forest(NamedTuple):
-    """A player's k information states and c entries, numbered as they come.
+class _Treeplex(NamedTuple):
+    """A player's treeplex: its k information states and c entries, numbered as they come.
 
     infosets: int[k], the tree's. previous: int[k], the tree's entry before, -1 for none. members: k x c, 1
     where the entry is one of the state's. after: the same, 1 where it is the one before it.
@@ -196,7 +196,7 @@ class _Forest(NamedTuple):
     after: scipy.sparse.csr_array
 
     @classmethod
-    def of(cls, tree: HistoryTree, entries: npt.NDArray[np.int64]) -> _Forest:
+    def of(cls, tree: HistoryTree, entries: npt.NDArray[np.int64]) -> _Treeplex:
         infosets, row = np.unique(tree.entry_infoset[entries], return_inverse=True)
         previous = tree.previous[infosets]
         shape, column = (len(infosets), len(entries)), _index(entries, tree.num_entries)
@@ -214,9 +214,10 @@ def _contributions(
 ) -> scipy.sparse.csr_array:
     """The matrix B with r_i = B (1, x): a row per leaf, a column "nothing", then one per entry.
 
-    With e_k the entries on the way to a leaf, those of I_k: if it is reached by stopping at I_k, it counts
-    x(e_k-1) less the sum of x over all entries of I_k, times sigma_pre up to I_k and sigma from there; and
-    x(e_K) times sigma_pre throughout where I_K is the last.
+    Let I_1, ..., I_K be the player's information states on the path to a leaf, and e_k the entry of I_k that
+    leads on. With probability x(e_k-1) less the sum of x over all entries of I_k, the player stops at I_k: it
+    plays sigma_pre up to there, and sigma from there on. With probability x(e_K) it never stops, and plays
+    sigma_pre throughout.
     """
     if not len(own):
         never = edge_product(tree, np.where(tree.player[tree.parent] == player, tree.sigma, 1.0))
@@ -224,39 +225,34 @@ def _contributions(
     column = 1 + _index(own, tree.num_entries)
     edge = tree.own_edges[player]
     last = np.where(edge > 0, column[tree.edge_entry[edge]], 0)
-    row, stop, coefficient = _stops(
-        tree.parent,
-        tree.player,
-        tree.infoset,
-        tree.sigma,
-        tree.own_reaches[player],
-        tree.first_entry,
-        column,
-        last,
-        player,
-        leaves,
-    )
+    arrays = (tree.parent, tree.player, tree.infoset, tree.sigma, tree.first_entry)
+    walk = _Walk(*arrays, tree.own_reaches[player], column, last)
+    row, stop, coefficient = _stops(walk, player, leaves)
     matrix = scipy.sparse.coo_array((coefficient, (row, stop)), shape=(len(leaves), 1 + len(own)))
     return matrix.tocsr()  # which adds up what stands in one place
 
 
-@kernel
-def _stops(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    own_reach: np.ndarray,
-    first_entry: np.ndarray,
-    column: np.ndarray,
-    last: np.ndarray,
-    player: int,
-    leaves: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never.
+class _Walk(NamedTuple):
+    """What a walk from a leaf back to the root reads: arrays of the tree, and of the player who may stop.
 
-    `last`: int64[n], the column of the player's last entry before h, 0 for none.
+    own_reach: float64[n], the product of the player's sigma_pre. column: int64[E], where each of its entries
+    stands in the matrix. last: int64[n], the column of its last entry before h, 0 for none.
     """
+
+    parent: np.ndarray
+    mover: np.ndarray
+    infoset: np.ndarray
+    sigma: np.ndarray
+    first_entry: np.ndarray
+    own_reach: np.ndarray
+    column: np.ndarray
+    last: np.ndarray
+
+
+@kernel
+def _stops(walk: _Walk, player: int, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never."""
+    parent, mover, infoset, sigma, first_entry, own_reach, column, last = walk
     rows, columns, coefficients = [0][:0], [0][:0], [0.0][:0]
     for row, leaf in enumerate(leaves):
         rows.append(row)

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, Player, public
-from precomp_games._support.checks import check_instance, check_number, check_prices
+from precomp_games._support.checks import check_instance, check_number, check_numbers
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import AnyForest, weighted
 from precomp_games.tree.history_tree import TERMINAL, HistoryTree
@@ -209,7 +209,8 @@ def _prices(penalty: Any, forest: AnyForest) -> npt.NDArray[np.float64]:
     if not isinstance(penalty, np.ndarray | list | tuple):
         number = check_number(penalty, "penalty", least=0.0, finite=False)
         return weighted(number, forest.infoset_weight)
-    return check_prices(penalty, forest.num_infosets, "penalty")
+    prices = check_numbers(penalty, forest.num_infosets, "penalty", least=0.0, finite=False)
+    return prices.copy()  # kernels are compiled anew for arrays that cannot be written to
 
 
 @kernel

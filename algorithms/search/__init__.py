@@ -4,22 +4,13 @@ Importing this makes the policies minimax, negamax, alpha_beta, pvs, mcts and so
 """
 
 from .alpha_beta import alpha_beta, principal_variation_search
-from .budgets import MinimaxResult, SearchBudget, SimulationBudget
-from .knowledge import (
-    default_evaluator,
-    default_ordering,
-    default_position_key,
-    order_by_evaluator,
-)
-from .mcts import MCTSResult, mcts
+from .budgets import SearchBudget, SimulationBudget
+from .knowledge import default_evaluator, default_ordering, default_position_key
+from .mcts import mcts
 from .minimax import minimax, negamax
 from .policies import SearchBot, SearchPolicy, SoftmaxPolicy
-from .rollouts import RandomRollouts
 
 __all__ = [
-    "MCTSResult",
-    "MinimaxResult",
-    "RandomRollouts",
     "SearchBot",
     "SearchBudget",
     "SearchPolicy",
@@ -32,6 +23,5 @@ __all__ = [
     "mcts",
     "minimax",
     "negamax",
-    "order_by_evaluator",
     "principal_variation_search",
 ]

@@ -21,8 +21,8 @@ have it:
   * the table: v = alpha' passes `v < alpha'` by and is kept as a lower bound, but a search that does not
     exceed alpha returns an upper bound. Where there are ties this gives wrong values;
   * the table: an exact entry inside the window is not returned, but searched again with an empty window;
-  * the table: entries narrow alpha and beta, and what is stored is then told by the caller's alpha (alpha')
-    and the narrowed beta. Here an entry either answers or only orders moves;
+  * the table: entries narrow alpha and beta, and what is stored is then judged by the caller's
+    alpha (alpha') and the narrowed beta. Here an entry either answers or only orders moves;
   * the null window (alpha, alpha + 1) holds no other value where values are integers. Utilities are real: in
     [-1, 1] it is a full window and saves nothing. Here it ends at the next floating-point number;
   * the second search's window (v, beta) excludes v itself, so that a value of exactly v comes back as a
@@ -46,7 +46,7 @@ from typing import Any
 from precomp_games._support.arguments import ArgumentError, public
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
-from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget
+from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget, SearchOptions
 
 __all__ = ["alpha_beta", "principal_variation_search"]
 
@@ -80,9 +80,8 @@ def alpha_beta(
     Raises:
       ValueError: an argument is not as above, or an answer of one of the functions.
     """
-    return _AlphaBeta(
-        state, budget, evaluator, ordering=ordering, position_key=position_key,
-        iterative_deepening=iterative_deepening, all_scores=all_scores).run()  # fmt: skip
+    options = SearchOptions(ordering, position_key, iterative_deepening, all_scores)
+    return _AlphaBeta(state, budget, evaluator, options).run()
 
 
 @public
@@ -100,10 +99,8 @@ def principal_variation_search(
 
     Arguments, result and errors as for `alpha_beta`.
     """
-    return _PrincipalVariation(
-        state, budget, evaluator, ordering=ordering, position_key=position_key,
-        iterative_deepening=iterative_deepening, all_scores=all_scores,
-    ).run()  # fmt: skip
+    options = SearchOptions(ordering, position_key, iterative_deepening, all_scores)
+    return _PrincipalVariation(state, budget, evaluator, options).run()
 
 
 _Entry = tuple[int, int, float, int, bool]

@@ -19,15 +19,16 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from precomp_games._support.checks import check_evaluation, check_ranking, utility_sum
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import MinimaxResult, SearchBudget, position_of
 
-__all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget"]
+__all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget", "SearchOptions"]
 
 Evaluator = Callable[[Any], float]
 """What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
@@ -43,23 +44,40 @@ class OutOfBudget(Exception):
     """The budget has ended; its argument names the limit."""
 
 
+class SearchOptions(NamedTuple):
+    """How a depth-first search goes.
+
+    Attributes:
+      ordering: Moves worth searching first; None searches in the game's order.
+      position_key: What is known of positions is kept by it; None keeps nothing.
+      iterative_deepening: Whether to do so where only a depth is given.
+      all_scores: Whether to search every root move with a full window.
+    """
+
+    ordering: Ordering | None = None
+    position_key: Callable[[Any], Hashable] | None = None
+    iterative_deepening: bool = False
+    all_scores: bool = False
+
+
+class _Answer(NamedTuple):
+    """One iteration's answer at the root: the best action, values to the mover, and best play."""
+
+    action: int
+    scores: Mapping[int, float] = MappingProxyType({})
+    upper_bounds: frozenset[int] = frozenset()
+    line: tuple[int, ...] = ()
+
+
 class DepthFirstSearch(abc.ABC):
     """One search from one state. Made for one `run()`.
 
     `_horizon` counts what was evaluated before the end of the game: a subtree that leaves it as it was has
-    been searched to the end. `_line` is the best play found by the last call of `_value`.
+    been searched to the end. `_line` is best play according to the last call of `_value`.
     """
 
     def __init__(
-        self,
-        state: Any,
-        budget: SearchBudget,
-        evaluator: Evaluator | None,
-        *,
-        ordering: Ordering | None = None,
-        position_key: Callable[[Any], Hashable] | None = None,
-        iterative_deepening: bool = False,
-        all_scores: bool = False,
+        self, state: Any, budget: SearchBudget, evaluator: Evaluator | None, options: SearchOptions
     ) -> None:
         """Prepares the search.
 
@@ -67,23 +85,20 @@ class DepthFirstSearch(abc.ABC):
           state: where a player is to move.
           budget: with a limit in nodes or seconds, or without one in depth, the search deepens iteratively.
           evaluator: value of states at the horizon; None: half the sum of utilities, a draw.
-          ordering: None searches in the game's order.
-          position_key: what is known of positions is kept by; None keeps nothing.
-          iterative_deepening: whether to do so where only a depth is given.
-          all_scores: search every root move with a full window.
+          options: how to search.
 
         Raises:
           ValueError: `position_key` gives what cannot be hashed.
         """
-        if position_key is not None:
-            position_of(state, position_key)
+        if options.position_key is not None:
+            position_of(state, options.position_key)
         self._state, self._budget = state, budget
-        self._evaluator, self._ordering, self._key = evaluator, ordering, position_key
+        self._evaluator, self._ordering, self._key = evaluator, options.ordering, options.position_key
         self._game = state.get_game()
         self._sum = utility_sum(self._game)
-        self._all_scores = all_scores
+        self._all_scores = options.all_scores
         self._deepens = (
-            iterative_deepening
+            options.iterative_deepening
             or budget.depth is None
             or budget.nodes is not None
             or budget.seconds is not None
@@ -104,7 +119,7 @@ class DepthFirstSearch(abc.ABC):
         order = list(self._state.legal_actions())
         if self._ordering is not None:
             order = self._in_order(self._state, order)
-        found: tuple[int, dict[int, float], frozenset[int], tuple[int, ...]] | None = None
+        answer = _Answer(order[0])
         deepest = sys.maxsize if self._budget.depth is None else int(self._budget.depth)
         depth, stopped = 1 if self._deepens else deepest, "depth"
         finished = 0
@@ -113,7 +128,7 @@ class DepthFirstSearch(abc.ABC):
                 make_room(depth)
                 before = self._horizon
                 try:
-                    found = self._iteration(mover, depth, order)
+                    answer = self._iteration(mover, depth, order)
                 except OutOfBudget as end:
                     stopped = end.args[0]
                     break
@@ -121,22 +136,20 @@ class DepthFirstSearch(abc.ABC):
                 if self._horizon == before:
                     stopped = "solved"
                     break
-                order = self._next_order(order, found)
+                order = self._next_order(order, answer)
                 depth += 1
-        if found is None:
-            found = order[0], {}, frozenset(), ()
+        if finished:
+            value = answer.scores[answer.action]
+        else:
             value = self._evaluate(self._state)
             value = value if mover == 0 else -value
-        else:
-            value = found[1][found[0]]
-        action, scores, bounds, line = found
         return MinimaxResult(
             player=mover,
-            action=action,
+            action=answer.action,
             value=self._utility(mover, value),
-            scores={a: self._utility(mover, score) for a, score in sorted(scores.items())},
-            upper_bounds=bounds,
-            principal_variation=line,
+            scores={a: self._utility(mover, score) for a, score in sorted(answer.scores.items())},
+            upper_bounds=answer.upper_bounds,
+            principal_variation=answer.line,
             depth=finished,
             nodes=self._nodes,
             seconds=time.perf_counter() - start,
@@ -157,7 +170,7 @@ class DepthFirstSearch(abc.ABC):
     def _remember(  # noqa: B027 - nothing to do where there is no table
         self, mover: int, depth: int, value: float, action: int, solved: bool
     ) -> None:
-        """Is told each iteration's exact answer at the root."""
+        """Keeps each iteration's exact answer at the root."""
 
     def _lengthen(self, line: tuple[int, ...], depth: int) -> tuple[int, ...]:
         """Completes best play that a table look-up has cut short, as far as the budget goes."""
@@ -219,10 +232,8 @@ class DepthFirstSearch(abc.ABC):
 
     # -- the root ----------------------------------------------------------------------------------
 
-    def _iteration(
-        self, mover: int, depth: int, order: list[int]
-    ) -> tuple[int, dict[int, float], frozenset[int], tuple[int, ...]]:
-        """Searches all root moves; returns (best action, scores, those that are bounds, best play)."""
+    def _iteration(self, mover: int, depth: int, order: list[int]) -> _Answer:
+        """Searches all root moves."""
         self._count()
         before = self._horizon
         best, best_action = -_INFINITY, -1
@@ -240,14 +251,13 @@ class DepthFirstSearch(abc.ABC):
             if value > best or (self._all_scores and value == best and action < best_action):
                 best, best_action, line = value, action, (action, *self._line)
         self._remember(mover, depth, best, best_action, self._horizon == before)
-        return best_action, scores, frozenset(bounds), self._lengthen(line, depth)
+        return _Answer(best_action, scores, frozenset(bounds), self._lengthen(line, depth))
 
-    def _next_order(self, order: list[int], found: tuple[int, dict[int, float], Any, Any]) -> list[int]:
+    def _next_order(self, order: list[int], answer: _Answer) -> list[int]:
         """Root moves for the next iteration: the best one first; by score where all are exact."""
-        best, scores = found[0], found[1]
         if self._all_scores:
-            return sorted(order, key=lambda action: -scores[action])
-        return [best, *(action for action in order if action != best)]
+            return sorted(order, key=lambda action: -answer.scores[action])
+        return [answer.action, *(action for action in order if action != answer.action)]
 
     def _utility(self, mover: int, value: float) -> float:
         """A value inside the search as `mover`'s utility."""

@@ -16,11 +16,10 @@ from typing import Any
 import pyspiel
 
 from precomp_games._support.arguments import public
-from precomp_games._support.checks import check_evaluation
 
 from .depth_first import Evaluator, Ordering
 
-__all__ = ["default_evaluator", "default_ordering", "default_position_key", "order_by_evaluator"]
+__all__ = ["default_evaluator", "default_ordering", "default_position_key"]
 
 # Games whose text is the board, and whose future depends on nothing but the board and the player to move.
 _BOARDS = ("tic_tac_toe", "connect_four", "breakthrough")
@@ -83,26 +82,6 @@ def _by_number(rank: Callable[[int], float]) -> Ordering:
         if order is None:
             order = orders[key] = sorted(actions, key=rank)
         return order
-
-    return ordering
-
-
-@public
-def order_by_evaluator(evaluator: Evaluator) -> Ordering:
-    """The slides' ordering: by the evaluation of what follows. Makes a child of every move.
-
-    Raises:
-      ValueError: the evaluator is no function; what is returned raises one if an answer is no finite number.
-    """
-
-    def ordering(state: Any, actions: list[int]) -> list[int]:
-        sign = -1.0 if state.current_player() == 0 else 1.0
-
-        def rank(action: int) -> float:
-            child = state.child(action)
-            return sign * check_evaluation(evaluator(child), child, "evaluator")
-
-        return sorted(actions, key=rank)
 
     return ordering
 

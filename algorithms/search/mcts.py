@@ -33,11 +33,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import random
 import sys
 import time
 from typing import Any
 
 import numpy as np
+import pyspiel
 
 from precomp_games._support.arguments import NonNegativeFloat, public
 from precomp_games._support.checks import check_evaluation, utility_sum
@@ -46,9 +48,8 @@ from precomp_games.tree.facts import CHANCE, TERMINAL
 from .budgets import SearchState, SimulationBudget
 from .depth_first import Evaluator
 from .mcts_kernel import EDGE, NODE, add_node, next_leaf
-from .rollouts import RandomRollouts
 
-__all__ = ["MCTSResult", "mcts"]
+__all__ = ["MCTSResult", "RandomRollouts", "mcts"]
 
 _BATCH = 4096  # simulations that end inside the tree between two looks at the clock
 
@@ -109,16 +110,15 @@ def mcts(
     words = np.frombuffer(digest.digest(), np.uint64)
     rollout = evaluator or RandomRollouts(game, int(words[1]))
     tree = _Tree(state, words[:1].copy())
-    total = utility_sum(game)
-    stopped = tree.grow(budget, c, rollout, total, start)
-    return tree.result(total, start, stopped)
+    stopped = tree.grow(budget, c, rollout, start)
+    return tree.result(start, stopped)
 
 
 class _Tree:
     """The arrays of `mcts_kernel`, and the states that belong to them."""
 
     def __init__(self, state: Any, stream: np.ndarray) -> None:
-        self._stream = stream
+        self._stream, self._sum = stream, utility_sum(state.get_game())
         self._nodes = np.zeros(1024, NODE)
         self._states = [state.clone()]
         self._actions = [state.legal_actions()]
@@ -126,19 +126,11 @@ class _Tree:
         self._edges = np.zeros(max(8192, self._used), EDGE)
         add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
 
-    def grow(
-        self,
-        budget: SimulationBudget,
-        c: float,
-        value_of: Evaluator,
-        utility_sum: float,
-        start: float,
-    ) -> str:
+    def grow(self, budget: SimulationBudget, c: float, value_of: Evaluator, start: float) -> str:
         """Simulates until the budget ends; returns the limit that ended it."""
         last = sys.maxsize if budget.simulations is None else min(int(budget.simulations), sys.maxsize)
         deadline = math.inf if budget.seconds is None else start + budget.seconds
         timed = budget.seconds is not None
-        checks = not isinstance(value_of, RandomRollouts)
         nodes, edges, stream = self._nodes, self._edges, self._stream
         states, actions = self._states, self._actions
         known: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -170,17 +162,15 @@ class _Tree:
                 value = state.returns()[0]
             else:
                 if player == CHANCE:
-                    legal, odds = zip(*state.chance_outcomes(), strict=True)
+                    legal, chances = zip(*state.chance_outcomes(), strict=True)
                 else:
                     legal = state.legal_actions()
                 if search is not None and player >= 0:
                     value = search(state).total_reward
                     if player == 1:
-                        value = utility_sum - value
+                        value = self._sum - value
                 else:
-                    value = value_of(state)
-                    if checks:
-                        value = check_evaluation(value, state, "evaluator")
+                    value = check_evaluation(value_of(state), state, "evaluator")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
             legal = tuple(legal)
             legal = known.setdefault(legal, legal)
@@ -196,16 +186,16 @@ class _Tree:
                 edges = self._edges = _doubled(edges)
                 edge_room = len(edges)
             if player == CHANCE:
-                edges["probability"][first:used] = odds
+                edges["probability"][first:used] = chances
 
-    def result(self, utility_sum: float, start: float, stopped: str) -> MCTSResult:
+    def result(self, start: float, stopped: str) -> MCTSResult:
         """What the tree says of its root."""
         nodes = self._nodes
         player = int(nodes[0]["player"])
 
         def mean(node: int) -> float:
             utility = float(nodes[node]["total"] / nodes[node]["visits"])
-            return utility if player == 0 else utility_sum - utility
+            return utility if player == 0 else self._sum - utility
 
         children = self._children(0)
         visits = {action: int(nodes[node]["visits"]) for action, node in children.items()}
@@ -213,10 +203,7 @@ class _Tree:
         line, node = [], 0
         while nodes[node]["player"] >= 0 and (below := self._children(node)):
             sign = 1.0 if nodes[node]["player"] == 0 else -1.0
-            best = max(
-                below,
-                key=lambda a: (nodes[below[a]]["visits"], sign * nodes[below[a]]["total"], -a),
-            )
+            best = max(below, key=lambda a: (nodes[below[a]]["visits"], sign * nodes[below[a]]["total"], -a))
             line.append(best)
             node = below[best]
         return MCTSResult(
@@ -236,9 +223,70 @@ class _Tree:
         """{action: node} of the children that are there, by action."""
         first, count = int(self._nodes[node]["first_edge"]), int(self._nodes[node]["num_edges"])
         edges = self._edges[first : first + count]
-        found = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
-        return {action: child for action, child in sorted(found.items()) if child >= 0}
+        children = {self._actions[node][edge["index"]]: int(edge["child"]) for edge in edges}
+        return {action: child for action, child in sorted(children.items()) if child >= 0}
 
 
 def _doubled(array: np.ndarray) -> np.ndarray:
     return np.concatenate([array, np.zeros_like(array)])
+
+
+class RandomRollouts:
+    """An evaluator: player 0's utility in a game that is played on at random, drawn anew at each call.
+
+    Games of OpenSpiel's C++ are played out by its own `RandomRolloutEvaluator`. Python reaches it only
+    through a tree search of a single simulation, which evaluates its root and stops; that is about 4 times
+    faster than playing move by move from Python. Games written in Python, and C++ games around them, are
+    played move by move: C++'s tree search does not survive them.
+
+    search: where C++ plays, what does it: from a state where a player is to move to a node whose
+      `total_reward` is that player's utility in the game; else None.
+    """
+
+    def __init__(self, game: pyspiel.Game, seed: int) -> None:
+        """Initializes the roll-outs.
+
+        Args:
+          game: whose states they are asked about: two players, sequential, zero or constant sum.
+          seed: of the stream that all calls draw from, any integer; the lowest 64 bits count.
+        """
+        self._random = random.Random(seed % 2**64)
+        self._sum = utility_sum(game)
+        self.search: Any = None
+        in_cpp = type(game.new_initial_state()).__module__.partition(".")[0] == "pyspiel"
+        around_another = any(isinstance(value, dict) for value in game.get_parameters().values())
+        if in_cpp and not around_another:
+            evaluator = pyspiel.RandomRolloutEvaluator(1, self._random.getrandbits(31))
+            # (game, evaluator, uct_c, simulations, MB of nodes, solve, seed, verbose)
+            bot = pyspiel.MCTSBot(game, evaluator, 1.0, 1, 1, False, 0, False)
+            self.search = bot.mcts_search
+            self._keep = (bot, evaluator)
+
+    def __call__(self, state: Any) -> float:
+        """Plays one game on from `state`, which stays as it is."""
+        mover = state.current_player()
+        if mover < 0:  # the single simulation needs a player's viewpoint
+            state = state.clone()
+            while mover == CHANCE:
+                self._draw(state)
+                mover = state.current_player()
+            if mover == TERMINAL:
+                return float(state.returns()[0])
+        if self.search is not None:
+            utility = float(self.search(state).total_reward)
+            return utility if mover == 0 else self._sum - utility
+        return self._play(state.clone())
+
+    def _play(self, state: Any) -> float:
+        draw = self._random.random
+        while (mover := state.current_player()) != TERMINAL:
+            if mover == CHANCE:
+                self._draw(state)
+            else:
+                actions = state.legal_actions()
+                state.apply_action(actions[int(draw() * len(actions))])
+        return float(state.returns()[0])
+
+    def _draw(self, state: Any) -> None:
+        outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
+        state.apply_action(self._random.choices(outcomes, probabilities)[0])

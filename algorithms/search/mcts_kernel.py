@@ -110,13 +110,7 @@ def next_leaf(
 
 @kernel
 def add_node(
-    nodes: np.ndarray,
-    edges: np.ndarray,
-    node: int,
-    parent: int,
-    player: int,
-    first_edge: int,
-    num_edges: int,
+    nodes: np.ndarray, edges: np.ndarray, node: int, parent: int, player: int, first_edge: int, num_edges: int
 ) -> None:
     """Makes a node, the root (0) too, of a row of zeros. Nothing has been simulated from it yet."""
     nodes[node].parent = parent

@@ -16,7 +16,7 @@ from typing import Any
 from precomp_games._support.arguments import public
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
-from .depth_first import DepthFirstSearch, Evaluator
+from .depth_first import DepthFirstSearch, Evaluator, SearchOptions
 
 __all__ = ["minimax", "negamax"]
 
@@ -33,7 +33,7 @@ def minimax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | 
     Raises:
       ValueError: an argument is not as above, or the evaluator's answer is not finite.
     """
-    return _Minimax(state, budget, evaluator, all_scores=True).run()
+    return _Minimax(state, budget, evaluator, SearchOptions(all_scores=True)).run()
 
 
 @public
@@ -42,7 +42,7 @@ def negamax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | 
 
     Arguments, result and errors as for `minimax`.
     """
-    return _Negamax(state, budget, evaluator, all_scores=True).run()
+    return _Negamax(state, budget, evaluator, SearchOptions(all_scores=True)).run()
 
 
 class _Minimax(DepthFirstSearch):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyspiel
@@ -23,28 +23,20 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import (
     ArgumentError,
+    Check,
     GeneralSumGame,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     public,
 )
-from precomp_games._support.checks import check_game, check_integer, check_number, check_turn, shown
+from precomp_games._support.checks import check_game, check_turn, shown
 from precomp_games.policies.rows import policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
 from .alpha_beta import alpha_beta, principal_variation_search
-from .budgets import (
-    MinimaxResult,
-    SearchBudget,
-    SimulationBudget,
-    position_of,
-)
-from .depth_first import Evaluator
-from .knowledge import (
-    default_evaluator,
-    default_ordering,
-    default_position_key,
-)
+from .budgets import MinimaxResult, SearchBudget, SimulationBudget, position_of
+from .knowledge import default_evaluator, default_ordering, default_position_key
 from .mcts import MCTSResult, mcts
 from .minimax import minimax, negamax
 
@@ -189,7 +181,7 @@ class SearchBot(pyspiel.Bot):
 
         Args:
           policy: any OpenSpiel policy.
-          seed: of the stream, at least 0; `restart` and `restart_at` do not set it back.
+          seed: of the stream, at least 0; `restart_at` does not set it back.
 
         Raises:
           ValueError: an argument is not as above.
@@ -221,77 +213,72 @@ class SearchBot(pyspiel.Bot):
         played = [(action, p) for action, p in row if p > 0.0]
         if len(played) == 1:  # nothing is drawn
             return row, played[0][0]
-        odds = np.array([p for _, p in played])
-        return row, played[int(self._random.choice(len(played), p=odds / odds.sum()))][0]
+        probabilities = np.array([p for _, p in played])
+        drawn = self._random.choice(len(played), p=probabilities / probabilities.sum())
+        return row, played[int(drawn)][0]
 
     @public
     def step(self, state: Any) -> int:
         """A move. Errors as for `get_policy`."""
         return self.step_with_policy(state)[1]
 
-    def restart(self) -> None:
-        """Nothing is kept between games."""
-
     def restart_at(self, state: Any) -> None:
-        """Nothing is kept between games."""
-
-    def inform_action(self, state: Any, player_id: int, action: int) -> None:
-        """The state says it all."""
+        """Does nothing: the bot keeps nothing of a game but its stream."""
 
 
 # -- policies by name --------------------------------------------------------------------------------
 
 
-def _evaluator(game: pyspiel.Game, name: str, none: str = "draw") -> Evaluator | None:
-    check_game(game, perfect=True)
-    if name not in ("auto", none):
-        raise ArgumentError(f"expected evaluator auto or {none}, got {name!r}")
-    return default_evaluator(game) if name == "auto" else None
+def _perfect(game: Any, name: str) -> pyspiel.Game:
+    return check_game(game, perfect=True)
 
 
-def _limits(seconds: float, **counts: int) -> dict[str, Any]:
-    """Those of the limits in a spec that are one: 0 is none."""
-    limits: dict[str, Any] = {k: check_integer(n, k, least=0) for k, n in counts.items()}
-    limits["seconds"] = check_number(seconds, "seconds", least=0.0)
-    return {name: limit for name, limit in limits.items() if limit}
+_PerfectGame = Annotated[pyspiel.Game, Check(_perfect)]
+_Evaluation = Literal["auto", "draw"]
 
 
 def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
-    return SearchBudget(**(_limits(seconds, depth=depth, nodes=nodes) or {"depth": _DEPTH}))
+    """The limits of a spec: 0 is none, and without any there is a depth."""
+    if not (depth or nodes or seconds):
+        depth = _DEPTH
+    return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
 
 
 def _plain(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
-    """The factory of minimax and negamax; a limit of 0 is none, and no limit at all a depth of 4."""
+    """The factory of minimax and negamax."""
 
+    @public
     def factory(
-        game: pyspiel.Game, depth: int = 0, nodes: int = 0, seconds: float = 0.0, evaluator: str = "auto"
+        game: _PerfectGame,
+        depth: NonNegativeInt = 0,
+        nodes: NonNegativeInt = 0,
+        seconds: NonNegativeFloat = 0.0,
+        evaluator: _Evaluation = "auto",
     ) -> SearchPolicy:
-        budget, value = _budget(depth, nodes, seconds), _evaluator(game, evaluator)
-        return SearchPolicy(
-            game,
-            functools.partial(search, budget=budget, evaluator=value),
-            position_key=default_position_key(game),
-        )
+        value = default_evaluator(game) if evaluator == "auto" else None
+        made = functools.partial(search, budget=_budget(depth, nodes, seconds), evaluator=value)
+        return SearchPolicy(game, made, position_key=default_position_key(game))
 
     return factory
 
 
 def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
-    """The factory of alpha-beta and PVS; a limit of 0 is none."""
+    """The factory of alpha-beta and PVS."""
 
+    @public
     def factory(
-        game: pyspiel.Game,
-        depth: int = 0,
-        nodes: int = 0,
-        seconds: float = 0.0,
-        evaluator: str = "auto",
+        game: _PerfectGame,
+        depth: NonNegativeInt = 0,
+        nodes: NonNegativeInt = 0,
+        seconds: NonNegativeFloat = 0.0,
+        evaluator: _Evaluation = "auto",
         table: bool = True,
     ) -> SearchPolicy:
         key = default_position_key(game)
         made = functools.partial(
             search,
             budget=_budget(depth, nodes, seconds),
-            evaluator=_evaluator(game, evaluator),
+            evaluator=default_evaluator(game) if evaluator == "auto" else None,
             ordering=default_ordering(game),
             position_key=key if table else None,
         )
@@ -300,23 +287,20 @@ def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy
     return factory
 
 
+@public
 def _mcts(
-    game: pyspiel.Game,
-    simulations: int = 0,
-    seconds: float = 0.0,
-    c: float = 1.4,
+    game: _PerfectGame,
+    simulations: NonNegativeInt = 0,
+    seconds: NonNegativeFloat = 0.0,
+    c: NonNegativeFloat = 1.4,
     seed: int = 0,
-    evaluator: str = "rollouts",
+    evaluator: Literal["auto", "rollouts"] = "rollouts",
 ) -> SearchPolicy:
-    limits = _limits(seconds, simulations=simulations) or {"simulations": _SIMULATIONS}
-    c = check_number(c, "c", least=0.0)
-    made = functools.partial(
-        mcts,
-        budget=SimulationBudget(**limits),
-        c=c,
-        seed=seed,
-        evaluator=_evaluator(game, evaluator, "rollouts"),
-    )
+    if not (simulations or seconds):
+        simulations = _SIMULATIONS
+    budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)
+    value = default_evaluator(game) if evaluator == "auto" else None
+    made = functools.partial(mcts, budget=budget, c=c, seed=seed, evaluator=value)
     return SearchPolicy(game, made, position_key=default_position_key(game))
 
 

@@ -1,24 +1,30 @@
-"""What public functions take stands in their signatures, and what they do not take is refused in one line.
+"""Public functions say in their signatures which arguments they take, and refuse all others in one line.
 
     @public
     def best_of_frontier(frontier: MemoryFrontier, budget: Annotated[int, Ge(0)]) -> BestPrecomputation: ...
 
     best_of_frontier(): expected budget to be an integer of at least 0, got -1
 
-`public` checks each argument against its annotation, and gives the function the value in its plain type (int,
-float), so that what was checked is what is used. It reads bool, int, float, str, words (`Literal`), classes
-of which the value is an instance (of `Mapping[...]` and `dict[...]`, their class alone), functions
-(`Callable`), unions of classes, and None beside any of these; bounds (`Annotated[int, Ge(0)]`, of the package
-annotated-types); words that are kept elsewhere (`one_of`), instances in an iterable (`each_of`), and any
-other check, by `Check`. Numbers are finite unless `INFINITE` is there. Other annotations are left to the
-function, and so are defaults. Of a dataclass, the annotations are those of its fields, which `__post_init__`
-finds checked.
+The decorator `public` checks each argument against its annotation, and hands the function the value in its
+plain type (int or float), so that the function uses what was checked. It understands these annotations:
 
-Errors within a public function (`ArgumentError` and its like) name what was expected. The public function
-puts its own name before; where one calls another, the outer one, which is what the user called.
+  * bool, int, float and str; numbers are finite unless `INFINITE` is in the annotation;
+  * bounds of numbers, such as `Annotated[int, Ge(0)]`, of the package annotated-types;
+  * words (`Literal`), and words that are kept elsewhere (`one_of`);
+  * classes, of which the value must be an instance, and unions of classes; of `Mapping[...]` and `dict[...]`
+    only the class itself is checked;
+  * instances in an iterable (`each_of`), functions (`Callable`), and None beside any of these;
+  * any other check (`Check`).
 
-In place of pydantic's `validate_call`, typeguard or beartype, whose errors take several lines or name types
-only, and which do not tell that True is no number.
+Arguments with other annotations are not checked, and neither are defaults. The annotations of a dataclass
+are those of its fields, so that `__post_init__` finds them checked.
+
+An error that is raised inside a public function (`ArgumentError` and its like) says what was expected, and
+the public function puts its own name in front. Where one public function calls another, the outer one names
+itself, since that is the one that the user called.
+
+Why not pydantic's `validate_call`, typeguard or beartype: their errors take several lines or name types
+only, and they do not refuse True as a number.
 """
 
 from __future__ import annotations
@@ -98,12 +104,18 @@ class Check:
 
 def one_of(words: Collection[str]) -> Check:
     """In an annotation, beside str: one of these words, as `Literal` of words that are kept elsewhere."""
-    return Check(functools.partial(_word, words))
+    return Check(lambda value, name: check_choice(value, words, name))
 
 
 def each_of(kind: type) -> Check:
     """In an annotation, beside an iterable: instances of a class, which the function gets as a tuple."""
-    return Check(functools.partial(_each, kind))
+
+    def check(value: Any, name: str) -> tuple[Any, ...]:
+        if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
+            raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
+        return tuple(check_instance(each, kind, name) for each in value)
+
+    return Check(check)
 
 
 NonNegativeInt = Annotated[int, Ge(0)]
@@ -116,9 +128,9 @@ PositiveFloat = Annotated[float, Gt(0.0)]
 """A finite number above 0."""
 Seconds = Annotated[float, Gt(0.0), Le(1e6)]
 """For which something is waited: some days at most, since event loops refuse what is much more."""
-Player = Annotated[int, Check(lambda value, name: check_player(value, name=name))]
+Player = Annotated[int, Check(check_player)]
 """0 or 1."""
-Seed = Annotated[int | Sequence[int], Check(lambda value, name: check_seed(value, name=name))]
+Seed = Annotated[int | Sequence[int], Check(check_seed)]
 """What numpy's generators start from."""
 FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 """A path, which the function gets as text."""
@@ -170,7 +182,7 @@ def _called(function: Any, args: Any) -> str:
 def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
     """What is asked of each argument of which something is."""
     names = {**vars(typing), **function.__globals__}
-    found = {}
+    tests = {}
     for name, parameter in inspect.signature(function).parameters.items():
         annotation = parameter.annotation
         if annotation is parameter.empty or parameter.kind in _VARIADIC:
@@ -178,14 +190,17 @@ def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
         if isinstance(annotation, str):
             annotation = eval(annotation, names)
         if (test := check_of(annotation)) is not None:
-            found[name] = test
-    return found
+            tests[name] = test
+    return tests
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:
     """What is asked of each argument of a function, or of a class (its constructor); not public: nothing."""
     made: Any = function.__init__ if inspect.isclass(function) else function
     return getattr(made, _MARK)()[0] if hasattr(made, _MARK) else {}
+
+
+_NUMBERS: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
 
 
 def check_of(annotation: Any) -> _Test | None:
@@ -197,15 +212,18 @@ def check_of(annotation: Any) -> _Test | None:
     if origin in (typing.Union, types.UnionType):
         return _union(typing.get_args(annotation))
     if origin is Literal:
-        return functools.partial(_word, typing.get_args(annotation))
+        return one_of(typing.get_args(annotation)).function
     if origin is collections.abc.Callable:
-        return functools.partial(check_function)
-    if annotation in (bool, int, float):
-        numbers: dict[Any, _Test] = {bool: check_boolean, int: check_integer, float: check_number}
-        return numbers[annotation]
+        return check_function
     if origin in (dict, collections.abc.Mapping):
-        return functools.partial(_instance, origin)
-    return functools.partial(_instance, annotation) if _is_kind(annotation) else None
+        return _instance_of(origin)
+    if annotation in _NUMBERS:
+        return _NUMBERS[annotation]
+    return _instance_of(annotation) if _is_kind(annotation) else None
+
+
+def _instance_of(kind: Any) -> _Test:
+    return lambda value, name: check_instance(value, kind, name)
 
 
 def _is_kind(annotation: Any) -> bool:
@@ -220,46 +238,28 @@ def _marked(base: Any, marks: list[Any]) -> _Test | None:
             return mark.function
     if base not in (int, float):
         return check_of(base)
-    bounds: dict[str, Any] = {}
+    bounds: dict[str, Any] = {} if base is int else {"finite": INFINITE not in marks}
     for mark in marks:
-        match mark:
-            case Ge():
-                bounds["least"] = mark.ge
-            case Le():
-                bounds["most"] = mark.le
-            case Gt():
-                bounds["above"] = mark.gt
-            case Lt():
-                bounds["below"] = mark.lt
-    if base is int:
-        return functools.partial(check_integer, **bounds)
-    return functools.partial(check_number, finite=INFINITE not in marks, **bounds)
+        for kind, field, bound in (
+            (Ge, "ge", "least"),
+            (Le, "le", "most"),
+            (Gt, "gt", "above"),
+            (Lt, "lt", "below"),
+        ):
+            if isinstance(mark, kind):
+                bounds[bound] = getattr(mark, field)
+    return functools.partial(_NUMBERS[base], **bounds)
 
 
 def _union(parts: tuple[Any, ...]) -> _Test | None:
-    rest = tuple(part for part in parts if part is not types.NoneType)
-    if len(rest) == 1:
-        test = check_of(rest[0])
-    elif all(_is_kind(part) and part not in (bool, int, float) for part in rest):
-        test = functools.partial(_instance, rest)
+    kinds = tuple(part for part in parts if part is not types.NoneType)
+    optional = len(kinds) < len(parts)
+    if len(kinds) == 1:
+        test = check_of(kinds[0])
+    elif all(_is_kind(kind) and kind not in _NUMBERS for kind in kinds):
+        test = _instance_of(kinds)
     else:
         return None
-    if test is None or len(rest) == len(parts):
+    if test is None or not optional:
         return test
-    if getattr(test, "func", None) is check_function:
-        return functools.partial(check_function, optional=True)
     return lambda value, name: None if value is None else test(value, name)
-
-
-def _word(words: Collection[str], value: Any, name: str) -> Any:
-    return check_choice(value, words, name)
-
-
-def _each(kind: type, value: Any, name: str) -> tuple[Any, ...]:
-    if isinstance(value, str | bytes) or not isinstance(value, collections.abc.Iterable):
-        raise ArgumentError(f"expected {name} to be {kind.__name__}s, got {shown(value)}")
-    return tuple(check_instance(each, kind, name) for each in value)
-
-
-def _instance(kind: Any, value: Any, name: str) -> Any:
-    return check_instance(value, kind, name)

@@ -1,12 +1,13 @@
-"""What is asked of arguments, beyond what stands in signatures (`arguments`), and how it is said.
+"""Checks of arguments that a signature cannot express, and the words of their errors.
 
-Each check takes the value and the argument's name, and shows what was given. The public function that was
-called puts its own name before (`arguments.public`):
+Each check takes a value and the name of the argument. Its error says what was expected, and shows what was
+given. The public function that was called puts its own name in front (`arguments.public`):
 
     function(): expected budget to be an integer of at least 0, got -1
 
-A check returns the value in its plain type (int, float, np.ndarray of float64), so that no conversion is
-needed after it: what it returns is what is kept. A bool is no number, since True in place of 1 is a mistake.
+A check returns the value in its plain type (int, float, or an array of float64). Callers keep what a check
+returns, so that no number of another type gets any further. A bool is not accepted as a number, since True
+in place of 1 is a mistake.
 """
 
 from __future__ import annotations
@@ -40,13 +41,10 @@ __all__ = [
     "check_path",
     "check_penalties",
     "check_player",
-    "check_prices",
-    "check_probabilities",
     "check_ranking",
     "check_seed",
     "check_state",
     "check_turn",
-    "check_weights",
     "real_array",
     "shown",
     "utility_sum",
@@ -79,6 +77,23 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:120]} ... {text[-60:]}"
 
 
+def _within(
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> str:
+    """The words for a range, such as " from 0 to 1"; nothing where it has no ends."""
+    ends = (("of at least", least), ("above", above), ("of at most", most), ("below", below))
+    words = {
+        word: f"{end:g}" if isinstance(end, float) else f"{end}" for word, end in ends if end is not None
+    }
+    if least is not None and most is not None:
+        return f" from {words['of at least']} to {words['of at most']}"
+    return " and".join(f" {word} {end}" for word, end in words.items())
+
+
 def check_integer(value: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
     """An integer, numpy's included, from `least` to `most`.
 
@@ -88,26 +103,9 @@ def check_integer(value: Any, name: str, *, least: int | None = None, most: int 
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and (least is None or value >= least) and (most is None or value <= most):
         return int(value)
-    match least, most:
-        case None, None:
-            within = ""
-        case _, None:
-            within = f" of at least {least}"
-        case None, _:
-            within = f" of at most {most}"
-        case _:
-            within = f" from {least} to {most}"
-    raise ArgumentError(f"expected {name} to be an integer{within}, got {shown(value)}")
-
-
-def _float(value: Any) -> float:
-    """A real number as a float, infinite where it is beyond floats; NaN for what is none."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    raise ArgumentError(
+        f"expected {name} to be an integer{_within(least=least, most=most)}, got {shown(value)}"
+    )
 
 
 def check_number(
@@ -145,15 +143,20 @@ def check_number(
     ):
         return number
     positive = above == 0.0
-    kind = ", ".join(["positive"] * positive + ["finite"] * (finite and most is None and below is None))
-    kind = f"a {kind} number" if kind else "a number"
-    if least is not None and most is not None:
-        within = f" from {least:g} to {most:g}"
-    else:
-        limits = (("of at least", least), ("above", above), ("of at most", most), ("below", below))
-        said = [f"{word} {bound:g}" for word, bound in limits if bound is not None]
-        within = "".join(f" {part}" for part in [" and ".join(said[positive and least is None :])] if part)
-    raise ArgumentError(f"expected {name} to be {kind}{within}, got {shown(value)}")
+    kinds = ["positive"] * positive + ["finite"] * (finite and most is None and below is None)
+    words = " ".join(["a", *filter(None, [", ".join(kinds)]), "number"])
+    within = _within(least=least, above=None if positive else above, most=most, below=below)
+    raise ArgumentError(f"expected {name} to be {words}{within}, got {shown(value)}")
+
+
+def _float(value: Any) -> float:
+    """A real number as a float, infinite where it is beyond floats; NaN for what is none."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
 def check_boolean(value: Any, name: str) -> bool:
@@ -190,17 +193,15 @@ def check_choice(value: Any, choices: Collection[str], name: str) -> str:
     raise ArgumentError(f"expected {name} to be one of {words}, got {shown(value)}")
 
 
-def check_function(value: Any, name: str, *, optional: bool = False) -> Any:
-    """Something that can be called; None too where it is optional.
+def check_function(value: Any, name: str) -> Any:
+    """Something that can be called.
 
     Raises:
       ValueError: it cannot be called.
     """
-    if callable(value) or (optional and value is None):
+    if callable(value):
         return value
-    raise ArgumentError(
-        f"expected {name} to be a function{' or None' if optional else ''}, got {shown(value)}"
-    )
+    raise ArgumentError(f"expected {name} to be a function, got {shown(value)}")
 
 
 def check_instance(value: Any, kind: type[_T] | tuple[type[_T], ...], name: str) -> _T:
@@ -285,27 +286,40 @@ def real_array(value: Any) -> npt.NDArray[np.float64] | None:
         return None
 
 
-def check_probabilities(
-    value: Any, length: int, name: str, which: npt.NDArray[np.bool_] | None = None
+def check_numbers(
+    value: Any,
+    length: int,
+    name: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    finite: bool = True,
+    which: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """float64[length], each from 0 to 1, as an array of one's own that cannot be written to.
+    """float64[length], as an array of one's own that cannot be written to; never NaN.
 
     Args:
       value: an array, or what numpy makes one of.
       length: how many there must be.
       name: the argument.
+      least: the smallest that is accepted.
+      most: the largest that is accepted.
+      finite: refuse infinities.
       which: bool[length], those that count; the others become 0. None: all.
 
     Raises:
-      ValueError: another shape, or a number that is no probability.
+      ValueError: another shape, or an entry that is no such number.
     """
     array = real_array(value)
     if array is not None and array.shape == (length,):
         array = array.copy() if which is None else np.where(which, array, 0.0)
-        if ((array >= 0.0) & (array <= 1.0)).all():
+        low, high = -math.inf if least is None else least, math.inf if most is None else most
+        if ((array >= low) & (array <= high)).all() and (not finite or np.isfinite(array).all()):
             array.flags.writeable = False
             return array
-    raise ArgumentError(f"expected {name} to be {length} probabilities, got {shown(value)}")
+    kind = "finite numbers" if finite and most is None else "numbers"
+    within = _within(least=least, most=most)
+    raise ArgumentError(f"expected {name} to be {length} {kind}{within}, got {shown(value)}")
 
 
 def check_indices(value: Any, count: int, name: str) -> npt.NDArray[np.int64]:
@@ -403,40 +417,6 @@ def utility_sum(game: pyspiel.Game) -> float:
     """The constant that both players' utilities add up to (0 for a zero-sum game)."""
     total = game.utility_sum()
     return 0.0 if total is None else float(total)
-
-
-def check_numbers(value: Any, length: int, name: str) -> npt.NDArray[np.float64]:
-    """float64[length], finite, as an array of one's own that cannot be written to.
-
-    Raises:
-      ValueError: another shape, or an entry that is no finite number.
-    """
-    array = real_array(value)
-    if array is not None and array.shape == (length,) and np.isfinite(array).all():
-        array = array.copy()
-        array.flags.writeable = False
-        return array
-    raise ArgumentError(f"expected {name} to be {length} finite numbers, got {shown(value)}")
-
-
-def check_prices(value: Any, length: int, name: str) -> npt.NDArray[np.float64]:
-    """float64[length], each at least 0 and perhaps infinite, as an array of one's own.
-
-    Raises:
-      ValueError: another shape, or an entry that is no such number.
-    """
-    if (array := real_array(value)) is not None and array.shape == (length,) and (array >= 0.0).all():
-        return array.copy()
-    raise ArgumentError(f"expected {name} to be {length} numbers of at least 0, got {shown(value)}")
-
-
-def check_weights(value: Any, length: int) -> npt.NDArray[np.float64]:
-    """float64[length] of finite numbers of at least 0, as an array of one's own that cannot be written to.
-
-    Raises:
-      ValueError: another shape, or an entry that is no such number.
-    """
-    return check_numbers(check_prices(value, length, "weight"), length, "weight")
 
 
 def check_evaluation(value: Any, state: Any, name: str) -> float:

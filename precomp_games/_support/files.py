@@ -169,9 +169,9 @@ def read_archive(
     with open(path, "rb") as file:
         try:  # from here on, whatever goes wrong is the file's contents
             with zipfile.ZipFile(file) as archive:
-                found, size = set(archive.namelist()), os.fstat(file.fileno()).st_size
+                members, size = set(archive.namelist()), os.fstat(file.fileno()).st_size
                 header = json.loads(bytes(_array(archive, "header", size)))
-                given = [*names, *(name for name in optional if f"{name}.npy" in found)]
+                given = [*names, *(name for name in optional if f"{name}.npy" in members)]
                 arrays = {name: _array(archive, name, size) for name in given}
             if not isinstance(header, dict):
                 raise ValueError("the header is no JSON object")

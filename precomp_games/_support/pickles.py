@@ -1,8 +1,8 @@
 """What travels in pickles beside the data that must: policies and games, where they can be pickled.
 
-Policies and games are whatever users make of them: functions without a name, engines, games that OpenSpiel
-pickles as a string which does not load. They must not keep a tree or a book from going to another process,
-and whoever needs one that did not come along says so. Hence they are pickled by themselves, into bytes.
+Users' policies and games may be anything: functions without a name, engines, or games that OpenSpiel pickles
+as a string which does not load. They must not keep a tree or a book from being sent to another process. Hence
+each is pickled separately, into bytes, and is None in the copy if that fails. What needs it there says so.
 """
 
 from __future__ import annotations

@@ -165,7 +165,6 @@ class ClockState(pyspiel.State):
       late: who has run out of time, -1 for nobody.
     """
 
-    @public
     def __init__(self, game: ClockGame) -> None:
         super().__init__(game)
         self.base = game.base.new_initial_state()
@@ -185,14 +184,12 @@ class ClockState(pyspiel.State):
     def returns(self) -> list[float]:
         """Both players' utilities; zeros until the game is over."""
         if self.late >= 0:
-            lost: list[float] = self.get_game().lost_on_time(self.late)
-            return lost
+            return list(self.get_game().lost_on_time(self.late))
         return [float(u) for u in self.base.returns()] if self.base.is_terminal() else [0.0, 0.0]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The base game's."""
-        outcomes: list[tuple[int, float]] = self.base.chance_outcomes()
-        return outcomes
+        return list(self.base.chance_outcomes())
 
     def _legal_actions(self, player: int) -> list[int]:
         if player == pyspiel.PlayerId.CHANCE:
@@ -258,9 +255,10 @@ class ClockPolicy(openspiel_policy.Policy):
         """
         if not isinstance(states, Sequence):
             raise ArgumentError(f"expected states to be a list, got {shown(states)}")
-        players = [check_turn(state, None, self.game) for state in states]
+        for state in states:
+            check_turn(state, None, self.game)
         rows = self._batch([state.base for state in states])
-        return [self._timed(*known) for known in zip(states, players, rows, strict=True)]
+        return [self._timed(state, row) for state, row in zip(states, rows, strict=True)]
 
     @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
@@ -269,14 +267,14 @@ class ClockPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: as above.
         """
-        player = check_turn(state, player_id, self.game)
-        return self._timed(state, player, self._batch([state.base])[0])
+        check_turn(state, player_id, self.game)
+        return self._timed(state, self._batch([state.base])[0])
 
-    def _timed(self, state: ClockState, player: int, row: Mapping[int, float]) -> dict[int, float]:
+    def _timed(self, state: ClockState, row: Mapping[int, float]) -> dict[int, float]:
         """A row of the base game's, with the ticks that its moves take."""
         ticks = self._ticks(state) if callable(self._ticks) else self._ticks
         if isinstance(ticks, numbers.Real):  # encode() tells of what is none
-            ticks = min(ticks, state.left[player] + 1)
+            ticks = min(ticks, state.left[state.current_player()] + 1)
         return {self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
 
 
@@ -304,9 +302,6 @@ class SearchClock:
         Raises:
           ValueError: `left` is no integer of at least 0.
         """
-        return self._allotted(left)
-
-    def _allotted(self, left: int) -> int:
         return max(1, min(left, max(self.least, left // self.moves)))
 
     @public
@@ -316,7 +311,7 @@ class SearchClock:
         Raises:
           ValueError: as above.
         """
-        return self._allotted(left) * self.nodes_per_tick
+        return self.allotted(left) * self.nodes_per_tick
 
     @public
     def ticks(self, nodes: NonNegativeInt) -> int:

@@ -20,12 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import public
-from precomp_games._support.checks import check_parameters
-from precomp_games.games.openspiel_game import game_type, observation_type
+from precomp_games.games.openspiel_game import game_type, observation_type, tensor_parts
 
 __all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
 
@@ -56,14 +53,10 @@ _GAME_INFO = pyspiel.GameInfo(
 class KJPokerGame(pyspiel.Game):
     """The game; registered as `python_kj_poker`. It has no parameters."""
 
-    @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        """Makes the game; `params` is how OpenSpiel calls it.
-
-        Raises:
-          ValueError: there is a parameter.
-        """
-        super().__init__(_GAME_TYPE, _GAME_INFO, check_parameters({} if params is None else params, {}))
+        """Makes the game; OpenSpiel calls it with parameters, and has refused any that are not the type's."""
+        del params
+        super().__init__(_GAME_TYPE, _GAME_INFO, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KJPokerGame, ()
@@ -110,15 +103,15 @@ class KJPokerState(pyspiel.State):
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The deal (2 * rank + rank), or the public card (its rank); all with positive probability."""
         if not self.cards:
-            ways = [
+            deals = [
                 (2 * a + b, _DECK[a] * (_DECK[b] - (a == b)))
                 for a in range(len(_DECK))
                 for b in range(len(_DECK))
             ]
         else:
-            ways = [(rank, count - self.cards.count(rank)) for rank, count in enumerate(_DECK)]
-        total = sum(count for _, count in ways)
-        return [(action, count / total) for action, count in ways if count > 0]
+            deals = [(rank, count - self.cards.count(rank)) for rank, count in enumerate(_DECK)]
+        total = sum(count for _, count in deals)
+        return [(action, count / total) for action, count in deals if count > 0]
 
     def _legal_actions(self, player: int) -> list[int]:
         del player
@@ -170,21 +163,15 @@ class _Observer:
     def __init__(self, kind: pyspiel.IIGObservationType) -> None:
         self._recall, self._open = kind.perfect_recall, kind.public_info
         self._private = kind.private_info
-        parts: list[tuple[str, tuple[int, ...]]] = [("player", (2,))]
+        shapes: dict[str, tuple[int, ...]] = {"player": (2,)}
         if self._private == pyspiel.PrivateInfoType.SINGLE_PLAYER:
-            parts.append(("private_card", (2,)))
+            shapes["private_card"] = (2,)
         elif self._private == pyspiel.PrivateInfoType.ALL_PLAYERS:
-            parts.append(("private_cards", (2, 2)))
+            shapes["private_cards"] = (2, 2)
         if self._open:
-            parts.append(("public_card", (2,)))
-            parts.append(("betting", (2, 3, 2)) if self._recall else ("paid", (2,)))
-        self.tensor = np.zeros(sum(int(np.prod(shape)) for _, shape in parts), np.float32)
-        self.dict: dict[str, np.ndarray] = {}
-        start = 0
-        for name, shape in parts:
-            size = int(np.prod(shape))
-            self.dict[name] = self.tensor[start : start + size].reshape(shape)
-            start += size
+            shapes["public_card"] = (2,)
+            shapes |= {"betting": (2, 3, 2)} if self._recall else {"paid": (2,)}
+        self.tensor, self.dict = tensor_parts(shapes)
 
     def set_from(self, state: KJPokerState, player: int) -> None:
         """Writes the player's view into `tensor` and `dict`, which are views of the same memory."""

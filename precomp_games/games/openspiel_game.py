@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import shown
 
-__all__ = ["StringObserver", "game_type", "load_base_game", "observation_type", "open_observer"]
+__all__ = [
+    "StringObserver",
+    "game_type",
+    "load_base_game",
+    "observation_type",
+    "open_observer",
+    "tensor_parts",
+]
 
 
 def game_type(
@@ -23,7 +32,7 @@ def game_type(
     zero_sum: bool = False,
     tensors: bool = False,
 ) -> pyspiel.GameType:
-    """The type of a sequential game for two players who are paid at its end, and who are told by strings.
+    """The type of a sequential game for two players who are paid at its end and observe strings.
 
     Args:
       name: what `pyspiel.load_game` knows it by.
@@ -83,6 +92,16 @@ class StringObserver:
 
     def set_from(self, state: Any, player: int) -> None:
         """Does nothing: there is no tensor."""
+
+
+def tensor_parts(shapes: Mapping[str, tuple[int, ...]]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """An observer's `tensor`, float32[size], and its `dict` of named parts, views of the same memory."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    tensor = np.zeros(int(ends[-1]), np.float32)
+    parts = np.split(tensor, ends[:-1])
+    return tensor, {
+        name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
 
 
 def open_observer(

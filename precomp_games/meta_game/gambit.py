@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
-from precomp_games._support.arguments import ArgumentError, FilePath, public
+from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.files import atomic_write
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
@@ -58,12 +58,7 @@ def write_efg(source: MetaPrecomputationGame | HistoryTree, path: FilePath) -> N
 
 
 def _game(source: MetaPrecomputationGame | HistoryTree) -> MetaPrecomputationGame:
-    if isinstance(source, MetaPrecomputationGame):
-        return source
-    try:
-        return MetaPrecomputationGame(source)
-    except ValueError as error:
-        raise ArgumentError(f"{error}") from None
+    return source if isinstance(source, MetaPrecomputationGame) else MetaPrecomputationGame(source)
 
 
 def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
@@ -89,17 +84,19 @@ def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
         if player == CHANCE:
             chance += 1
             outcomes = rules.outcomes(at)
-            odds = _odds([p for _, p in outcomes])
-            labels = " ".join(f'"{action}" {p}' for (action, _), p in zip(outcomes, odds, strict=True))
+            probabilities = _exact_probabilities([p for _, p in outcomes])
+            labels = " ".join(
+                f'"{action}" {p}' for (action, _), p in zip(outcomes, probabilities, strict=True)
+            )
             yield f'c "" {chance} "" {{ {labels} }} 0\n'
             stack += [rules.step(at, action) for action, _ in reversed(outcomes)]
         else:
             infoset = rules.infoset(at)
             number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
             name = efg_name(rules.infoset_view(infoset))
-            actions = rules.choices(at)
-            yield f'p "" {player + 1} {number} "{name}" {{ {_labels(len(actions))} }} 0\n'
-            stack += [rules.step(at, action) for action in reversed(actions)]
+            choices = rules.choices(at)
+            yield f'p "" {player + 1} {number} "{name}" {{ {_labels(len(choices))} }} 0\n'
+            stack += [rules.step(at, action) for action in reversed(choices)]
 
 
 @functools.cache
@@ -119,11 +116,11 @@ def _decimal(number: float) -> str:
     return f"{Decimal(repr(number)):f}"
 
 
-def _odds(probabilities: Sequence[float]) -> list[str]:
+def _exact_probabilities(probabilities: Sequence[float]) -> list[str]:
     """Probabilities in digits, with an exact sum of 1: the largest takes up what is missing."""
     with localcontext() as context:
         context.prec = 400  # the smallest float has its first digit after 323 zeros
-        odds = [Decimal(repr(p)) for p in probabilities]
-        largest = max(range(len(odds)), key=odds.__getitem__)
-        odds[largest] += 1 - sum(odds)
-        return [f"{p:f}" for p in odds]
+        exact = [Decimal(repr(p)) for p in probabilities]
+        largest = max(range(len(exact)), key=exact.__getitem__)
+        exact[largest] += 1 - sum(exact)
+        return [f"{p:f}" for p in exact]

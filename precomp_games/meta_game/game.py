@@ -8,15 +8,16 @@
         "penalty_0=0.1,penalty_1=-1.0)"
     )
 
-At each history of the tree where the mover may memorize and has not stopped, it chooses 1, memorize, or 0,
-stop for good; a chance move then samples the base game's action from sigma_pre or sigma. With a menu, 1 + k
-memorizes its entry k. Nobody sees the
-other's choices, and both see the base game as it is: all moves where information is perfect, their base-game
-information states elsewhere. The game is zero-sum: returns are base-game utilities less c / 2, less what was
-charged for memorizing, plus what the opponent was charged. c / 2 is the game's `value_shift`: add it to a
-value of the game to get the meta-game utility.
-A player whose penalty is infinite has no decisions. `meta_game.rules` says how memorizing is charged, and why
-the expected charge is lambda_i for each information state that is memorized.
+At each history of the tree where a player may memorize and has not stopped, it chooses action 1, to memorize,
+or action 0, to stop for good. With a menu, action 1 + k memorizes its entry k. A chance move then draws the
+base game's action from sigma_pre or from sigma. Neither player sees the other's choices. Both see the base
+game as it is: all of its moves where information is perfect, and their base-game information states
+elsewhere. A player whose penalty is infinite has no decisions.
+
+The game is zero-sum. A player's return is its base-game utility less c / 2, less what it was charged for
+memorizing, plus what the opponent was charged. Here c is the constant sum of the base game, and c / 2 is the
+game's `value_shift`: add it to a value of the game to get the meta-game utility. `meta_game.rules` says how
+memorizing is charged, and why the expected charge is lambda_i for each information state that is memorized.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix.
 
@@ -42,12 +43,18 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyspiel
 
 from precomp_games._support.arguments import ArgumentError, public
 from precomp_games._support.checks import check_integer, check_number, check_parameters, check_path, shown
-from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, observation_type
-from precomp_games.meta_game.observer import MetaObserver
+from precomp_games.games.openspiel_game import (
+    StringObserver,
+    game_type,
+    load_base_game,
+    observation_type,
+    tensor_parts,
+)
 from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaPosition, MetaRules
 from precomp_games.policies.specs import make_policy
 from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
@@ -262,6 +269,72 @@ class MetaPrecomputationState(pyspiel.State):
 
     def __str__(self) -> str:
         return self._rules().describe(self._at)
+
+
+class MetaObserver:
+    """What a player sees of a meta-game state, as a string and as a tensor (for solvers that learn by them).
+
+    A tensor consists of parts, whose numbers are 1 where something holds and 0 elsewhere. Let m be the larger
+    number of information states that a player has in the tree:
+
+        player    2                  who looks
+        infoset   m                  the last of its information states that the player came to
+        choices   m x num_actions    its choice at each of its information states: 0 is to stop, 1 + k to
+                                     memorize entry k of the menu
+        moves     depth x width      where information is perfect: each ancestor's rank among its siblings
+
+    Two tensors are equal if and only if the strings are: they say what the player knows and has done, and
+    nothing of what its opponent chose. OpenSpiel's observations may forget; these do not, since a choice that
+    was made cannot be seen anywhere later.
+
+    A look sets a few numbers for each own decision and each ancestor. A tensor has at least
+    m (1 + num_actions) numbers, so for trees of many thousand information states a table serves better.
+
+    Attributes:
+      tensor: float32[size], what `set_from` saw last.
+      dict: the parts by name, views of the same memory in the shapes above.
+    """
+
+    def __init__(self, rules: MetaRules) -> None:
+        """Lays out the parts for a game's tree."""
+        tree = rules.tree
+        self._rules = rules
+        self._place = np.zeros(tree.num_infosets, np.int64)  # among the owner's
+        for player in (0, 1):
+            own = np.flatnonzero(tree.infoset_player == player)
+            self._place[own] = np.arange(len(own))
+        most = 1 + int(self._place.max(initial=0))
+        shapes: dict[str, tuple[int, ...]] = {
+            "player": (2,),
+            "infoset": (most,),
+            "choices": (most, rules.num_actions),
+        }
+        if tree.infoset_keys is None:
+            width = int(tree.num_children.max())
+            shapes["moves"] = (max(len(tree.levels) - 1, 1), max(width, 1))
+        self.tensor, self.dict = tensor_parts(shapes)
+
+    def set_from(self, state: Any, player: int) -> None:
+        """Writes what a player sees of a state into `tensor` and `dict`."""
+        tree, at = self._rules.tree, state.position
+        last, made = self._rules.known(at, player)
+        self.tensor.fill(0.0)
+        self.dict["player"][player] = 1.0
+        if last >= 0:
+            self.dict["infoset"][self._place[tree.infoset[last]]] = 1.0
+        for infoset, action in made:
+            self.dict["choices"][self._place[infoset], action] = 1.0
+        if "moves" in self.dict:
+            history, ranks = at.history, []
+            while history > 0:
+                parent = int(tree.parent[history])
+                ranks.append(history - int(tree.first_child[parent]))
+                history = parent
+            self.dict["moves"][np.arange(len(ranks)), ranks[::-1]] = 1.0
+
+    def string_from(self, state: Any, player: int) -> str:
+        """The same in words: the information state string."""
+        return self._rules.view(state.position, player)
 
 
 # -- by parameters ---------------------------------------------------------------------------------

@@ -1,49 +1,56 @@
 """The rules of the meta-game G' on a history tree, in two forms of charging for memory.
 
-The mover at a history makes a choice if it has an information state there that it may memorize, and has not
-stopped. It memorizes an entry of its menu (1 + k for entry k, so 1 where there is one), or it stops for good
-(0). A chance move then draws the base game's action, from the entry or from sigma. Positions are indices into
-the tree. Charges are in utility of the base game, and utilities are less c / 2, half of their constant sum.
+A player decides at each of its information states that it may memorize, until it stops. It memorizes an
+entry of its menu (action 1 + k for entry k, so 1 where the menu has one entry), or it stops for good
+(action 0). A chance move then draws the base game's action: from the entry, or from sigma once the player
+has stopped. Positions are indices into the tree. Charges are in utility of the base game. Returns are
+utilities less c / 2, where c is their constant sum.
 
-**reweighted** (Lemma 4). Let h' be a history of G' that stands for a history h of the tree, in information
-state I of player i. Memorizing at h' costs lambda_i q(h) / pi_c(h'). Here pi_c(h') is the product of all
-chance probabilities on the way to h', and q is a distribution over I's histories. Write x_i(I) for i's own
-realization weight of memorizing I, by any entry, and y(h') for that of the opponent's choices on the way to
-h'. The expected cost is
+Either form charges a player in such a manner that its expected cost is lambda_i x_i(I), summed over its
+information states I, whatever the opponent does. Here x_i(I) is player i's own realization weight of
+memorizing I, by any entry.
+
+**The reweighted form** (Lemma 4). Let h' be a history of G' that stands for a history h of the tree, and
+let h be in information state I of player i. Memorizing at h' costs lambda_i q(h) / pi_c(h'), where pi_c(h')
+is the product of all chance probabilities on the path to h', and q is a distribution over the histories of
+I. Write y(h') for the opponent's realization weight of its choices on that path. The expected cost of
+memorizing I is
 
     sum over h in I, h' over h:  x_i(I) y(h') pi_c(h') lambda_i q(h) / pi_c(h')
         = lambda_i x_i(I) sum over h of q(h) sum over h' of y(h'),
 
-where the inner sum is over those h' that chance can come to. The h' of one h differ in when the opponent
-has stopped, so y sums to 1 over all of them. The cost is therefore lambda_i x_i(I), whatever the opponent
-does, if and only if q(h) > 0 holds only where every stop time of the opponent has positive chance. Where the
-opponent had several entries on the way to h, y sums to less, by what it puts on those that do not lead to h.
-So h is called safe if all stop times have positive chance and the opponent had no choice of entries on the
-way. The form is wrong for an information state without a safe history, and such a tree is refused. Among
-safe histories, q is proportional to the smallest pi_c(h') over the stop times. No other q has a smaller
-largest charge.
+where the inner sum is over those h' that chance can reach. The h' of one h differ in when the opponent has
+stopped, so y sums to 1 over all of them. Hence the cost is lambda_i x_i(I), whatever the opponent does, if
+and only if q(h) > 0 implies that chance reaches h for every stop time of the opponent. Where the opponent
+chose among several entries on the path to h, the sum of y falls short of 1 by the weight of the entries
+that do not lead to h. So a history is called *safe* if every stop time of the opponent has positive chance,
+and if the opponent chose among several entries nowhere on the path. The form is wrong at an information
+state that has no safe history, and such a tree is refused. Among safe histories, q is proportional to the
+smallest pi_c(h') over the stop times, since no other q has a smaller largest charge.
 
-**audit**. A chance move at the root, which nobody observes, chooses "play" or "audit i". Under "play", the
-utility is divided by the branch's probability p. Under "audit i", which has probability p_i, chance alone
-visits i's information states. Memorizing I costs lambda_i / (p_i a(I)), where a(I) is the probability of
-coming to I if everything before it is memorized. Stopping ends the game. The expected cost is p_i a(I)
-x_i(I) lambda_i / (p_i a(I)) = lambda_i x_i(I), which is exact for all policies.
+**The audit form.** A chance move at the root, which neither player observes, chooses "play" or "audit i".
+Under "play", the base game is played for its utility divided by the probability of this branch. Under
+"audit i", which has probability p_i, chance alone visits information states of player i. Memorizing I costs
+lambda_i / (p_i a(I)), where a(I) is the probability that the audit visits I if the player memorizes
+everything before it. Stopping ends the game. The expected cost is p_i a(I) x_i(I) lambda_i / (p_i a(I)) =
+lambda_i x_i(I), which is exact for all policies.
 
-Let N(J) be the most information states that can be memorized of J and those that come after it: 1 plus the
-largest sum of N over what comes next, over J's entries. After entry e of I's menu, chance goes to one of the
-information states that come right after e, J, in proportion to N(J). It does likewise at the start, where the
-N sum to m_i, the size of the largest memorization set. Then every line of information states that is
-memorized to its end, by entries with the largest sums, costs lambda_i m_i / p_i, by induction from the end.
-Other entries cost less. No other draw has a smaller maximum, because memorizing a largest set costs
-lambda_i m_i on the mean. With p in proportion to U = max |u - c / 2| and p_i to lambda_i m_i, no return is
-larger than U + lambda_0 m_0 + lambda_1 m_1, which every branch attains. Without menus, N counts J and all
-that come after it, m_i counts all of i's information states, and all lines cost the same.
+The audit draws information states so that returns stay small. Let N(J) be the largest number of information
+states that a player can memorize among J and those after it: 1 plus the largest sum of N over the
+information states right after an entry, over the entries of J. After an entry, chance goes to one of the
+information states right after it in proportion to N, and likewise at the start, where the N sum to m_i, the
+size of the largest memorization set. It follows by induction from the end that a line which memorizes
+entries with the largest sums to its end costs lambda_i m_i / p_i, and that any other line costs less. No
+other draw has a smaller maximum, because a largest set costs lambda_i m_i in expectation. Let U = max |u -
+c / 2|. If p is proportional to U and p_i to lambda_i m_i, then no return is larger than U + lambda_0 m_0 +
+lambda_1 m_1, and every branch attains this bound. Without menus, N(J) counts J and all information states
+after it, m_i counts all of player i's, and all lines cost the same.
 
 Source: `precomputation`, section 4.1 and Lemma 4 of the appendix; audits are ours.
 
-Deviations: menus, q and safe histories are ours. The paper has information states of one history, and assumes
-pi_c(h') > 0 without saying so. An audit goes straight from information state to information state, at one
-history of each. It leaves out the moves between them, from which nobody would learn anything.
+Deviations: menus, q and safe histories are ours. The paper has information states of one history, and
+assumes pi_c(h') > 0 without saying so. An audit goes from one information state straight to the next, at
+one history of each, and leaves out the moves in between, from which no player would learn anything.
 
 Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 bytes per history.
 """
@@ -151,7 +158,7 @@ class MetaRules:
         self._infoset_tables()
 
         self.branches = (1.0, 0.0, 0.0)
-        decisions = np.zeros(tree.num_histories, np.int64)  # on the way to h
+        decisions = np.zeros(tree.num_histories, np.int64)  # of the ancestors of h
         for level in tree.levels[1:]:
             parent = tree.parent[level]
             decisions[level] = decisions[parent] + decides[parent]
@@ -166,7 +173,7 @@ class MetaRules:
     # -- tables ------------------------------------------------------------------------------------
 
     def _infoset_tables(self) -> None:
-        """The forest of information states: what precedes and follows each, and how many there are.
+        """Each player's treeplex: which information states precede and follow each, and how many there are.
 
         _first_entry: the entries of I are _first_entry[I]:_first_entry[I + 1]. By entry: _owner, the
         information state; _following, the information states that come right after it; _after, the sum of
@@ -203,12 +210,13 @@ class MetaRules:
             # (I, 1 / a(I), what the audit has charged before)
             lines = [(k, size / self._below[k], 0.0) for k in self._starts[i]]
             while lines:
-                k, odds, paid = lines.pop()
-                charge[k] = prices[k] * odds
+                k, inverse, paid = lines.pop()
+                charge[k] = prices[k] * inverse
                 paid += charge[k]
                 full[i] = max(full[i], paid)
                 for e in range(self._first_entry[k], self._first_entry[k + 1]):
-                    lines += [(j, odds * self._after[e] / self._below[j], paid) for j in self._following[e]]
+                    after = inverse * self._after[e]
+                    lines += [(j, after / self._below[j], paid) for j in self._following[e]]
                 depth = max(depth, self._rank[k] + 1)
             full[i] = full[i] or 1.0  # where all is free, it is audited all the same
             self.max_chance_outcomes = max(self.max_chance_outcomes, len(self._starts[i]))
@@ -221,12 +229,13 @@ class MetaRules:
         self.max_chance_outcomes = max(3, self.max_chance_outcomes, *map(len, self._following), 0)
         self.max_chance_nodes = 1 + max(self.max_chance_nodes, depth)
 
-    def _reweighted_tables(self) -> None:
-        """lambda_i q(h), and the bound on returns.
+    def _stop_reaches(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(going, least, safe): each player's reach of the histories over its stop times, [2, n] each.
 
-        A player's stop times are the histories at which it may have stopped on the way to h, and never.
-        going: its reach if it has not. least: the smallest positive reach of those that have, inf if there
-        is none. safe: all of them are positive, and it had no choice of entries.
+        A player's stop times at h are the ancestors of h at which it may have stopped, and never. `going` is
+        the player's reach if it has not stopped, and `least` the smallest positive reach over its stop times,
+        inf where none is positive. `safe` says that all of them are positive, and that the player chose among
+        several entries nowhere.
         """
         tree, n = self.tree, self.tree.num_histories
         going, least = np.ones((2, n)), np.full((2, n), np.inf)
@@ -247,9 +256,12 @@ class MetaRules:
                 least[j, level] = np.where(step > 0.0, stopped * np.where(step > 0.0, step, 1.0), np.inf)
                 alike = (edge > 0.0) & (step > 0.0) & ~(chooses & several[parent])
                 safe[j, level] = safe[j, parent] & alike
-        least = np.minimum(least, np.where(goes, going, np.inf))
+        return going, np.minimum(least, np.where(goes, going, np.inf)), safe
 
-        chance = tree.chance_reach
+    def _reweighted_tables(self) -> None:
+        """lambda_i q(h) of each history, and the bound on returns."""
+        tree, n, chance = self.tree, self.tree.num_histories, self.tree.chance_reach
+        going, least, safe = self._stop_reaches()
         weight, charge, wrong = np.zeros(n), np.zeros(n), np.zeros(n, bool)
         for i in (0, 1):
             own = np.flatnonzero(self._decides & (tree.player == i))
@@ -258,7 +270,7 @@ class MetaRules:
             good = reached & safe[1 - i, own]
             without = reached & (np.bincount(infoset[good], minlength=m)[infoset] == 0)
             wrong[own[without]] = True
-            # Where nothing is safe and nobody minds, the paper's game, spread over what can be reached.
+            # Without a safe history, and if that is allowed: the paper's game, over what can be reached.
             share = np.where(good | without, chance[own] * least[1 - i, own], 0.0)
             total = np.bincount(infoset, share, minlength=m)[infoset]
             with np.errstate(divide="ignore", invalid="ignore"):

@@ -63,6 +63,8 @@ __all__ = [
     "within",
 ]
 
+_Levels = Sequence[Sequence[Any]]
+_Values = tuple[list[npt.NDArray[np.float64]], int]
 _Bound = Annotated[str, one_of(("hoeffding", "theorem3"))]
 _Share = Annotated[float, Gt(0.0), Lt(1.0)]
 _ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
@@ -102,9 +104,7 @@ class LeafValues(Protocol):
     def deferred(self) -> bool:
         """Whether all levels are wanted in one call."""
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """Values the states of each level (a state's level is its number of actions so far).
 
         Returns u^sigma for player 0, one array per level, and the number of games sampled (0 if none).
@@ -174,7 +174,6 @@ Evaluator = Annotated[Any, Check(_evaluator)]
 """Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class EvaluatedValues:
     """A user's evaluation: `function(state)`, or `function.evaluate_batch(states)` where it has one.
@@ -182,12 +181,10 @@ class EvaluatedValues:
     The function returns player 0's utility as a finite float.
     """
 
-    function: Evaluator
-    deferred: bool = dataclasses.field(default=False, init=False)
+    function: Any
+    deferred = False
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`.
 
         Raises:
@@ -235,11 +232,9 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[n
 class ExactValues:
     """u^sigma by dynamic programming, a level at a time, over the distinct states below the leaves."""
 
-    deferred: bool = dataclasses.field(default=True, init=False)
+    deferred = True
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`."""
         ask = functools.partial(
             movers_rows, policies=context.sigma, name="sigma", min_probability=context.min_probability
@@ -305,15 +300,13 @@ class RolloutValues:
     bound: _Bound = "hoeffding"
     seed: NonNegativeInt = 0
     announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
-    deferred: bool = dataclasses.field(default=True, init=False)
+    deferred = True
 
     def __post_init__(self) -> None:
         """Checks that games can be counted."""
         sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
 
-    def __call__(
-        self, levels: Sequence[Sequence[Any]], context: LeafContext
-    ) -> tuple[list[npt.NDArray[np.float64]], int]:
+    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
         games = self.games or sample_size(

@@ -1,9 +1,9 @@
 """Menus: which entries a player may choose among when it memorizes an information state.
 
-A policy as sigma_pre leaves a player one question: whether to memorize its row. A menu adds another: which of
-several entries, each a distribution over actions. Entries of one menu share no action, so that what was
-played tells which of them was memorized, and a history of the base game still is a state of the decision
-problem.
+If sigma_pre is a policy, a player only decides whether to memorize its row. With a menu it also decides which
+of several entries to memorize, each of them a distribution over actions. The entries of one menu share no
+action, so that the move that was played reveals which of them was memorized, and a history of the base game
+still is a state of the decision problem.
 
     HistoryTree.from_game(game, sigma_pre=(Menu.of_actions(), None), ...)       # any legal move
     HistoryTree.from_game(game, sigma_pre=Menu(lambda state: state.legal_actions()[:2]), ...)

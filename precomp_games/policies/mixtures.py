@@ -4,20 +4,20 @@ Drawn once per game, with probabilities w_k, the players sigma_k together play t
 
     sigma(a | h) = sum_k p_k(h) sigma_k(a | h),        p_k(h) = w_k r_k(h) / sum_j w_j r_j(h),
 
-where r_k(h) is the product of sigma_k over the mixed player's own moves on the way to h (under imperfect
+where r_k(h) is the product of sigma_k over the mixed player's own moves on the path to h (under imperfect
 information, at its own information states), and p_k(h) the posterior: who it probably is, after these moves.
-Every history is reached as often as if the player were drawn by a chance move that nobody sees
-(docs/mixtures.md has the argument), so whatever is exact against a policy is exact against a mixture.
+Every history is reached as often as if the player were drawn by a chance move that neither player
+observes (docs/mixtures.md has the argument). So what is exact against a policy is exact against a mixture.
 
-sigma depends on the history through p alone, and the sigma_k do not. So whoever shares work between histories
-that lead to one position may go on sharing the components' answers (`HistoryTree.from_game` does), and must
-mix them history by history.
+sigma depends on the history through p alone, and the sigma_k may depend on the position alone. So histories
+that lead to one position can share the components' answers, as in `HistoryTree.from_game`, but their mixture
+has to be computed for each history.
 
-Where no component plays as was played, which no history of positive probability shows, the player is drawn
-anew by w, and what it does from then on counts.
+A history that no component plays has probability zero. There the player is drawn anew by w, and only what it
+does from then on counts.
 
 Source: Kuhn's theorem; the derivation is in docs/mixtures.md. Cost: one call to each component for each
-distinct state, and K numbers for each own turn on the way there; what is asked about is kept.
+distinct state, and K numbers for each own turn on the path there; what is asked about is kept.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Answer(NamedTuple):
     """What the components play at a state: actions, and float64[K, actions]."""
 
     actions: list[int]
-    odds: npt.NDArray[np.float64]
+    probabilities: npt.NDArray[np.float64]
 
 
 class _Turn(NamedTuple):
@@ -205,7 +205,7 @@ class MixturePolicy(openspiel_policy.Policy):
 
     def _rows(self, states: list[Any]) -> list[dict[int, float]]:
         if self.per == "move":
-            mixed = [(self.weights @ answer.odds, answer.actions) for answer in self._ask(states)]
+            mixed = [(self.weights @ answer.probabilities, answer.actions) for answer in self._ask(states)]
         else:
             wanted = []
             for state in states:
@@ -213,8 +213,8 @@ class MixturePolicy(openspiel_policy.Policy):
                 wanted.append((state, player, [*_own_turns(state, player), len(state.history())]))
             self._learn(wanted)
             turns = [self._turns[player, tuple(state.history())] for state, player, _ in wanted]
-            mixed = [(turn.posterior @ turn.answer.odds, turn.answer.actions) for turn in turns]
-        return [dict(zip(actions, odds.tolist(), strict=True)) for odds, actions in mixed]
+            mixed = [(turn.posterior @ turn.answer.probabilities, turn.answer.actions) for turn in turns]
+        return [dict(zip(actions, probabilities.tolist(), strict=True)) for probabilities, actions in mixed]
 
     def _learn(self, wanted: list[tuple[Any, int, list[int]]]) -> None:
         """Makes known what is played at turns: (a state, whose turns, after how many moves) each."""
@@ -224,7 +224,7 @@ class MixturePolicy(openspiel_policy.Policy):
         for state, player, turns in wanted:
             history = tuple(state.history())
             unknown = {n for n in turns if (player, history[:n]) not in self._turns}
-            new |= {(player, found): at for found, at in _passed(state, unknown)}
+            new |= {(player, prefix): at for prefix, at in _ancestors(state, unknown)}
         answers = self._ask(list(new.values()))
         for ((player, history), state), answer in sorted(
             zip(new.items(), answers, strict=True), key=lambda each: len(each[0][0][1])
@@ -240,7 +240,7 @@ class MixturePolicy(openspiel_policy.Policy):
         action, answer = history[turns[-1]], last.answer
         if action not in answer.actions:
             return self.weights
-        return updated(last.posterior, answer.odds[:, answer.actions.index(action)], self.weights)
+        return updated(last.posterior, answer.probabilities[:, answer.actions.index(action)], self.weights)
 
     def _ask(self, states: list[Any]) -> list[_Answer]:
         """What the components play at states, each asked once about what is the same."""
@@ -250,8 +250,8 @@ class MixturePolicy(openspiel_policy.Policy):
         which = distinct.add(states)
         keys = distinct.keys
         new = [k for k, key in enumerate(keys) if key not in self._answers]
-        found = self._answers_of([distinct.states[k] for k in new])
-        self._answers |= {keys[k]: answer for k, answer in zip(new, found, strict=True)}
+        answers = self._answers_of([distinct.states[k] for k in new])
+        self._answers |= {keys[k]: answer for k, answer in zip(new, answers, strict=True)}
         return [self._answers[keys[k]] for k in which]
 
     def _key(self, state: Any) -> Hashable:
@@ -270,11 +270,7 @@ class MixturePolicy(openspiel_policy.Policy):
         return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
 
 
-def component_rows(
-    ask: BatchPolicy,
-    number: int,
-    states: Sequence[Any],
-) -> PolicyRows:
+def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any]) -> PolicyRows:
     """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
     return policy_rows(ask, states, name=component_name(number))
 
@@ -285,31 +281,31 @@ def component_name(number: int) -> str:
 
 
 def updated(
-    posterior: npt.NDArray[np.float64], odds: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
+    posterior: npt.NDArray[np.float64], played: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """The posterior after a move that the components play with these probabilities, float64[K] each."""
-    joint = posterior * odds
+    """The posterior after a move that the components play with probabilities `played`, float64[K] each."""
+    joint = posterior * played
     total = joint.sum()
     return joint / total if total > 0.0 else weights
 
 
 def _own_turns(state: Any, player: int) -> list[int]:
-    """After how many moves it has been a player's turn on the way to a state."""
+    """After how many moves it has been a player's turn on the path to a state."""
     return [n for n, move in enumerate(state.full_history()) if move.player == player]
 
 
-def _passed(state: Any, lengths: set[int]) -> list[tuple[_History, Any]]:
-    """(history, state) after so many moves of the way to a state."""
+def _ancestors(state: Any, lengths: set[int]) -> list[tuple[_History, Any]]:
+    """(history, state) of the ancestors of a state, and of itself, that have so many moves."""
     history = tuple(state.history())
-    found = [(history, state.clone())] if len(history) in lengths else []
+    states = [(history, state.clone())] if len(history) in lengths else []
     earlier = lengths - {len(history)}
     if earlier:
         at = state.get_game().new_initial_state()
         for n in range(max(earlier) + 1):
             if n in earlier:
-                found.append((history[:n], at.clone()))
+                states.append((history[:n], at.clone()))
             at.apply_action(history[n])
-    return found
+    return states
 
 
 def drawn_once(policy: Any) -> bool:

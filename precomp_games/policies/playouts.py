@@ -1,12 +1,14 @@
 """Single games that both players' policies play on, many at once, each with a random stream of its own.
 
 `rollouts` counts how many of the games from one position take each action, which is all that a mean needs.
-Here each game is one by itself, for who wants to know where it went: a match, or games that teach what
-positions are worth. Which games are under way together changes none of them.
+Here each game is played by itself, for callers that need to know its course: a match, or games from which
+values of positions are learned. Which games are under way together changes none of them.
 
-What games say of a mean is `mean_interval`'s to tell, since a hundred that are all won do not show that every
-game will be. The least share of samples in which intervals hold the truth, by enumeration of 100 wins, draws
-and losses, for truths from 0.5 to 0.998 of which this share of the lost points is lost by draws:
+`mean_interval` says how far the mean of such games may be from their expectation. It must not be too sure of
+itself: a hundred wins in a row do not show that every game will be won. The table compares intervals by their
+coverage, the share of samples in which the interval contains the expectation. For each interval it has the
+least coverage over expectations from 0.5 to 0.998, by enumeration of all results of 100 games. The columns
+differ in the share of the lost points that is lost by draws:
 
     by draws                          0      0.3    0.7    1
     two won, two lost added           0.94   0.95   0.95   0.93
@@ -16,10 +18,10 @@ and losses, for truths from 0.5 to 0.998 of which this share of the lost points 
     Jeffreys, draws half won          0.91   0.95   0.98   0.99
     Clopper and Pearson, the same     0.95   0.97   0.99   1.00
 
-The first, which is taken, has 0.94, 0.96, 0.95 and 0.92 for 20 games, and needs nothing but a mean and a
-variance: it serves for what is left of scores, when something that was known before is taken off, as well.
+The library uses the first one. For 20 games its coverage is 0.94, 0.96, 0.95 and 0.92. It needs nothing but a
+mean and a variance, so it also serves where something that was known before is subtracted from the scores.
 
-Cost: all games that are under way are asked about at once, so that an engine pool is busy.
+Cost: policies are asked about all games under way at once, so that an engine pool is busy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a player plays who has memorized a book: by heart where it reaches, and elsewhere what is computed."""
+"""How a player with a book plays: memorized rows where the book has them, and its sigma elsewhere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Games that both players' sigma play on, many at once.
 
 Games from one position are not played one after the other: how many of them take each action is a
-multinomial draw, which has the same law. Whoever plays them says how deep and in what order, and brings the
-random streams; here positions are known again, and sigma is asked once about each.
+multinomial draw, which has the same distribution. The caller decides how deep games go, in which order, and
+from which random streams. This module recognizes positions, so that sigma is asked once about each.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Rollouts:
           sigma: each player's policy, None where it is never asked.
           position: equal where states are the same; None: they never are.
           min_probability: see `policy_rows`.
-          alike: told of what is asked, see `LeafContext`.
+          alike: called with states and sigma's answers, see `LeafContext`.
         """
         self._sigma, self._position = sigma, position
         self._min_probability = min_probability

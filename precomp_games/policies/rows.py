@@ -214,8 +214,7 @@ def policy_rows(
             row = np.flatnonzero(owner == k)  # min_probability is above every entry: keep the likeliest
             keep[row[np.argmax(probability[row])]] = True
         owner, action, probability = owner[keep], action[keep], probability[keep]
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
+    start = _starts(owner, len(states))
     probability = probability / np.bincount(owner, weights=probability, minlength=len(states))[owner]
     return PolicyRows(start, action, probability, np.zeros(len(action), np.int16))
 
@@ -268,13 +267,13 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
         owner += [k] * len(entries)
         number += range(len(entries))
         rows += map(entry_row, entries)
-    found = policy_rows(
+    distributions = policy_rows(
         lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability
     )
-    counts = np.diff(found.start)
+    counts = np.diff(distributions.start)
     state, entry = np.repeat(owner, counts).astype(np.int64), np.repeat(number, counts).astype(np.int16)
-    order = np.lexsort((found.action, state))
-    state, action = state[order], found.action[order]
+    order = np.lexsort((distributions.action, state))
+    state, action = state[order], distributions.action[order]
     twice = np.flatnonzero((np.diff(state) == 0) & (np.diff(action) == 0))
     if len(twice):
         where = int(state[twice[0]])
@@ -282,20 +281,23 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
             f"expected the entries of {name} to share no action, so that a move tells which one "
             f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
         )
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(state, minlength=len(states)), out=start[1:])
-    return PolicyRows(start, action, found.probability[order], entry[order])
+    return PolicyRows(_starts(state, len(states)), action, distributions.probability[order], entry[order])
+
+
+def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """`PolicyRows.start`, where `owner` has the state of each action, in increasing order."""
+    return np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
 
 
 def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
     """The entries of each state, as {action: probability}; a policy's one row."""
-    found: list[list[dict[int, float]]] = []
+    menus: list[list[dict[int, float]]] = []
     for first, end in itertools.pairwise(rows.start.tolist()):
         menu: dict[int, dict[int, float]] = {}
         for k in range(first, end):
             menu.setdefault(int(rows.entry[k]), {})[int(rows.action[k])] = float(rows.probability[k])
-        found.append([menu[entry] for entry in sorted(menu)])
-    return found
+        menus.append([menu[entry] for entry in sorted(menu)])
+    return menus
 
 
 def entry_row(entry: Any) -> Mapping[int, float]:
@@ -344,19 +346,12 @@ def movers_rows(
         batches.append((asked, rows))
     if len(batches) == 1:
         return batches[0][1]
-    owner = np.concatenate(
-        [np.zeros(0, np.int64), *(np.repeat(asked, np.diff(rows.start)) for asked, rows in batches)]
-    )
+    if not batches:
+        return PolicyRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int16))
+    owner = np.concatenate([np.repeat(asked, np.diff(rows.start)) for asked, rows in batches])
     order = np.argsort(owner, kind="stable")
-    start = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(states)), out=start[1:])
-
-    def joined(column: str, kind: type[np.generic]) -> np.ndarray:
-        return np.concatenate([np.zeros(0, kind), *(getattr(rows, column) for _, rows in batches)])[order]
-
-    return PolicyRows(
-        start, joined("action", np.int64), joined("probability", np.float64), joined("entry", np.int16)
-    )
+    _, *columns = zip(*(rows for _, rows in batches), strict=True)
+    return PolicyRows(_starts(owner, len(states)), *(np.concatenate(each)[order] for each in columns))
 
 
 def infoset_key(state: Any) -> str:
@@ -389,13 +384,13 @@ class DistinctStates:
         if self._key is None:
             self.states += states
             return list(range(first, len(self.states)))
-        found = []
+        indices = []
         for state in states:
             index = self._index.setdefault(self._key(state), len(self.states))
             if index == len(self.states):
                 self.states.append(state)
-            found.append(index)
-        return found
+            indices.append(index)
+        return indices
 
 
 def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:

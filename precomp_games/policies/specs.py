@@ -1,15 +1,19 @@
-"""Policies by name, for flags and game parameters where only text fits.
+"""Policies by name, where only text fits: in flags and in game parameters.
 
     make_policy(game, "uniform")
     make_policy(game, "noisy(policy=cfr(iterations=200),epsilon=0.1)")
 
-A spec is read by OpenSpiel's own parser for game strings, so every argument is named and specs nest; the
-dictionaries that it makes of them are accepted too. Further policies are added with `register_policy`, by
-modules that packages name as entry points of the group "precomp_games.policies": those are imported when
-specs are first asked for. (`precomp_games.algorithms.search` comes in this way.)
+A text or dictionary that names a policy is called a spec. OpenSpiel's own parser for game strings reads it,
+so every argument is named, and an argument may be a spec itself. The dictionaries that the parser makes of
+specs are accepted as well.
 
-Some policies read a file or run an engine that their spec names. A spec may come from anywhere, a game string
-or somebody's result, so those arguments are refused unless `make_policy` is told that the spec is trusted.
+A module adds a policy with `register_policy`. Packages name such modules as entry points of the group
+"precomp_games.policies", and the modules are imported when a spec is first asked for.
+`precomp_games.algorithms.search` registers its policies in this manner.
+
+Some policies open a file or run an engine that their spec names. A spec may come from anywhere, such as a
+game string or somebody else's result. So `make_policy` refuses the arguments that name files or engines,
+unless its caller vouches for the spec (`trusted=True`).
 """
 
 from __future__ import annotations
@@ -23,14 +27,14 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
-from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.arguments import ArgumentError, Ge, Le, PositiveFloat, PositiveInt, public
 from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import shown
 from precomp_games._support.messages import one_line
@@ -306,15 +310,13 @@ class _NoisyPolicy(_NamedPolicy):
         return self.action_probabilities_batch([state])[0]
 
 
-def _random(game: pyspiel.Game, seed: int = 0, concentration: float = 1.0) -> openspiel_policy.Policy:
-    if not concentration > 0.0:
-        raise ArgumentError(f"expected concentration > 0, got {concentration!r}")
+@public
+def _random(game: pyspiel.Game, seed: int = 0, concentration: PositiveFloat = 1.0) -> openspiel_policy.Policy:
     return _RandomPolicy(game, seed, concentration)
 
 
-def _cfr(game: pyspiel.Game, iterations: int = 100) -> openspiel_policy.Policy:
-    if iterations < 1:
-        raise ArgumentError(f"expected iterations >= 1, got {iterations!r}")
+@public
+def _cfr(game: pyspiel.Game, iterations: PositiveInt = 100) -> openspiel_policy.Policy:
     kind = game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or not kind.provides_information_state_string:
         raise ArgumentError(
@@ -339,9 +341,10 @@ def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.
     return _TablePolicy(game, tables)
 
 
-def _noisy(game: pyspiel.Game, policy: str = "uniform", epsilon: float = 0.1) -> openspiel_policy.Policy:
-    if not 0.0 <= epsilon <= 1.0:
-        raise ArgumentError(f"expected epsilon in [0, 1], got {epsilon!r}")
+@public
+def _noisy(
+    game: pyspiel.Game, policy: Any = "uniform", epsilon: Annotated[float, Ge(0.0), Le(1.0)] = 0.1
+) -> openspiel_policy.Policy:
     from precomp_games.policies.mixtures import refuse_mixture_inside  # which is known by name as well
 
     played = make_policy(game, policy)

@@ -24,10 +24,10 @@ import pyspiel
 from precomp_games._support.arguments import ArgumentError, FilePath, Game, PositiveFloat, PositiveInt, public
 from precomp_games._support.checks import (
     check_integer,
+    check_numbers,
     check_pair,
     check_penalties,
     check_state,
-    check_weights,
     shown,
     utility_sum,
 )
@@ -436,7 +436,7 @@ class HistoryTree(TreeFacts):
         Raises:
           ValueError: these are not m numbers of at least 0.
         """
-        return dataclasses.replace(self, weight=check_weights(weight, self.num_infosets))
+        return dataclasses.replace(self, weight=check_numbers(weight, self.num_infosets, "weight", least=0.0))
 
     # -- copies and pickles ------------------------------------------------------------------------
 

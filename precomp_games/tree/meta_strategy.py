@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, Player, public
-from precomp_games._support.checks import check_indices, check_probabilities, shown
+from precomp_games._support.checks import check_indices, check_numbers, shown
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike, check_policies
@@ -155,7 +155,7 @@ class MetaStrategy:
           ValueError: these are not probabilities for the tree's entries.
         """
         own = tree.entry_player == player
-        x = check_probabilities(plan, tree.num_entries, "plan", own)
+        x = check_numbers(plan, tree.num_entries, "plan", least=0.0, most=1.0, which=own)
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
@@ -321,7 +321,8 @@ def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.f
     Raises:
       ValueError: these are not probabilities for the tree's entries.
     """
-    memorize = check_probabilities(value, tree.num_entries, "memorize", tree.entry_player == player)
+    own = tree.entry_player == player
+    memorize = check_numbers(value, tree.num_entries, "memorize", least=0.0, most=1.0, which=own)
     if tree.has_menus and (_totals(tree, memorize) > 1.0 + _SUM_TOLERANCE).any():
         raise ArgumentError(
             "expected memorize to add up to at most 1 over the entries of each information state, "

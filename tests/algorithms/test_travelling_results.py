@@ -11,6 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy
 from precomp_games.algorithms import (
     EntropyBounds,
+    MetaGamePolicy,
     MetaStrategy,
     best_first_precomputation,
     best_precomputation,
@@ -18,7 +19,6 @@ from precomp_games.algorithms import (
     memory_frontier,
     meta_equilibrium,
     meta_exploitability,
-    meta_game_policy,
     meta_sequence_form_lp,
 )
 from tests.random_games import random_policy
@@ -108,7 +108,7 @@ def test_policies(tree):
         own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
         states = [tree.state(h) for h in own if strategy.plan()[tree.infoset[h]] > 0.0]
         cases.append((strategy.policy(), states))
-    policy = meta_game_policy(MetaPrecomputationGame(tree), found.strategies)
+    policy = MetaGamePolicy(MetaPrecomputationGame(tree), found.strategies)
     cases.append((policy, [policy.game.new_initial_state().child(1).child(0)]))
     for policy, states in cases:
         assert states

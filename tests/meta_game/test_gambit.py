@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games.meta_game.gambit import _odds, to_efg, write_efg
+from precomp_games.meta_game.gambit import _exact_probabilities, to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from tests.menus import menu_tree, meta_cases
 
@@ -76,7 +76,7 @@ def test_odds_of_any_size():
         weights = rng.dirichlet(np.full(count, 0.05))
         weights = np.maximum(weights, 1e-300)
         weights /= weights.sum()
-        odds = _odds(weights.tolist())
+        odds = _exact_probabilities(weights.tolist())
         assert sum(map(Fraction, odds)) == 1
         assert not any("e" in p.lower() for p in odds)
         np.testing.assert_allclose([float(p) for p in odds], weights, rtol=1e-14)

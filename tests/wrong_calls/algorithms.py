@@ -47,14 +47,6 @@ def table():
     others = tuple(_halves(other_tree, player) for player in (0, 1))
     no_profiles = [halves[0], halves[::-1], halves[:1], (*halves, halves[0]), others]
     strategies = Arg(halves, *no_profiles, (halves[0], others[1]), (halves[0], halves[0]))
-    no_mixtures = [
-        *[[(weight, [])] for weight in (0.5, math.nan, True, "1")],
-        [(1.5, []), (-0.5, [])],
-        [1.0],
-        *[[(1.0, members)] for members in no_sets],
-        halves[1].mixture(),
-        no_sets,
-    ]
 
     no_policies = [
         *answering({}, {10**6: 1.0}, {"a": 1.0}, 1.0, None),
@@ -84,8 +76,6 @@ def table():
         "EntropyBounds.tree": Arg(tree, *no_trees, rival_alone, kuhn_tree),
         "MetaStrategy.tree": for_both,
         **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
-        "strategy_from_mixture.tree": for_both,
-        "strategy_from_base_policy.tree": Arg(kuhn_tree, *no_trees, evaluated),
         "player": 0,
         "opponent": Arg(
             rival,
@@ -100,7 +90,6 @@ def table():
         "memorize": halves[0].memorize,
         "Decisions.memorize": np.zeros(tree.num_infosets),
         "plan": halves[0].plan(),
-        "mixture": Arg(halves[0].mixture(), *no_mixtures),
         "rng": np.random.default_rng(1),
         "memorization_set": Arg(learned, *no_sets),
         "EntropyBounds.memorization_set": Arg(learned, *no_members),
@@ -158,11 +147,9 @@ def table():
             fine=["nonsense", checkpoint + "?"],
         ),
         "MetaGamePolicy.game": Arg(meta_game, tree, game, kuhn, meta_start),
-        "meta_game_policy.game": Arg(meta_game, tree, game, kuhn, meta_start),
         "strategies_from_policy.game": Arg(meta_game, tree, game, kuhn, meta_start),
         "played_on": Arg(meta_game, game, kuhn, "meta.efg", tree),
         "policy": Arg(policy.UniformRandomPolicy(meta_game), *not_tabular),
-        "strategy_from_base_policy.policy": Arg(kuhn_policy, *not_tabular, random_policy(99, by="infoset")),
         "state": Arg(
             decision, meta_start, game.new_initial_state(), kuhn_start, kuhn_start.child(0).child(1), board
         ),

@@ -111,7 +111,6 @@ def table():
         # OpenSpiel's C++ side gives its parameters first where it has no observation type.
         "make_py_observer.params": Arg({}, fine=[None]),
         # games
-        "KJPokerGame.params": Arg({}, {"players": 2}, fine=[None]),
         "ClockGame.params": Arg(
             _CLOCK,
             {"time_0": 0},
@@ -126,7 +125,7 @@ def table():
         "encode.ticks": Arg(1, 5),
         "decode.action": Arg(3, 45),
         "ClockPolicy.ticks": Arg(1, fine=[10**30]),
-        **{f"{kind}.game": clock_game for kind in ("ClockPolicy", "ClockState", "TimedSearch")},
+        **{f"{kind}.game": clock_game for kind in ("ClockPolicy", "TimedSearch")},
         **{f"{kind}.state": Arg(clock_start, *strange_clocks) for kind in ("ClockPolicy", "TimedSearch")},
         "ClockPolicy.states": Arg([clock_start], *[[state] for state in strange_clocks]),
         "search": lambda state, nodes: _Found,

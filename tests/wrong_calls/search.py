@@ -36,7 +36,6 @@ def table():
         "budget": Arg(SearchBudget(depth=3), SimulationBudget(10), SearchBudget, 3),
         "mcts.budget": Arg(SimulationBudget(20), SearchBudget(depth=3)),
         "evaluator": Arg(lambda state: 0.0, *answering(None, math.nan, math.inf, "1", True, [0.5])),
-        "order_by_evaluator.evaluator": lambda state: 0.0,
         "ordering": Arg(
             lambda state, actions: actions[::-1],
             lambda state, actions: None,
@@ -60,11 +59,8 @@ def table():
         "SoftmaxPolicy.state": asked,
         # A bot may be any policy's, which says itself whose states it knows.
         "SearchBot.state": Arg(state, over, chance),
-        # A bot is told what has happened and keeps nothing of it, whatever it is.
+        # A bot keeps nothing of a game, whatever it is.
         "restart_at.state": Arg(state, fine=...),
-        "inform_action.state": Arg(state, fine=...),
-        "inform_action.player_id": Arg(0, fine=...),
-        "inform_action.action": Arg(2, fine=...),
     }
 
 

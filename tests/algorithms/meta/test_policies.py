@@ -8,18 +8,15 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
-from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
+from precomp_games import MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import (
+    MetaGamePolicy,
     MetaStrategy,
     meta_exploitability,
-    meta_game_policy,
     meta_sequence_form_lp,
     strategies_from_policy,
-    strategy_from_base_policy,
-    strategy_from_mixture,
 )
-from tests.menus import members_of, menu_tree, meta_cases, names_in, random_strategies, within
-from tests.random_games import expand, random_policy, random_tree, uniform
+from tests.menus import members_of, menu_tree, meta_cases, random_strategies, within
 from tests.reference import states
 
 _CASES = 240
@@ -31,6 +28,14 @@ def _asked(game):
     asked = np.zeros(game.tree.num_infosets, bool)
     asked[[state.infoset for state in states(game) if state.current_player() >= 0]] = True
     return asked
+
+
+def _of_mixture(tree, player, mixture):
+    """The strategy that plays like a mixture of memorization sets: its plan is the mean of theirs."""
+    plan = np.zeros(tree.num_entries)
+    for probability, members in mixture:
+        plan[members] += probability
+    return MetaStrategy.of_plan(tree, player, np.minimum(plan, 1.0))  # sums of rounded numbers
 
 
 def _some(count):
@@ -48,7 +53,7 @@ def test_there_and_back(form, cases):
         tree = case.whole
         game = MetaPrecomputationGame(tree, form, check_supports=False)
         strategies = random_strategies(tree, case.seed)
-        policy = meta_game_policy(game, strategies)
+        policy = MetaGamePolicy(game, strategies)
         cached, exported = pyspiel.convert_to_cached_tree(game), pyspiel.load_efg_game(to_efg(game))
         here = _asked(game)[tree.entry_infoset]
         for back in (
@@ -75,7 +80,7 @@ def test_openspiel_measures_what_we_do(form, cases):
             continue  # the reweighted form is another game there
         strategies = random_strategies(case.whole, case.seed)
         ours = meta_exploitability(case.whole, strategies)
-        policy = meta_game_policy(game, strategies)
+        policy = MetaGamePolicy(game, strategies)
         exported = pyspiel.load_efg_game(to_efg(game))
         for made in (game, exported):
             value = expected_game_score.policy_value(made.new_initial_state(), [policy, policy])
@@ -124,7 +129,7 @@ def test_mixtures_and_plans_there_and_back(cases):
             tree, player, mixture = case.whole, strategy.player, strategy.mixture()
             assert len(mixture) <= tree.num_entries + 1
             back = (
-                strategy_from_mixture(tree, player, mixture),
+                _of_mixture(tree, player, mixture),
                 MetaStrategy.of_plan(tree, player, strategy.plan()),
             )
             for each in back:
@@ -148,7 +153,7 @@ def test_mixtures_of_any_sets(cases):
         for i, inside in enumerate(within(case, case.whole)):
             picked, weights = rng.choice(inside, size=4), rng.dirichlet(np.ones(4))
             sets = [members_of(case.whole, i, case.choices[i][k]) for k in picked]
-            strategies.append(strategy_from_mixture(case.whole, i, zip(weights, sets, strict=True)))
+            strategies.append(_of_mixture(case.whole, i, zip(weights, sets, strict=True)))
             mixed.append(np.bincount(picked, weights, len(case.choices[i])))
         found = meta_exploitability(case.whole, tuple(strategies))
         assert found.utility == pytest.approx(mixed[0] @ case.utilities @ mixed[1], abs=1e-9)
@@ -158,77 +163,18 @@ def test_mixtures_of_any_sets(cases):
 
 
 def test_base_game_policies_earn_the_utility(cases):
-    """As OpenSpiel plays them; and come back as strategies that earn it too."""
+    """As OpenSpiel plays them."""
     for case in _some(cases(_CASES)):
         tree = case.whole
-        # Then everything is reached, and tells sigma_pre from sigma.
-        full = case.support == "full" and not tree.has_menus
         for strategies in (random_strategies(tree, 3), meta_sequence_form_lp(tree).strategies):
             ours = meta_exploitability(tree, strategies)
             policies = [strategy.policy() for strategy in strategies]
             utility = expected_game_score.policy_value(tree.game.new_initial_state(), policies)
             assert utility[0] == pytest.approx(ours.utility, abs=1e-9)
             assert utility[1] == pytest.approx(tree.utility_sum - ours.utility, abs=1e-9)
-            back = tuple(strategy_from_base_policy(tree, i, policies[i]) for i in (0, 1))
-            again = meta_exploitability(tree, back)
-            assert again.utility == pytest.approx(ours.utility, abs=1e-9)
-            for one, other in zip(back, strategies, strict=True):
-                np.testing.assert_allclose(one.reach(), other.reach(), atol=1e-9)
-                assert one.expected_size <= other.expected_size + 1e-9
-                if full:
-                    np.testing.assert_allclose(one.plan(), other.plan(), atol=1e-9)
-
-
-def test_where_the_policies_agree_nothing_is_memorized_in_vain():
-    """A move that sigma plays too is only worth memorizing on the way to one that it does not."""
-    kuhn = pyspiel.load_game("kuhn_poker")
-    sigma = random_policy(1, "full", "infoset")
-    other = random_policy(2, "full", "infoset")
-    later = "pb"  # player 0's second turns
-
-    def pre(state):
-        return (other if state.information_state_string().endswith(later) else sigma)(state)
-
-    tree = HistoryTree.from_game(kuhn, sigma_pre=pre, sigma=sigma, penalties=1e-4)
-    own = np.flatnonzero(tree.infoset_player == 0)
-    names = dict(zip(names_in(tree, 0), own, strict=True))
-    assert {"0", "0pb"} <= names.keys()
-    sure = MetaStrategy.of_set(tree, 0, own)
-    assert strategy_from_base_policy(tree, 0, sigma).expected_size == 0.0
-    assert strategy_from_base_policy(tree, 0, sure.policy()).expected_size == pytest.approx(6.0)
-    half = strategy_from_mixture(tree, 0, [(0.5, own), (0.5, [names["1"], names["2"]])])
-    back = strategy_from_base_policy(tree, 0, half.policy())
-    np.testing.assert_allclose(back.plan()[own], 0.5)
-
-
-def test_the_base_policy_of_a_menu_that_has_sigma_in_it():
-    """Where sigma mixes the entries, memorizing them all alike plays what stopping does, and is left out."""
-    game = random_tree(2, depth=5, actions=3, chance=0.0)
-    tree = expand(game, Menu.of_actions(), uniform, 0.01, truncate="none")
-    for i in (0, 1):
-        nothing = strategy_from_base_policy(tree, i, uniform)
-        assert nothing.expected_size == 0.0
-        strategy = random_strategies(tree, i)[i]
-        back = strategy_from_base_policy(tree, i, strategy.policy())
-        np.testing.assert_allclose(back.reach(), strategy.reach(), atol=1e-9)
-        assert back.expected_size < strategy.expected_size
 
 
 # -- errors ----------------------------------------------------------------------------------------
-
-
-def test_policies_that_no_preparation_plays_are_refused():
-    with pytest.raises(ValueError, match=r"strategy_from_base_policy\(\): expected a policy that some"):
-        strategy_from_base_policy(menu_tree("tree", 7, truncate="none"), 0, random_policy(99))
-    pre, sigma = (random_policy(seed, by="infoset") for seed in (4, 6))
-    tree = expand(pyspiel.load_game("kuhn_poker"), pre, sigma, 0.05, truncate="none")
-
-    def forgetful(state):
-        """Sigma at first, then what it could only know had it memorized more."""
-        return (pre if len(state.information_state_string()) > 1 else sigma)(state)
-
-    with pytest.raises(ValueError, match=r"after \[0, 1, 0, 1\]"):
-        strategy_from_base_policy(tree, 0, forgetful)
 
 
 def test_what_is_not_made_of_the_meta_game_is_not_played_on():

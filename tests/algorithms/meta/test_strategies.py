@@ -31,7 +31,9 @@ def tree():
 
 @pytest.mark.parametrize("probability", [2.0, -1.0])
 def test_bad_probabilities(tree, probability):
-    with pytest.raises(ValueError, match=r"MetaStrategy\(\): expected memorize to be \d+ probabilities"):
+    with pytest.raises(
+        ValueError, match=r"MetaStrategy\(\): expected memorize to be \d+ numbers from 0 to 1"
+    ):
         MetaStrategy(tree, 0, np.full(tree.num_infosets, probability))
 
 

@@ -13,15 +13,12 @@ from open_spiel.python.algorithms import minimax_solver
 from precomp_games.algorithms.search import (
     SearchBudget,
     alpha_beta,
-    minimax,
-    negamax,
-    principal_variation_search,
-)
-from precomp_games.algorithms.search.knowledge import (
     default_evaluator,
     default_ordering,
     default_position_key,
-    order_by_evaluator,
+    minimax,
+    negamax,
+    principal_variation_search,
 )
 from tests.algorithms.search.random_graphs import Oracle, RandomGame, after, follow, random_game, without_time
 
@@ -43,9 +40,19 @@ def backwards(state, actions):
     return actions[::-1]
 
 
+def by_what_follows(evaluator):
+    """The slides' ordering: by the evaluation of what follows."""
+
+    def ordering(state, actions):
+        sign = -1.0 if state.current_player() == 0 else 1.0
+        return sorted(actions, key=lambda action: sign * evaluator(state.child(action)))
+
+    return ordering
+
+
 def variants(random: RandomGame):
     """{name: search(state, budget)}, every variant and combination, plain ones first."""
-    by_value = order_by_evaluator(random.evaluator)
+    by_value = by_what_follows(random.evaluator)
     options: dict[str, dict[str, Any]] = {
         "plain": {},
         "ordered": {"ordering": by_value},

@@ -9,13 +9,13 @@ import pyspiel
 import pytest
 
 from precomp_games.algorithms.search import (
-    RandomRollouts,
     SearchBudget,
     SimulationBudget,
     mcts,
     minimax,
     principal_variation_search,
 )
+from precomp_games.algorithms.search.mcts import RandomRollouts
 from tests.algorithms.search.random_graphs import after, random_game, without_time
 from tests.random_games import EfgText, random_tree, sides
 

@@ -232,8 +232,8 @@ def test_bots_draw_from_the_policy():
     [
         ("minimax(depth=-1)", "depth to be an integer of at least 0, got -1"),
         ("mcts(simulations=10,c=-1.0)", "c to be a finite number of at least 0, got -1.0"),
-        ("mcts(simulations=10,evaluator=draw)", "evaluator auto or rollouts, got 'draw'"),
-        ("alpha_beta(depth=2,evaluator=best)", "evaluator auto or draw, got 'best'"),
+        ("mcts(simulations=10,evaluator=draw)", 'evaluator to be one of "auto", "rollouts", got .draw'),
+        ("alpha_beta(depth=2,evaluator=best)", 'evaluator to be one of "auto", "draw", got .best'),
         ("alpha_beta(deep=2)", "'deep'"),
         ("softmax(policy=uniform)", "SearchPolicy"),
         ("softmax(temperature=0.0)", "temperature to be a positive, finite number, got 0.0"),
