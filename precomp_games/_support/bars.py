@@ -36,7 +36,7 @@ def progress(description: str, unit: str, **arguments: Any) -> Iterator[Callable
 
     Gives a function of the work that is done so far, None where that is as before, and of a note.
     """
-    with bar(desc=description, unit=f" {unit}", leave=True, **arguments) as shown:
+    with bar(desc=description, unit=f" {unit}", **({"leave": True} | arguments)) as shown:
 
         def show(done: int | None = None, note: str | None = None) -> None:
             if note is not None:

@@ -37,7 +37,7 @@ def check_exports(formats: Sequence[str]) -> None:
 
 def read_folder(folder: str) -> Preparation:
     """The preparation in a folder that --book_dir names."""
-    with errors_by_flag("book_dir", "an output folder of chess_preparation.py"):
+    with errors_by_flag("book_dir", "an output folder of precomp-games prepare"):
         return read_preparation(folder)
 
 

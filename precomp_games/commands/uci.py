@@ -5,7 +5,7 @@ r"""A UCI engine with a book: the entry point `precomp-games-uci`.
   precomp-games-uci --opponent=output/chess_preparation
 
 The first plays a Polyglot book and then an engine, in any interface; the book may also be a folder of
-examples/chess_preparation.py, whose lines are then followed from the start. With --play=model it plays out of
+`precomp-games prepare`, whose lines are then followed from the start. With --play=model it plays out of
 book as the preparation has it. The third is the opponent that the preparation was made against, to spar with.
 
 Engines and their options are those of the flags, as the preparation was given them; whether they are the
@@ -44,7 +44,7 @@ def _flags() -> flags.FlagValues:
     """Flags of its own: a library defines none for its users."""
     own = flags.FlagValues()  # type: ignore[no-untyped-call]
     define = Define(own)
-    define.string("book", None, "A Polyglot file, or an output folder of chess_preparation.py.")
+    define.string("book", None, "A Polyglot file, or an output folder of precomp-games prepare.")
     define.string(
         "engine",
         None,
@@ -74,7 +74,7 @@ def _flags() -> flags.FlagValues:
     define.string(
         "opponent",
         None,
-        "An output folder of chess_preparation.py: play the opponent that it was made against.",
+        "An output folder of precomp-games prepare: play the opponent that it was made against.",
     )
     define.string(
         "opponent_spec",
@@ -143,7 +143,7 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
         )
     if preparation is None:
         raise ValueError(
-            f"--play=model: expected --book to be an output folder of chess_preparation.py, got {path!r}"
+            f"--play=model: expected --book to be an output folder of precomp-games prepare, got {path!r}"
         )
     return _modelled(given, preparation, preparation.settings.player, preparation.book)
 

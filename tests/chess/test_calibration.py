@@ -128,7 +128,7 @@ def test_what_is_shipped_is_for_the_defaults():
 def test_what_does_not_fit_is_told(changed, words):
     told = TRUE.misfits(dataclasses.replace(SETTINGS, **changed), "Stockfish 15.1")
     assert all(word in " ".join(told) for word in words)
-    assert told[-1].endswith("examples/calibrate_evaluation.py.")
+    assert told[-1].endswith("precomp-games calibrate.")
 
 
 def test_another_engine_is_told():

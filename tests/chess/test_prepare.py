@@ -131,7 +131,7 @@ def test_a_choice_needs_no_plan(engines):
 def test_json_that_is_no_preparation(wrong, engines):
     data = json.loads(json.dumps(prepare(SETTINGS, engines).to_json()))
     assert Preparation.from_json(data).utility == data["utility"]
-    with pytest.raises(ValueError, match=r"expected a result of chess_preparation\.py, got"):
+    with pytest.raises(ValueError, match=r"expected a result of precomp-games prepare, got"):
         Preparation.from_json(data | wrong)
 
 

@@ -235,7 +235,7 @@ def test_wrong_flags_say_one_line_and_help_more(capsys):
         ([], "--book"),
         (["--book=/nonexistent"], "--book"),
         (["--bok=x"], "bok"),
-        (["--opponent=/nonexistent"], "chess_preparation"),
+        (["--opponent=/nonexistent"], "precomp-games prepare"),
         (["--book=/dev/null", "--play=model"], "--play"),
     ):
         assert main(["precomp-games-uci", *flags]) == 1

@@ -86,7 +86,7 @@ _FORMAT = "precomp-games calibration 1"
 _DATA = pathlib.Path(__file__).parent / "data"
 _SHIPPED = {None: _DATA / "calibration.json", "people": _DATA / "people.json"}
 _MOST_BYTES = 1 << 20
-_HINT = "Fit an evaluation for these settings with examples/calibrate_evaluation.py."
+_HINT = "Fit an evaluation for these settings with precomp-games calibrate."
 
 _EPSILON = 0.005
 _MOST_CP = 2000.0

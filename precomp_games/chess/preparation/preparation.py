@@ -32,7 +32,7 @@ __all__ = ["Preparation", "read_preparation", "write_preparation"]
 
 _History = tuple[chess.Move, ...]
 # What another kind of value than was written ends in.
-_NO_RESULT = "read_preparation(): expected a result.json of chess_preparation.py, got {!r} ({})"
+_NO_RESULT = "read_preparation(): expected a result.json of precomp-games prepare, got {!r} ({})"
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -176,7 +176,7 @@ class Preparation:
             return cls._parsed(data)
         except _PROBLEMS as error:
             raise ArgumentError(
-                f"expected a result of chess_preparation.py, got {shown(data)} ({one_line(repr(error))})"
+                f"expected a result of precomp-games prepare, got {shown(data)} ({one_line(repr(error))})"
             ) from None
 
     @classmethod
@@ -274,7 +274,7 @@ def read_preparation(folder: FilePath) -> Preparation:
         files = ModelFiles.load(model) if model.is_file() else None
     except OSError as error:
         raise ArgumentError(
-            f"expected an output folder of chess_preparation.py, got {str(folder)!r} "
+            f"expected an output folder of precomp-games prepare, got {str(folder)!r} "
             f"({error.strerror}: {path})"
         ) from None
     except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
