@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from array import array
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ import pyspiel
 
 from precomp_games._support.arguments import ArgumentError
 
-__all__ = ["FoundSequences", "PlayerSequences", "connected_infosets"]
+__all__ = ["PlayerSequences", "SequencesBuilder", "connected_infosets"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,11 +145,6 @@ class PlayerSequences:
             for key, k in self.index.items()
         }
 
-    def plan(self, rows: Mapping[str, Mapping[int, float]]) -> np.ndarray:
-        """The realization plan of {information state: {action: probability}}."""
-        odds = [rows[key].get(action, 0.0) for key, k in self.index.items() for action in self.actions(k)]
-        return self.realized(np.array([1.0, *odds]))
-
 
 def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarray, count: int) -> np.ndarray:
     """Pairs of information sets (I of player 0, J of player 1) such that a path visits both.
@@ -176,7 +170,7 @@ def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarr
     return np.unique(np.concatenate(found))
 
 
-class FoundSequences:
+class SequencesBuilder:
     """A player's information sets and sequences, while a walk meets its decisions.
 
     Attributes:

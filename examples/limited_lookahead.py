@@ -33,7 +33,6 @@ from absl import flags
 from kept_work import kept_work
 
 from precomp_games.algorithms.lookahead import (
-    TIE_BREAKING,
     NodeValues,
     commit_against_lookahead,
     cumulative_noise,
@@ -62,7 +61,10 @@ _PLAYERS = flags.DEFINE_list(
 )
 _DRAWS = flags.DEFINE_integer("draws", 10, "Evaluations drawn for each point.", lower_bound=1)
 _TIES = flags.DEFINE_enum(
-    "tie_breaking", "adversarial", list(TIE_BREAKING), "How the limited player breaks ties."
+    "tie_breaking",
+    "adversarial",
+    ["favorable", "static", "adversarial"],
+    "How the limited player breaks ties.",
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the draws.", lower_bound=0)
 _WORKERS = flags.DEFINE_integer("workers", None, "Processes. Default: one a core.", lower_bound=1)

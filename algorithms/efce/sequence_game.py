@@ -27,7 +27,7 @@ from precomp_games._support.checks import check_integer, shown
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import TERMINAL
 
-from ..sequence_form import FoundSequences, PlayerSequences, connected_infosets
+from ..sequence_form import PlayerSequences, SequencesBuilder, connected_infosets
 from .public_information import CertainGame, PublicInformation, check_name
 
 __all__ = ["PlayerForm", "SequenceGame", "find", "infoset_labels", "same_game", "spread"]
@@ -226,7 +226,7 @@ def _walked(
 ) -> SequenceGame:
     """As `SequenceGame.of`, all numbered in the order of a depth-first walk."""
     labels: dict[Hashable, int] = {}
-    own = (FoundSequences(game, 0), FoundSequences(game, 1))
+    own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
     # Five numbers a node, three and two a leaf.
     nodes, leaves, utilities = array("i"), array("i"), array("d")
     stack: list[tuple[Any, int, int, int, int, int]] = [(game.new_initial_state(), -1, -1, 0, 0, -1)]

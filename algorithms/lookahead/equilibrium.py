@@ -20,13 +20,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, Game, GeneralSumGame, public
-from precomp_games._support.checks import check_integer, check_probabilities, check_turn, shown
+from precomp_games._support.arguments import Game, public
+from precomp_games._support.checks import check_turn
+from precomp_games.policies.rows import infoset_key
 
 from ..programs import ProgramBuilder
-from .follower import infoset_key
 from .instance import add_realization_plan
 from .sequence_form import SequenceForm
 
@@ -37,51 +38,29 @@ _FIXED = 1e-8
 
 
 class StrategyPolicy(openspiel_policy.Policy):
-    """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere."""
+    """An OpenSpiel policy from {information state: {action: probability}}, uniform elsewhere.
 
-    @public
-    def __init__(self, game: GeneralSumGame, rows: Mapping[str, Mapping[int, float]]) -> None:
-        """Initializes the policy.
+    Attributes:
+      rows: Of both players, or of one; histories stand for information states where the game has none.
+    """
 
-        Args:
-          game: two players, sequential.
-          rows: of both players, or of one; histories stand for information states where the game has none.
-
-        Raises:
-          ValueError: an argument is not as above, or a row's probabilities do not sum to 1 (within 1e-6).
-        """
-        kept: dict[str, dict[int, float]] = {}
-        for key, row in rows.items():
-            if not isinstance(key, str) or not isinstance(row, Mapping):
-                raise ArgumentError(
-                    "expected rows to be {information state: {action: probability}}, "
-                    f"got {{{shown(key)}: {shown(row)}}}"
-                )
-            actions = [check_integer(action, f"each action of rows[{key!r}]") for action in row]
-            name = f"the values of rows[{key!r}]"
-            odds = check_probabilities(list(row.values()), len(row), name)
-            if abs(odds.sum() - 1.0) > 1e-6:
-                raise ArgumentError(f"expected {name} to sum to 1, got {shown(dict(row))}")
-            kept[key] = dict(zip(actions, odds.tolist(), strict=True))
+    def __init__(self, game: pyspiel.Game, rows: Mapping[str, Mapping[int, float]]) -> None:
+        """Initializes the policy, whose rows are distributions."""
         super().__init__(game, list(range(game.num_players())))
-        self.rows = kept
+        self.rows = rows
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability} of all legal actions.
 
         Raises:
-          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the row
-            has an action that is not legal there.
+          ValueError: it is no state of the game where a player (`player_id`, if given) is to move.
         """
         check_turn(state, player_id, self.game)
         legal = state.legal_actions()
-        key = infoset_key(state)
-        row = self.rows.get(key)
+        row = self.rows.get(infoset_key(state))
         if row is None:
             return dict.fromkeys(legal, 1.0 / len(legal))
-        if not row.keys() <= set(legal):
-            raise ArgumentError(f"expected rows[{key!r}] to have actions of {legal}, got {dict(row)}")
         return dict.fromkeys(legal, 0.0) | dict(row)
 
 

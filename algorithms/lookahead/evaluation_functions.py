@@ -12,6 +12,7 @@ Source: `limited_lookahead`, equations (16) and (17).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +21,13 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.arguments import GeneralSumGame, NonNegativeFloat, Player, Seed, public
-from precomp_games._support.checks import check_evaluation, check_numbers, check_probabilities
+from precomp_games._support.checks import check_evaluation
 from precomp_games.policies.rows import PolicyLike, as_batch_policy
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .equilibrium import equilibrium
-from .follower import EvaluationFunction, check_own, legal_odds
-from .sequence_form import SequenceForm, find
+from .follower import EvaluationFunction, check_own, legal_probabilities
+from .sequence_form import SequenceForm
 
 __all__ = [
     "NodeValues",
@@ -37,25 +38,23 @@ __all__ = [
 ]
 
 
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class NodeValues:
     """An evaluation function as a table: a number for each history of a game.
 
-    player: whose worth it is. values: float[histories], in the order of `SequenceForm`, finite.
-    odds: float[histories], the probability of the move that leads there, which values were backed up with.
+    Attributes:
+      form: The game's histories.
+      player: Whose worth it is.
+      values: float[histories], in the order of `form`, finite.
+      odds: float[histories], the probability of the move that leads there, which values were backed up with.
     """
 
     _made_by = "equilibrium_values()"
 
-    @public
-    def __init__(self, form: SequenceForm, player: Player, values: np.ndarray, odds: np.ndarray) -> None:
-        """Initializes the table, from copies of the arrays.
-
-        Raises:
-          ValueError: an argument is not as above.
-        """
-        self.form, self.player = form, player
-        self.values = check_numbers(values, form.num_histories, "values")
-        self.odds = check_probabilities(odds, form.num_histories, "odds")
+    form: SequenceForm
+    player: int
+    values: npt.NDArray[np.float64]
+    odds: npt.NDArray[np.float64]
 
     @property
     def game(self) -> pyspiel.Game:
@@ -71,7 +70,7 @@ class NodeValues:
         Raises:
           ValueError: the state is of another game.
         """
-        return float(self.values[find(self.form, state)])
+        return float(self.values[self.form.find(state)])
 
 
 @public
@@ -95,7 +94,7 @@ def equilibrium_values(game: GeneralSumGame, player: Player, policy: PolicyLike 
         if form.player[history] == CHANCE:
             odds[children] = form.chance[children] / form.chance[history]
         elif children:
-            odds[children] = legal_odds(ask, form.states[history], "policy")
+            odds[children] = legal_probabilities(ask, form.states[history], "policy")
     leaves = np.where(form.player == TERMINAL, form.utility[:, player], 0.0)
     return NodeValues(form, player, _backed_up(form, leaves, odds), odds)
 
@@ -109,7 +108,7 @@ def independent_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: See
         seed is not as `numpy.random.default_rng` takes it: an integer of at least 0, or a sequence of them.
     """
     noise = _noise(evaluation, gamma, seed)
-    return NodeValues(evaluation.form, evaluation.player, evaluation.values + noise, evaluation.odds)
+    return dataclasses.replace(evaluation, values=evaluation.values + noise)
 
 
 @public
@@ -119,11 +118,9 @@ def cumulative_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: Seed
     Raises:
       ValueError: as `independent_noise`.
     """
-    noise = _noise(evaluation, gamma, seed)
-    form = evaluation.form
-    noise[form.player == TERMINAL] = 0.0
-    total = evaluation.values + _backed_up(form, noise, evaluation.odds)
-    return NodeValues(form, evaluation.player, total, evaluation.odds)
+    noise = np.where(evaluation.form.player == TERMINAL, 0.0, _noise(evaluation, gamma, seed))
+    passed_on = _backed_up(evaluation.form, noise, evaluation.odds)
+    return dataclasses.replace(evaluation, values=evaluation.values + passed_on)
 
 
 def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np.ndarray:
