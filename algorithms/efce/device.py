@@ -25,8 +25,7 @@ from precomp_games._support.arguments import ArgumentError, NonNegativeInt, Posi
 from precomp_games._support.checks import check_instance, check_state, shown
 from precomp_games._support.kernels import read_only
 
-from .blueprints import AnyBlueprint, Blueprint, check_blueprint
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, check_blueprint
 from .scaled_extensions import ScaledExtensions, draw_profile
 from .sequence_game import SequenceGame
 
@@ -78,7 +77,7 @@ def correlation_device(
     """
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
-    pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
+    pure, draws = np.zeros(len(left)), np.full(len(steps.start), -1.0)
     found: list[tuple[float, PureProfile]] = []
     total = 0.0
     while 1.0 - total > _ROUNDING:
@@ -116,7 +115,7 @@ def draw_profiles(
     for _ in range(count):
         pure = np.zeros(len(plan.xi))
         pure[0] = 1.0
-        draw_profile(steps, plan.xi, rng.random(steps.num_steps), pure)
+        draw_profile(steps, plan.xi, rng.random(len(steps.start)), pure)
         found.append(_profile(plan, pure))
     return found
 

@@ -28,8 +28,7 @@ import scipy.optimize
 
 from precomp_games._support.kernels import kernel, read_only
 
-from .constraints import PlayerConstraints
-from .deviator import DeviatorState, add_gradient, evaluate_best
+from .constraints import DeviatorState, PlayerConstraints, add_gradient, evaluate_best
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan, shares_of
 
 __all__ = ["project"]

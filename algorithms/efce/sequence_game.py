@@ -15,22 +15,38 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, Player, PositiveInt, public
-from precomp_games._support.checks import check_integer, shown
-from precomp_games._support.kernels import kernel
+from precomp_games._support.arguments import ArgumentError, Check, Player, PositiveInt, public
+from precomp_games._support.checks import check_game, check_integer, shown
 from precomp_games.tree.facts import TERMINAL
 
-from ..sequence_form import PlayerSequences, SequencesBuilder, connected_infosets
-from .public_information import CertainGame, PublicInformation, check_name
+from ..sequence_form import PlayerSequences, SequencesBuilder
 
-__all__ = ["PlayerForm", "SequenceGame", "find", "infoset_labels", "same_game", "spread"]
+__all__ = [
+    "CertainGame",
+    "PlayerForm",
+    "PublicInformation",
+    "SequenceGame",
+    "check_name",
+    "find",
+    "infoset_labels",
+    "same_game",
+    "spread",
+]
+
+CertainGame = Annotated[
+    pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, chance=False))
+]
+"""A sequential game of two players without chance, with information state strings; utilities of any sum."""
+
+PublicInformation = Callable[[Any], Hashable | None]
+"""From a state to the name of the subgame that starts there or above, None before all subgames."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,6 +172,11 @@ class SequenceGame:
         actions = sum(int(self.players[i].num_actions[infosets[i]].sum()) for i in (0, 1))
         return actions + 1 == self.num_nodes
 
+    def check_whole(self) -> None:
+        """Refuses a part of a game."""
+        if not self.is_whole:
+            raise ArgumentError(f"expected a game that is held whole, got {self}")
+
     @public
     def sequences_in(self, other: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
         """For both players, the number in `other` of each sequence here: int64[S] each.
@@ -204,17 +225,6 @@ class SequenceGame:
             part, labels=labels, players=(one, two), node_label=np.minimum(part.node_label, 0)
         )
         return part, sequences
-
-    def connected(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs (I of player 0, J of player 1) such that a path visits both, sorted; number 0 with all."""
-        one, two = (form.num_infosets for form in self.players)
-        found = connected_infosets(self.node_parent, self.node_player, self.node_infoset, two)
-        return np.divmod(np.unique(np.concatenate([np.arange(two), np.arange(one) * two, found])), two)
-
-    @property
-    def node_depth(self) -> np.ndarray:
-        """int32[N], moves from the root."""
-        return _depths(self.node_parent)
 
 
 def _walked(
@@ -384,9 +394,16 @@ def find(codes: np.ndarray, wanted: np.ndarray) -> npt.NDArray[np.int64]:
     return np.where(codes[place] == wanted, place, -1)
 
 
-@kernel
-def _depths(parent: np.ndarray) -> np.ndarray:
-    depth = np.zeros(len(parent), np.int32)
-    for h in range(1, len(parent)):
-        depth[h] = depth[parent[h]] + 1
-    return depth
+def check_name(name: Hashable | None) -> Hashable | None:
+    """What can name a subgame, or None.
+
+    Raises:
+      ValueError: it cannot be hashed, and so is no name (a list, say).
+    """
+    try:
+        hash(name)
+    except TypeError:
+        raise ArgumentError(
+            f"expected subgames' names to be hashable, such as tuples, got {shown(name)}"
+        ) from None
+    return name

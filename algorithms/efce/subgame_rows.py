@@ -22,9 +22,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
-from .sequence_pairs import RelevantPairs
 from .triggers import Deviations, deviation_values, following_values
 
 __all__ = ["BOUNDS", "BoundsKind", "PlayerRows", "RowLayout", "RowMembers", "player_rows", "sums"]

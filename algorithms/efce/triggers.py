@@ -34,9 +34,8 @@ import numpy.typing as npt
 from precomp_games._support.arguments import public
 from precomp_games._support.kernels import kernel, read_only
 
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
-from .sequence_pairs import RelevantPairs
 
 __all__ = [
     "Deviations",
@@ -92,7 +91,6 @@ class Deviations(NamedTuple):
     stride: npt.NDArray[np.int32]
 
     @classmethod
-    @public
     def of(cls, pairs: RelevantPairs, player: int, inside: bool = False) -> Deviations:
         """A player's deviations; with `inside`, only groups whose I lies in a subgame."""
         game = pairs.game
