@@ -164,7 +164,7 @@ class Mediator:
         self._refine = refine
         self._rng = np.random.default_rng(seed)
         # The last recommended sequence of each player, and whether it has left its recommendations.
-        self._told: list[tuple[str, int] | None] = [None, None]
+        self._recommended: list[tuple[str, int] | None] = [None, None]
         self.deviated = [False, False]
         self._pending: tuple[int, str, int] | None = None
 
@@ -173,7 +173,7 @@ class Mediator:
         return self._last(0), self._last(1)
 
     def _last(self, player: int) -> int:
-        told = self._told[player]
+        told = self._recommended[player]
         if told is None:
             return 0
         return self.game.players[player].sequences(self.game.infoset_of(player, told[0]))[told[1]]
@@ -228,7 +228,7 @@ class Mediator:
         if self._pending is None or self._pending[:2] != (player, key):
             k = int(self._rng.choice(len(actions), p=list(odds.values())))
             self._pending = (player, key, k)
-            self._told[player] = (key, k)
+            self._recommended[player] = (key, k)
         return actions[self._pending[2]]
 
     @public

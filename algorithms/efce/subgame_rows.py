@@ -1,13 +1,19 @@
 """What a subgame is to the trunk: the rows and caps that a refinement's bounds are about.
 
-A *head* is an information set inside a subgame whose parent sequence s is in the trunk. A *bundle* (s, j) is
-made of the leaves of subgame j at which the player's last sequence is still s: where the opponent's move in j
-ends the game. A *row* is a head, a bundle, or all of a subgame after s (`bounds` says which): what following
-is worth there is bounded from below. A *cap* is a row after a trigger of the trunk: what deviating is worth
-there is bounded from above.
+For one player, a sequence s of the trunk goes on in subgame j in two ways:
+
+- A *head* is an information set in j whose parent sequence is s (the paper's head information set).
+- The *bundle* (s, j) consists of the leaves in j at which the player's last sequence is still s, because a
+  move of the opponent in j has ended the game. The paper has no word for them.
+
+Bounds are about these or their sums, in the words of linear programs:
+
+- A *row* is a head, a bundle, or all of subgame j after s; which of them is decided by the kind of bounds
+  (`bounds`). The value of following there has a lower bound.
+- A *cap* is a row after a trigger of the trunk. The value of deviating there has an upper bound.
 
 Rows and caps follow from the game and the kind of bounds alone. This is the one place where they are worked
-out; bounds give them values, and `constraints` hands them to whoever keeps them.
+out; `bounds` gives them values, and `constraints` hands them to whoever keeps them.
 
 Source: `efce_resolving`, equations 6 to 12; bundles are missing there.
 

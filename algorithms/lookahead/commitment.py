@@ -63,7 +63,7 @@ from .follower import (
     TieBreaking,
     lookahead_outcome,
 )
-from .instance import Instance, Plan
+from .instance import Choices, Instance, Plan
 from .options import InformationSet, Option, lookahead_options
 from .plan_programs import BigMProgram, CorrelationProgram
 from .sequence_form import SequenceForm
@@ -258,7 +258,7 @@ class _PlanSearch:
         """Keeps what the follower does close to x, where that is better: something to start from."""
         self._try(self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform))
 
-    def _mend(self, plan: Plan, conflicts: Sequence[tuple[tuple[int, int], ...]], x: np.ndarray) -> None:
+    def _mend(self, plan: Plan, conflicts: Sequence[Choices], x: np.ndarray) -> None:
         """Looks for possible plans that differ from one with conflicts where those are.
 
         Often one is as good as the bound, which saves the programs that would find it by ruling out others.
@@ -277,7 +277,7 @@ class _PlanSearch:
 
     def _try(self, plan: Plan) -> bool:
         """Keeps a plan if it is possible and better; whether it is."""
-        return self.instance.interior(plan).exists and self._keep(plan)
+        return not self.instance.conflict(plan) and self._keep(plan)
 
     def _keep(self, plan: Plan) -> bool:
         """Keeps a plan if it is better; whether it is."""
@@ -319,7 +319,7 @@ class _PlanSearch:
         return best if best is not None and best[1].utility >= outcome.utility else (nearest, outcome)
 
 
-def _within(part: tuple[tuple[int, int], ...], plan: Plan) -> bool:
+def _within(part: Choices, plan: Plan) -> bool:
     """Whether a plan holds all of these (information set, option)."""
     return all(plan.get(infoset) == k for infoset, k in part)
 

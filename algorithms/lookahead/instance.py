@@ -7,7 +7,7 @@ below is worth the least of them.
 
 Rows for strict rivals are d @ x >= margin * reach(x), so that the follower, who compares conditional
 expectations, sees a lead of `margin` (in units of the largest |h| that it sees). With margin 0 the program is
-that of the closure, whose value is the supremum if some x satisfies all strict rows strictly (`interior`).
+that of the closure, whose value is the supremum if some x satisfies all strict rows strictly (`conflict`).
 
 Source: `limited_lookahead`, equations (2), (3) and (8).
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,22 +26,18 @@ from .follower import TIE_TOLERANCE
 from .options import InformationSet
 from .sequence_form import SequenceForm
 
-__all__ = ["Instance", "Interior", "Plan", "add_realization_plan", "nonzero"]
+__all__ = ["Choices", "Instance", "Plan", "add_realization_plan", "nonzero"]
 
 Plan = Mapping[int, int]
 """{information set that the follower comes to: its option}."""
+
+Choices = tuple[tuple[int, int], ...]
+"""A part of a plan: (information set, option) each."""
 
 _SAMPLES = 64
 _VARIANTS = 81
 _LENGTH = 1e3  # sum of a row's coefficients: the solver's tolerance is then less than any margin
 _INSIDE = 1e-8  # a least lead, of rows of that length, that counts as positive
-
-
-class Interior(NamedTuple):
-    """Whether some x satisfies all strict rows of a plan strictly; if not, a part of the plan to blame."""
-
-    exists: bool
-    conflict: tuple[tuple[int, int], ...]
 
 
 class Instance:
@@ -114,8 +109,10 @@ class Instance:
             return None
         return solution.objective, solution.x[: self.leader.num_sequences]
 
-    def interior(self, plan: Plan) -> Interior:
-        """Whether the plan's strict rows can all hold strictly, by more than what counts as a tie.
+    def conflict(self, plan: Plan) -> Choices:
+        """A part of the plan whose strict rows cannot all hold strictly, by more than what counts as a tie.
+
+        It is empty if those of the whole plan can.
 
         Raises:
           LinearProgramError: HiGHS fails.
@@ -123,14 +120,14 @@ class Instance:
         program, rows = self._program(plan, TIE_TOLERANCE, with_lead=True)
         solution = program.built().solve(presolve=False, attempt=True)
         if solution.found and (not rows or solution.objective > _INSIDE):
-            return Interior(True, ())
+            return ()
         blamed = set(rows.values())
         if solution.found:
             # The rows with multipliers prove by themselves that there is no lead.
             blamed = {rows[k] for k in rows if abs(solution.duals[k]) > 1e-9} or blamed
-        return Interior(False, tuple(sorted(blamed)))
+        return tuple(sorted(blamed))
 
-    def conflicts(self, plan: Plan) -> list[tuple[tuple[int, int], ...]]:
+    def conflicts(self, plan: Plan) -> list[Choices]:
         """Minimal parts of plans whose strict rows have no common strict solution; some for `plan`, if any.
 
         Where a part of the plan is in conflict, other options of the same information sets may be so too, and
@@ -139,32 +136,31 @@ class Instance:
         Raises:
           LinearProgramError: HiGHS fails.
         """
-        found: list[tuple[tuple[int, int], ...]] = []
+        minimal: list[Choices] = []
         left = dict(plan)
-        while not (inside := self.interior(left)).exists:
-            conflict = self._minimal(inside.conflict)
-            found.append(conflict)
-            for infoset, _ in conflict:
-                del left[infoset]
+        while conflict := self.conflict(left):
+            conflict = self._minimal(conflict)
+            minimal.append(conflict)
             sets = [infoset for infoset, _ in conflict]
+            for infoset in sets:
+                del left[infoset]
             if len(sets) == 1 or math.prod(len(self.sets[k].options) for k in sets) > _VARIANTS:
                 continue
             for chosen in itertools.product(*(range(len(self.sets[k].options)) for k in sets)):
                 variant = tuple(zip(sets, chosen, strict=True))
-                if any(set(known) <= set(variant) for known in found):
+                if any(set(known) <= set(variant) for known in minimal):
                     continue
-                inside = self.interior(dict(variant))
-                if not inside.exists:
-                    found.append(self._minimal(inside.conflict))
-        return found
+                if conflict := self.conflict(dict(variant)):
+                    minimal.append(self._minimal(conflict))
+        return minimal
 
-    def _minimal(self, conflict: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    def _minimal(self, conflict: Choices) -> Choices:
         """A conflict of which every part is needed."""
         needed = list(conflict)
         for pair in conflict:
             rest = [other for other in needed if other != pair]
-            if pair in needed and rest and not (inside := self.interior(dict(rest))).exists:
-                needed = [other for other in rest if other in inside.conflict]
+            if pair in needed and rest and (within := self.conflict(dict(rest))):
+                needed = [other for other in rest if other in within]
         return tuple(needed)
 
     def never_best(self) -> list[tuple[int, int]]:
@@ -175,18 +171,17 @@ class Instance:
         """
         # Most options are seen to be best at one of some random x, without a linear program.
         rng = np.random.default_rng(0)
-        odds = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
-        x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *odds]))
-        found = []
+        drawn = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
+        x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *drawn]))
+        never = []
         for infoset, options in self.sets.items():
             for k, option in enumerate(options.options):
-                strict = [rival.difference for rival in option.rivals if rival.strict]
-                if not strict:
+                if not any(rival.strict for rival in option.rivals):
                     continue
                 lead = np.array([rival.difference for rival in option.rivals]) @ x
-                if not (lead > 1e-6).all(axis=0).any() and not self.interior({infoset: k}).exists:
-                    found.append((infoset, k))
-        return found
+                if not (lead > 1e-6).all(axis=0).any() and self.conflict({infoset: k}):
+                    never.append((infoset, k))
+        return never
 
     def _program(
         self, plan: Plan, margin: float, with_lead: bool

@@ -40,7 +40,7 @@ import numpy as np
 
 from ..programs import ProgramBuilder, ProgramSolution
 from ..sequence_form import connected_infosets
-from .instance import Instance, Plan, add_realization_plan, nonzero
+from .instance import Choices, Instance, Plan, add_realization_plan, nonzero
 
 __all__ = ["BigMProgram", "CorrelationProgram", "PlanProgram"]
 
@@ -75,7 +75,7 @@ class PlanProgram:
             {key: float(solution.x[column]) for key, column in self.taken.items()}
         )
 
-    def rule_out(self, conflict: tuple[tuple[int, int], ...]) -> None:
+    def rule_out(self, conflict: Choices) -> None:
         """No plan may hold all of these (information set, option)."""
         self.program.row([(self.taken[key], 1.0) for key in conflict], high=len(conflict) - 1.0)
 

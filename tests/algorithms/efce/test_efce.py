@@ -344,7 +344,7 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
             leaf[tuple(state.history())] = weight
             return
         player, key = state.current_player(), state.information_state_string()
-        mediator._told = told  # each recommendation is followed
+        mediator._recommended = told  # each recommendation is followed
         for action, p in mediator.probabilities(state).items():
             if p > 0:
                 after = list(told)
