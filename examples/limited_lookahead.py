@@ -136,9 +136,9 @@ def tasks() -> list[Task]:
     )
     # Without noise there is but one evaluation function.
     return [
-        Task(*point, draw, _SEED.value, _TIES.value, _TIME_LIMIT.value)
-        for point in points
-        for draw in range(_DRAWS.value if point[-1] > 0.0 else 1)
+        Task(game, noise, player, lookahead, gamma, draw, _SEED.value, _TIES.value, _TIME_LIMIT.value)
+        for game, noise, player, lookahead, gamma in points
+        for draw in range(_DRAWS.value if gamma > 0.0 else 1)
     ]
 
 
