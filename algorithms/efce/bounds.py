@@ -106,7 +106,6 @@ class _TrunkRows(NamedTuple):
         )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class _TrunkValues:
     """What the blueprint is worth to one player in the trunk: its own leaves, and the rows of all subgames.
 
@@ -119,35 +118,23 @@ class _TrunkValues:
       cap_lane: int64[C], the lane that each cap stands below.
     """
 
-    plan: CorrelationPlan
-    player: int
-    parts: Mapping[Hashable, PlayerRows]
-    rows: _TrunkRows
-    deviations: Deviations
-    v: npt.NDArray[np.float64]
-    of_infoset: np.ndarray
-    lanes: np.ndarray
-    sets: np.ndarray
-    children: npt.NDArray[np.float64]
-    cap_lane: np.ndarray
-
-    @classmethod
-    def of(cls, plan: CorrelationPlan, player: int, parts: Mapping[Hashable, PlayerRows]) -> _TrunkValues:
+    def __init__(self, plan: CorrelationPlan, player: int, parts: Mapping[Hashable, PlayerRows]) -> None:
         """Evaluates both following and deviating."""
-        form, rows = plan.game.players[player], _TrunkRows.of(list(parts.values()))
-        deviations = Deviations.of(plan.pairs, player)
+        self.plan, self.player, self.parts = plan, player, parts
+        self.rows = rows = _TrunkRows.of(list(parts.values()))
+        form = plan.game.players[player]
         worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
-        v = sums(plan.game.leaf_sequence[player], worth, form.num_sequences)
-        np.add.at(v, rows.sequence, rows.value)
+        self.v = sums(plan.game.leaf_sequence[player], worth, form.num_sequences)
+        np.add.at(self.v, rows.sequence, rows.value)
         after = np.concatenate([form.parent[1:], rows.sequence])
-        children = sums(after, np.ones(len(after)), form.num_sequences)
-        of_infoset = np.zeros(form.num_infosets)
-        sum_back(form.parent, form.first, v, of_infoset)
-        lanes, sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
-        cap_lane = _lanes_above(plan, player, deviations, rows)
-        np.add.at(lanes, cap_lane, rows.cap_value)
-        respond(deviations, lanes, sets, np.zeros(0))
-        return cls(plan, player, parts, rows, deviations, v, of_infoset, lanes, sets, children, cap_lane)
+        self.children = sums(after, np.ones(len(after)), form.num_sequences)
+        self.of_infoset = np.zeros(form.num_infosets)
+        sum_back(form.parent, form.first, self.v, self.of_infoset)
+        self.deviations = deviations = Deviations.of(plan.pairs, player)
+        self.lanes, self.sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
+        self.cap_lane = _lanes_above(plan, player, deviations, rows)
+        np.add.at(self.lanes, self.cap_lane, rows.cap_value)
+        respond(deviations, self.lanes, self.sets, np.zeros(0))
 
 
 def _lanes_above(
@@ -176,7 +163,7 @@ def trunk_bounds(
       inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds.
     """
     one, two = (
-        _share(_TrunkValues.of(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
+        _share(_TrunkValues(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
         for player in (0, 1)
     )
     return {name: SubgameBounds(kind, (one[name], two[name])) for name in rows}

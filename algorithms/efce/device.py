@@ -163,20 +163,19 @@ class Mediator:
         self.blueprint: Blueprint = blueprint
         self._refine = refine
         self._rng = np.random.default_rng(seed)
-        # The last recommended sequence of each player, and whether it has left its recommendations.
+        # Each player's last recommendation, its information set and which of the actions there; and whether
+        # the player has left its recommendations.
         self._recommended: list[tuple[str, int] | None] = [None, None]
         self.deviated = [False, False]
-        self._pending: tuple[int, str, int] | None = None
 
     def sequences(self) -> tuple[int, int]:
         """Both players' last recommended sequences, in the numbers of the current part of the game."""
         return self._last(0), self._last(1)
 
     def _last(self, player: int) -> int:
-        told = self._recommended[player]
-        if told is None:
+        if (last := self._recommended[player]) is None:
             return 0
-        return self.game.players[player].sequences(self.game.infoset_of(player, told[0]))[told[1]]
+        return self.game.players[player].sequences(self.game.infoset_of(player, last[0]))[last[1]]
 
     @public
     def probabilities(self, state: Any) -> dict[int, float] | None:
@@ -215,7 +214,7 @@ class Mediator:
     def recommend(self, state: Any) -> int | None:
         """An action for the player to move, drawn from `probabilities`; None where they are None.
 
-        Who asks again before `played` is told the same: another draw would say more than the plan does.
+        Who asks again gets the same: another draw would say more than the plan does.
 
         Raises:
           ValueError: as `probabilities`.
@@ -223,13 +222,13 @@ class Mediator:
         odds = self.probabilities(state)
         if odds is None:
             return None
-        actions = list(odds)
         player, key = state.current_player(), state.information_state_string()
-        if self._pending is None or self._pending[:2] != (player, key):
-            k = int(self._rng.choice(len(actions), p=list(odds.values())))
-            self._pending = (player, key, k)
-            self._recommended[player] = (key, k)
-        return actions[self._pending[2]]
+        last = self._recommended[player]
+        if last is None or last[0] != key:
+            last = (key, int(self._rng.choice(len(odds), p=list(odds.values()))))
+            self._recommended[player] = last
+        actions: list[int] = list(odds)
+        return actions[last[1]]
 
     @public
     def played(self, state: Any, action: int) -> None:
@@ -246,8 +245,7 @@ class Mediator:
         player = state.current_player()
         if self.deviated[player]:
             return
-        key = state.information_state_string()
-        if self._pending is None or self._pending[:2] != (player, key):
+        last = self._recommended[player]
+        if last is None or last[0] != state.information_state_string():
             raise ArgumentError("expected recommend() to be asked first")
-        self.deviated[player] = int(self.game.players[player].action[self._last(player)]) != action
-        self._pending = None
+        self.deviated[player] = legal[last[1]] != action

@@ -133,7 +133,6 @@ def refine_regret(
             progress(resolver.iterations, worst)
         if worst <= violation:
             break
-    columns = list(zip(*points, strict=True))
     return RegretRefinement(
         problem=problem,
         plan=plan,
@@ -143,7 +142,7 @@ def refine_regret(
         seconds=time.perf_counter() - began,
         violation=points[-1][2],
         target=resolver.target,
-        curve=Curve(columns[0], columns[1], columns[2], columns[3]),
+        curve=Curve(*zip(*points, strict=True)),
     )
 
 

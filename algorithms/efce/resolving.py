@@ -156,18 +156,15 @@ class Resolving:
         Raises:
           ValueError: there is no subgame of this name.
         """
-        self._check_name(name)
+        if name not in self.names:
+            raise ArgumentError(
+                f"expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
+            )
         return self._bounds[name]
 
     @functools.cached_property
     def _bounds(self) -> dict[Hashable, SubgameBounds]:
         return trunk_bounds(self.trunk, self._kind, self._rows, self._inherited)
-
-    def _check_name(self, name: Hashable) -> None:
-        if name not in self.names:
-            raise ArgumentError(
-                f"expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
-            )
 
     @public
     def deeper(self, refined: Refinement, public: PublicInformation) -> Resolving:
@@ -177,7 +174,7 @@ class Resolving:
           ValueError: `refined` is no refinement of one of these subgames; `public` names no subgame in it, or
             no valid ones.
         """
-        self._check_name(refined.problem.name)
+        self.bounds(refined.problem.name)  # refuses what is no subgame
         base = refined.plan.game
         theirs = refined.problem.bounds
         own = self.trunk.game
