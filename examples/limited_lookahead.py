@@ -61,7 +61,9 @@ _PLAYERS = flags.DEFINE_list(
 )
 _DRAWS = flags.DEFINE_integer("draws", 10, "Evaluations drawn for each point.", lower_bound=1)
 _RULES = ["favorable", "static", "adversarial"]
-_TIES = flags.DEFINE_enum("tie_breaking", "adversarial", _RULES, "How the limited player breaks ties.")
+_TIES: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "tie_breaking", "adversarial", _RULES, "How the limited player breaks ties."
+)
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the draws.", lower_bound=0)
 _WORKERS = flags.DEFINE_integer("workers", None, "Processes. Default: one a core.", lower_bound=1)
 _CLUSTER = flags.DEFINE_string("cluster", None, f"Commit on {parallel.CLUSTER}")
@@ -84,7 +86,7 @@ class Task:
     gamma: float
     draw: int
     seed: int
-    tie_breaking: str
+    tie_breaking: Any
     time_limit: float
 
 

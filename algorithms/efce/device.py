@@ -222,7 +222,8 @@ class Mediator:
         odds = self.probabilities(state)
         if odds is None:
             return None
-        player, key = state.current_player(), state.information_state_string()
+        player: int = state.current_player()
+        key = state.information_state_string()
         last = self._recommended[player]
         if last is None or last[0] != key:
             last = (key, int(self._rng.choice(len(odds), p=list(odds.values()))))

@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
@@ -41,7 +41,6 @@ from precomp_games._support.arguments import (
     GeneralSumGame,
     Player,
     PositiveInt,
-    one_of,
     public,
 )
 from precomp_games._support.checks import check_evaluation, check_ranking, check_turn, shown
@@ -50,7 +49,6 @@ from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
 from .sequence_form import Recent
 
 __all__ = [
-    "TIE_BREAKING",
     "TIE_TOLERANCE",
     "EvaluationFunction",
     "Follower",
@@ -74,10 +72,8 @@ game.
 Order = Callable[[str, Sequence[int]], Sequence[int]]
 """A static rule: `(information state, its actions) -> the same actions, the preferred one first`."""
 
-TIE_BREAKING = ("favorable", "static", "adversarial")
+TieBreaking = Literal["favorable", "static", "adversarial"]
 """How the follower chooses among actions that look equally good to it."""
-TieBreaking = Annotated[str, one_of(TIE_BREAKING)]
-"""One of `TIE_BREAKING`."""
 
 TIE_TOLERANCE = 1e-9
 """What counts as a tie: values that differ by less than this times the largest |h| that is seen."""
@@ -105,7 +101,7 @@ class Follower:
       rational_player: The other one.
       lookahead: k >= 1, in moves, Nature's included.
       evaluation: h, its evaluation function.
-      tie_breaking: One of `TIE_BREAKING`.
+      tie_breaking: How it chooses among actions that look equally good to it.
       order: For "static" only, the preferred action first; None goes by the game's.
     """
 
