@@ -274,7 +274,7 @@ class Program:
     def _read(self, highs: highspy.Highs) -> ProgramSolution | None:
         """What was found; None where HiGHS failed."""
         kinds, status = highspy.HighsModelStatus, highs.getModelStatus()
-        info, found = highs.getInfo(), highs.getSolution()
+        info, solution = highs.getInfo(), highs.getSolution()
         nodes = max(0, int(info.mip_node_count)) if self.integers else 0
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             return ProgramSolution("infeasible", bound=-math.inf, nodes=nodes)
@@ -283,14 +283,14 @@ class Program:
         done = status != kinds.kTimeLimit
         objective = 0.0 - float(info.objective_function_value)  # 0 less it, which has no -0
         bound = 0.0 - float(info.mip_dual_bound) if self.integers else objective if done else math.inf
-        has = done or bool(self.integers and found.value_valid and math.isfinite(objective))
+        has = done or bool(self.integers and solution.value_valid and math.isfinite(objective))
         basis = highs.getBasis()
         return ProgramSolution(
             status="optimal" if done else "time_limit",
-            x=np.array(found.col_value if has else []),
+            x=np.array(solution.col_value if has else []),
             objective=objective if has else -math.inf,
             bound=bound if math.isfinite(bound) else math.inf,
-            duals=-np.array(found.row_dual if has and not self.integers else []),
+            duals=-np.array(solution.row_dual if has and not self.integers else []),
             iterations=int(max(info.ipm_iteration_count, info.simplex_iteration_count, 0)),
             nodes=nodes,
             basis=(_numbers(basis.col_status), _numbers(basis.row_status)) if basis.valid else NO_BASIS,

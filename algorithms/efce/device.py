@@ -78,10 +78,10 @@ def correlation_device(
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
     pure, draws = np.zeros(len(left)), np.full(len(steps.start), -1.0)
-    found: list[tuple[float, PureProfile]] = []
+    device: list[tuple[float, PureProfile]] = []
     total = 0.0
     while 1.0 - total > _ROUNDING:
-        if len(found) == max_profiles:
+        if len(device) == max_profiles:
             raise ArgumentError(
                 f"expected a mean of at most {max_profiles} profiles, got more; "
                 "draw_profiles() draws from any plan"
@@ -94,10 +94,10 @@ def correlation_device(
             break  # what is left is rounding
         left[used] = np.maximum(left[used] - weight, 0.0)
         total += weight
-        found.append((weight, _profile(plan, pure)))
+        device.append((weight, _profile(plan, pure)))
     if total < 1.0 - 1e-6:
         raise ArgumentError(f"expected a correlation plan, got stuck with {1.0 - total:.1e} left")
-    return [(weight / total, profile) for weight, profile in found]
+    return [(weight / total, profile) for weight, profile in device]
 
 
 @public
@@ -111,13 +111,13 @@ def draw_profiles(
     """
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
-    found = []
+    profiles = []
     for _ in range(count):
         pure = np.zeros(len(plan.xi))
         pure[0] = 1.0
         draw_profile(steps, plan.xi, rng.random(len(steps.start)), pure)
-        found.append(_profile(plan, pure))
-    return found
+        profiles.append(_profile(plan, pure))
+    return profiles
 
 
 def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
@@ -219,16 +219,16 @@ class Mediator:
         Raises:
           ValueError: as `probabilities`.
         """
-        odds = self.probabilities(state)
-        if odds is None:
+        probabilities = self.probabilities(state)
+        if probabilities is None:
             return None
         player: int = state.current_player()
         key = state.information_state_string()
         last = self._recommended[player]
         if last is None or last[0] != key:
-            last = (key, int(self._rng.choice(len(odds), p=list(odds.values()))))
+            last = (key, int(self._rng.choice(len(probabilities), p=list(probabilities.values()))))
             self._recommended[player] = last
-        actions: list[int] = list(odds)
+        actions: list[int] = list(probabilities)
         return actions[last[1]]
 
     @public

@@ -272,9 +272,9 @@ class _Incentives:
     def _numbered(self, which: np.ndarray) -> np.ndarray:
         """A free column for each that is marked, -1 for the others."""
         count = int(which.sum())
-        found = np.full(len(which), -1)
-        found[which] = self.program.columns(count, -np.inf, np.inf) + np.arange(count)
-        return found
+        numbers = np.full(len(which), -1)
+        numbers[which] = self.program.columns(count, -np.inf, np.inf) + np.arange(count)
+        return numbers
 
     def put(self, clock: Clock) -> None:
         """Adds all rows."""
@@ -316,8 +316,8 @@ class _Incentives:
             (side.leaf_sequence, self.column[side.leaf_pair], side.leaf_utility),
         ):
             order = np.argsort(sequence, kind="stable")
-            which, found = _joined(trigger[lane], sequence[order])
-            program.put(row[lane[which]], entry[order[found]], -value[order[found]])
+            which, place = _joined(trigger[lane], sequence[order])
+            program.put(row[lane[which]], entry[order[place]], -value[order[place]])
         # Leaves after a deviation, one term at a time.
         self._put_terms(row)
         # beta of what comes next.
@@ -354,9 +354,9 @@ class _Incentives:
         """A row for each finite bound, from below or above: their numbers, -1 for others and at the end."""
         kept = np.flatnonzero(np.isfinite(bound))
         infinite = np.full(len(kept), np.inf)
-        found = np.full(len(bound) + 1, -1)
-        found[kept] = self.program.rows(*((bound[kept], infinite) if below else (-infinite, bound[kept])))
-        return found
+        numbers = np.full(len(bound) + 1, -1)
+        numbers[kept] = self.program.rows(*((bound[kept], infinite) if below else (-infinite, bound[kept])))
+        return numbers
 
 
 def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

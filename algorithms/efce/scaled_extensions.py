@@ -150,13 +150,13 @@ def _critical(
     row: np.ndarray, second: np.ndarray, who: int, mine: np.ndarray, theirs: np.ndarray
 ) -> tuple[int, int]:
     """(how many of a player's sets are connected with one of the opponent's, the last of them)."""
-    count, found = 0, -1
+    count, last = 0, -1
     for i in mine:
         for j in theirs:
             if _block(row, second, who, i, j) >= 0:
-                count, found = count + 1, i
+                count, last = count + 1, i
                 break
-    return count, found
+    return count, last
 
 
 @kernel

@@ -131,13 +131,13 @@ class SequenceGame:
         """
         if (only is not None or trunk) and public is None:
             raise ArgumentError("expected `public` together with `only` or `trunk`, got None")
-        found = _walked(game, public, only, trunk, max_nodes)
-        if only is not None and only not in found.labels:
+        walked = _walked(game, public, only, trunk, max_nodes)
+        if only is not None and only not in walked.labels:
             raise ArgumentError(f"expected `only` to be the name of a subgame, got {shown(only)}")
-        if not np.isfinite(found.leaf_utility).all():
+        if not np.isfinite(walked.leaf_utility).all():
             raise ArgumentError(f"expected finite utilities, got others in {game}")
-        trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in found.players]
-        return _select(found, np.ones(found.num_nodes, np.bool_), trunk_first)[0]
+        trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in walked.players]
+        return _select(walked, np.ones(walked.num_nodes, np.bool_), trunk_first)[0]
 
     @property
     def num_nodes(self) -> int:
@@ -158,12 +158,12 @@ class SequenceGame:
         Raises:
           ValueError: there is none with this string.
         """
-        found = self.players[player].index.get(key) if isinstance(key, str) else None
-        if found is None:
+        infoset = self.players[player].index.get(key) if isinstance(key, str) else None
+        if infoset is None:
             raise ArgumentError(
                 f"expected an information set of player {player} in this part of the game, got {shown(key)}"
             )
-        return found
+        return infoset
 
     @property
     def is_whole(self) -> bool:
@@ -186,7 +186,7 @@ class SequenceGame:
         """
         if other is self:
             return np.arange(self.players[0].num_sequences), np.arange(self.players[1].num_sequences)
-        found = []
+        both = []
         for player, (form, theirs) in enumerate(zip(self.players, other.players, strict=True)):
             infoset = np.array([0, *(theirs.index.get(key, -1) for key in form.keys[1:])], np.int64)
             numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
@@ -201,8 +201,8 @@ class SequenceGame:
                     f"expected parts of one game, but player {player}'s "
                     f"information set {key!r} is not the same in both"
                 )
-            found.append(numbers)
-        return found[0], found[1]
+            both.append(numbers)
+        return both[0], both[1]
 
     @public
     def restrict(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
@@ -272,7 +272,7 @@ def _walked(
             stack.append((state.child(actions[j]), node, j, *after, label))
     parent, mover, node_infoset, action, node_label = np.array(nodes).reshape(-1, 5).T
     leaf = np.array(leaves).reshape(-1, 3).T
-    arrays = [found.arrays() for found in own]
+    arrays = [builder.arrays() for builder in own]
     forms = [PlayerSequences(**each) for each in arrays]
     one, two = infoset_labels(forms, mover, node_infoset, node_label)
     return SequenceGame(
@@ -301,7 +301,7 @@ def infoset_labels(
     Raises:
       ValueError: an information set is in several subgames, or partly in one.
     """
-    found = []
+    labels = []
     for player, form in enumerate(forms):
         nodes = np.flatnonzero(node_player == player)
         infoset, label = node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
@@ -312,8 +312,8 @@ def infoset_labels(
                 "expected a valid decomposition, into subgames that share no information set, but "
                 f"player {player}'s {form.keys[int(infoset[bad[0]])]!r} is not in one part of it only"
             )
-        found.append(label)
-    return found
+        labels.append(label)
+    return labels
 
 
 def _select(

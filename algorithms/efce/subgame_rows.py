@@ -159,10 +159,10 @@ def _triggers_before(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(leaf, its row, I+, action at I+) for each leaf and each trigger after which it may be come to."""
     form = pairs.game.players[player]
-    which, way = form.way(pairs.game.leaf_sequence[player][leaf])
-    top = form.infoset[way].astype(np.int64)
+    which, path = form.path(pairs.game.leaf_sequence[player][leaf])
+    top = form.infoset[path].astype(np.int64)
     at, action = spread(form.num_actions[top])
-    used = form.first[top[at]] + action != way[at]
+    used = form.first[top[at]] + action != path[at]
     at, action = at[used], action[used]
     return leaf[which[at]], row[which[at]], top[at], action
 

@@ -103,9 +103,9 @@ class Deviations(NamedTuple):
         at = np.arange(1, m)
         if inside:
             at = at[form.label[at] >= 0]
-        which, way = form.way(form.parent[at])
-        top, infoset = np.append(at, form.infoset[way]), np.append(at, at[which])
-        through = np.append(np.full(len(at), -1), way - form.first[form.infoset[way]])
+        which, path = form.path(form.parent[at])
+        top, infoset = np.append(at, form.infoset[path]), np.append(at, at[which])
+        through = np.append(np.full(len(at), -1), path - form.first[form.infoset[path]])
         code = top * m + infoset
         order = np.argsort(code)
         top, infoset, through, code = top[order], infoset[order], through[order], code[order]

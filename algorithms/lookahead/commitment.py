@@ -212,7 +212,9 @@ class _PlanSearch:
         self.supremum, self.bound = -math.inf, instance.most
         self.plan: Plan | None = None
         self.x: np.ndarray | None = None
-        self.uniform = instance.leader.realized(instance.leader.odds(np.zeros(instance.leader.num_sequences)))
+        self.uniform = instance.leader.realized(
+            instance.leader.probabilities(np.zeros(instance.leader.num_sequences))
+        )
         self.work: dict[str, float] = {"rounds": 0, "nodes": 0, "columns": 0, "rows": 0, "integers": 0}
 
     def run(self, deadline: float) -> None:
@@ -281,10 +283,10 @@ class _PlanSearch:
 
     def _keep(self, plan: Plan) -> bool:
         """Keeps a plan if it is better; whether it is."""
-        found = self.instance.solve(plan)
-        if found is None or found[0] <= self.supremum:
+        solved = self.instance.solve(plan)
+        if solved is None or solved[0] <= self.supremum:
             return False
-        self.supremum, self.x, self.plan = found[0], found[1], plan
+        self.supremum, self.x, self.plan = solved[0], solved[1], plan
         return True
 
     def attain(
@@ -303,15 +305,15 @@ class _PlanSearch:
         enough = self.supremum - delta * unit
         best: tuple[np.ndarray, LookaheadOutcome] | None = None
         for margin in _MARGINS:
-            found = self.instance.solve(self.plan, margin)
-            if found is None:
+            solved = self.instance.solve(self.plan, margin)
+            if solved is None:
                 continue
-            if found[0] < enough:
-                nearest = found[1]  # margins fall, so that later ones come nearer
+            if solved[0] < enough:
+                nearest = solved[1]  # margins fall, so that later ones come nearer
                 continue
-            outcome = play(found[1])
+            outcome = play(solved[1])
             if best is None or outcome.utility > best[1].utility:
-                best = found[1], outcome
+                best = solved[1], outcome
             if outcome.utility * unit >= enough:
                 return best
         # No margin that is wide enough to be seen is that near: the best of what there is.
@@ -352,7 +354,7 @@ def _polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> d
     """One option at each of the follower's histories: its optimal actions, or the one that the rule picks."""
     own = form.players[follower.player]
     nothing = np.zeros(form.players[follower.rational_player].num_sequences)
-    found = {}
+    sets = {}
     for infoset, (history,) in form.members(follower.player).items():
         values = h[list(form.children[history])]
         scale = float(np.abs(values).max())
@@ -364,8 +366,8 @@ def _polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> d
         reach = nothing.copy()
         reach[form.sequence[history, follower.rational_player]] = form.chance[history]
         sequences = tuple(own.sequences(infoset)[k] for k in best)
-        found[infoset] = InformationSet(reach, (Option(sequences, nothing, ()),))
-    return found
+        sets[infoset] = InformationSet(reach, (Option(sequences, nothing, ()),))
+    return sets
 
 
 @public
@@ -396,17 +398,17 @@ def lookahead_nash_equilibrium(
         )
     h = evaluate_histories(form, evaluation)
     leader, own = form.players[rational_player], form.players[follower.player]
-    odds = np.zeros(own.num_sequences)
-    for found in _polynomial_sets(form, follower, h).values():
-        odds[found.options[0].sequences[0]] = 1.0
-    plan = own.realized(odds)
+    probabilities = np.zeros(own.num_sequences)
+    for information_set in _polynomial_sets(form, follower, h).values():
+        probabilities[information_set.options[0].sequences[0]] = 1.0
+    plan = own.realized(probabilities)
     utility, best = leader.best_reply(form.against(follower.player, plan, rational_player))
     all_optimal = dataclasses.replace(follower, tie_breaking="adversarial", order=None)
     return LookaheadEquilibrium(
         utility=utility,
-        policy=StrategyPolicy(game, own.as_rows(odds) | leader.behavior(best)),
+        policy=StrategyPolicy(game, own.as_rows(probabilities) | leader.behavior(best)),
         optimal={
-            own.keys[k]: tuple(own.action[list(found.options[0].sequences)].tolist())
-            for k, found in _polynomial_sets(form, all_optimal, h).items()
+            own.keys[k]: tuple(own.action[list(information_set.options[0].sequences)].tolist())
+            for k, information_set in _polynomial_sets(form, all_optimal, h).items()
         },
     )

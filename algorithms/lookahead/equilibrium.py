@@ -111,7 +111,7 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
                 plan = solution.x[: own.num_sequences]
                 program.set_bounds(sequence, 0.0, min(1.0, max(0.0, float(plan[sequence])) + _FIXED))
     plan = np.where(plan < 1e-8, 0.0, plan)
-    fractions = [float(Fraction(p).limit_denominator(2_000)) for p in own.odds(plan).tolist()]
+    fractions = [float(Fraction(p).limit_denominator(2_000)) for p in own.probabilities(plan).tolist()]
     exact = own.realized(np.array(fractions))
     sums = np.add.reduceat(exact, own.first[1:-1]) - exact[own.parent[1:]]
     if np.abs(sums).max(initial=0.0) <= _EXACT:

@@ -71,8 +71,8 @@ class Instance:
         """What each (information set, option) is worth to the follower at a realization plan."""
         return {
             (infoset, k): float(option.value @ x)
-            for infoset, found in self.sets.items()
-            for k, option in enumerate(found.options)
+            for infoset, information_set in self.sets.items()
+            for k, option in enumerate(information_set.options)
         }
 
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
@@ -192,9 +192,9 @@ class Instance:
         lead = program.columns(1, -1.0, 1.0, 1.0) if with_lead else -1
         rows = {}
         for infoset, chosen in plan.items():
-            found = self.sets[infoset]
-            for rival in found.options[chosen].rivals:
-                d = rival.difference - margin * found.reach if rival.strict else rival.difference
+            information_set = self.sets[infoset]
+            for rival in information_set.options[chosen].rivals:
+                d = rival.difference - margin * information_set.reach if rival.strict else rival.difference
                 size = float(np.abs(d).sum())
                 if size == 0.0:
                     continue

@@ -106,7 +106,7 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
     """
     leader, own = form.players[follower.rational_player], form.players[follower.player]
     reader = _Reader(form, follower, h)
-    found = {}
+    sets = {}
     for infoset, members in form.members(follower.player).items():
         sequences = form.sequence[members, follower.rational_player]
         reach = np.bincount(sequences, form.chance[members], leader.num_sequences)
@@ -125,8 +125,8 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
         ranked = follower.ranked(own.keys[infoset], legal)
         rank = {own.sequences(infoset)[k]: ranked.index(action) for k, action in enumerate(legal)}
         above = _greatest_lead(leader, table, reach)
-        found[infoset] = InformationSet(reach, _options(table, owner, above, follower.tie_breaking, rank))
-    return found
+        sets[infoset] = InformationSet(reach, _options(table, owner, above, follower.tie_breaking, rank))
+    return sets
 
 
 class _Reader:
@@ -155,15 +155,15 @@ class _Reader:
                 own.setdefault(int(form.infoset[history]), []).append((history, moves))
             else:
                 stack += [(child, moves - 1) for child in form.children[history]]
-        found = [base]
+        values = [base]
         for infoset, members in own.items():
             choices: list[np.ndarray] = []
             for position in range(len(self.own.sequences(infoset))):
                 choices += self.plans([(form.children[s][position], moves - 1) for s, moves in members])
-            if len(found) * len(choices) > MOST_PLANS:
-                raise self.too_many(len(found) * len(choices), self.own.keys[infoset])
-            found = [one + other for one in found for other in choices]
-        return found
+            if len(values) * len(choices) > MOST_PLANS:
+                raise self.too_many(len(values) * len(choices), self.own.keys[infoset])
+            values = [one + other for one in values for other in choices]
+        return values
 
     def too_many(self, count: int, key: str, seen: str = "") -> ValueError:
         """What is raised where there are more plans than are enumerated."""

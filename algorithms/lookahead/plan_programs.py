@@ -90,21 +90,21 @@ class CorrelationProgram(PlanProgram):
         meets = _meetings(instance)
         # Columns of xi(., (I, o)), by leader's sequence.
         self._columns: dict[tuple[int, int], dict[int, int]] = {}
-        for infoset, found in instance.sets.items():
+        for infoset, information_set in instance.sets.items():
             sequences = [0, *(q for j in meets[infoset] for q in leader.sequences(j))]
-            for k in range(len(found.options)):
+            for k in range(len(information_set.options)):
                 first = self.program.columns(len(sequences))
                 self._columns[infoset, k] = dict(
                     zip(sequences, range(first, first + len(sequences)), strict=True)
                 )
                 self.taken[infoset, k] = first
                 self.program.integer(first)
-        for infoset, found in instance.sets.items():
+        for infoset, information_set in instance.sets.items():
             before = self._before(int(follower.parent[infoset]))
             for q in self._columns[infoset, 0]:
-                entries = [(self._columns[infoset, k][q], 1.0) for k in range(len(found.options))]
+                entries = [(self._columns[infoset, k][q], 1.0) for k in range(len(information_set.options))]
                 self.program.row([*entries, *((columns[q], -1.0) for columns in before)], 0.0, 0.0)
-            for k, option in enumerate(found.options):
+            for k, option in enumerate(information_set.options):
                 columns = self._columns[infoset, k]
                 for j in meets[infoset]:
                     entries = [(columns[q], 1.0) for q in leader.sequences(j)]
@@ -179,11 +179,11 @@ def _meetings(instance: Instance) -> dict[int, list[int]]:
     """For each of the follower's information sets, the leader's that some line of play passes as well."""
     form, r = instance.form, instance.rational_player
     count = form.players[1].num_infosets
-    found: dict[int, list[int]] = {infoset: [] for infoset in instance.sets}
+    meets: dict[int, list[int]] = {infoset: [] for infoset in instance.sets}
     for code in connected_infosets(form.parent, form.player, form.infoset, count).tolist():
         pair = divmod(code, count)
-        found[pair[1 - r]].append(pair[r])
-    return found
+        meets[pair[1 - r]].append(pair[r])
+    return meets
 
 
 class BigMProgram(PlanProgram):
@@ -193,21 +193,21 @@ class BigMProgram(PlanProgram):
         """Puts the program together."""
         super().__init__(instance)
         program, follower = self.program, instance.follower
-        for infoset, found in instance.sets.items():
-            for k in range(len(found.options)):
+        for infoset, information_set in instance.sets.items():
+            for k in range(len(information_set.options)):
                 self.taken[infoset, k] = program.columns(1)
                 program.integer(self.taken[infoset, k])
         high, low = (_reaches(instance, sign) for sign in (1.0, -1.0))
         worth = {k: program.columns(1, -math.inf, float(high[1][k])) for k in instance.sets}
-        for infoset, found in instance.sets.items():
+        for infoset, information_set in instance.sets.items():
             before = int(follower.parent[infoset])
-            entries = [(self.taken[infoset, k], 1.0) for k in range(len(found.options))]
+            entries = [(self.taken[infoset, k], 1.0) for k in range(len(information_set.options))]
             if before == 0:
                 program.row(entries, 1.0, 1.0)
             else:
                 entries += [(self.taken[key], -1.0) for key in instance.holding(before)]
                 program.row(entries, 0.0, 0.0)
-            for k, option in enumerate(found.options):
+            for k, option in enumerate(information_set.options):
                 z = self.taken[infoset, k]
                 for rival in option.rivals:
                     if rival.worst > 0.0:
