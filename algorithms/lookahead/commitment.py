@@ -52,8 +52,7 @@ from precomp_games._support.arguments import (
     public,
 )
 
-from .equilibrium import StrategyPolicy
-from .evaluation_functions import evaluate_histories
+from .evaluation_functions import StrategyPolicy, evaluate_histories
 from .follower import (
     TIE_TOLERANCE,
     EvaluationFunction,

@@ -18,7 +18,7 @@ from precomp_games.algorithms.lookahead import (
     evaluate_against_lookahead,
     independent_noise,
 )
-from precomp_games.algorithms.lookahead.equilibrium import StrategyPolicy
+from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPolicy
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree.facts import TERMINAL
