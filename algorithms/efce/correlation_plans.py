@@ -20,12 +20,10 @@ entries each.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyspiel
 import scipy.sparse
 
 from precomp_games._support.arguments import ArgumentError, Check, public
@@ -33,17 +31,14 @@ from precomp_games._support.checks import check_indices, check_integer, real_arr
 from precomp_games._support.kernels import kernel, read_only
 
 from ..sequence_form import connected_infosets
-from .sequence_game import PublicInformation, SequenceGame, find, spread
-from .subgames import check_apart, infoset_marks, subgame_names
+from .sequence_game import SequenceGame, find, spread
 
 __all__ = [
     "AnyBlueprint",
     "Blueprint",
     "CorrelationPlan",
-    "PairCounts",
     "RelevantPairs",
     "check_blueprint",
-    "count_pairs",
     "flow_constraints",
     "plan_error",
 ]
@@ -129,45 +124,6 @@ class RelevantPairs:
     def leaves(self) -> npt.NDArray[np.int64]:
         """int64[L], the pair of each leaf."""
         return self.index(*self.game.leaf_sequence)
-
-
-@dataclasses.dataclass(frozen=True)
-class PairCounts:
-    """How many relevant pairs a game has.
-
-    Attributes:
-      trunk: Those before all subgames.
-      subgames: Those of each subgame alone, by its name.
-    """
-
-    trunk: int
-    subgames: dict[Hashable, int]
-
-    @property
-    def total(self) -> int:
-        """The whole game's."""
-        return self.trunk + sum(self.subgames.values())
-
-
-def count_pairs(game: pyspiel.Game, public: PublicInformation) -> PairCounts:
-    """Counts a game's relevant pairs one subgame at a time; memory is that of one subgame's nodes.
-
-    Args:
-      game: as for `SequenceGame`.
-      public: names the subgames.
-
-    Raises:
-      ValueError: `public` names no subgames, or such as share an information set.
-    """
-    trunk = len(RelevantPairs.of(SequenceGame.of(game, public=public, trunk=True)))
-    counts: dict[Hashable, int] = {}
-    marks: dict[Hashable, np.ndarray] = {}
-    for name in subgame_names(game, public):
-        part = SequenceGame.of(game, public=public, only=name)
-        counts[name] = len(RelevantPairs.of(part)) - trunk
-        marks[name] = infoset_marks(part)
-    check_apart(marks)
-    return PairCounts(trunk, counts)
 
 
 class Blueprint(Protocol):

@@ -26,19 +26,37 @@ from precomp_games._support.checks import shown
 
 from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
-from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, PairCounts
+from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan
 from .refinement import Refinement
 from .sequence_game import CertainGame, PublicInformation, SequenceGame, same_game
 from .subgame_rows import BoundsKind, PlayerRows, player_rows
 from .subgames import check_apart, decompose, infoset_marks, subgame_names
 from .triggers import exploitability, trigger_gains
 
-__all__ = ["Resolving", "Safety", "complete", "safety", "stitch"]
+__all__ = ["PairCounts", "Resolving", "Safety", "safety", "stitch"]
 
 _Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
 
 _SAME = 1e-9
 """By how much entries of the same blueprint differ, in several parts of a game."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PairCounts:
+    """How many relevant pairs a game has.
+
+    Attributes:
+      trunk: Those before all subgames.
+      subgames: Those of each subgame alone, by its name.
+    """
+
+    trunk: int
+    subgames: dict[Hashable, int]
+
+    @property
+    def total(self) -> int:
+        """The whole game's."""
+        return self.trunk + sum(self.subgames.values())
 
 
 class Resolving:
@@ -48,7 +66,10 @@ class Resolving:
 
     names: of the subgames. trunk: the blueprint on the trunk. counts: of relevant pairs.
     game: what all subgames are held in, None if they are held one at a time.
+    refined: the refined subgame whose subgames these are, None for subgames of a game.
     """
+
+    refined: Refinement | None = None
 
     def __init__(
         self,
@@ -147,7 +168,9 @@ class Resolving:
           ValueError: there is no subgame of this name.
         """
         bounds, plan = self.bounds(name), self._part(name)
-        return RefinementProblem(name, plan, bounds, (_allowed(plan, 0), _allowed(plan, 1)))
+        # max(0, delta), which means something where all that follows a sequence is in the plan's subgame.
+        one, two = (np.maximum(0.0, trigger_gains(plan, player, inside=True)) for player in (0, 1))
+        return RefinementProblem(name, plan, bounds, (one, two))
 
     @public
     def bounds(self, name: Hashable) -> SubgameBounds:
@@ -196,12 +219,25 @@ class Resolving:
             infoset=_base_infosets(base, game, -1),
             part_infosets={name: _base_infosets(base, game, k) for k, name in enumerate(game.labels)},
         )
-        return self._of_held(game, refined.plan, self._kind, inherited)
+        deeper = self._of_held(game, refined.plan, self._kind, inherited)
+        deeper.refined = refined
+        return deeper
 
+    @public
+    def complete(self, refinements: _Refinements) -> Refinement:
+        """The refined subgame whose subgames these are, with their refinements in place.
 
-def _allowed(plan: CorrelationPlan, player: int) -> np.ndarray:
-    """max(0, delta) by sequence; of meaning where all that follows a sequence is in the plan's subgame."""
-    return np.maximum(0.0, trigger_gains(plan, player, inside=True))
+        Args:
+          refinements: at most one for each of these subgames.
+
+        Raises:
+          ValueError: these are no subgames of a refined one (`deeper`), or as `stitch`.
+        """
+        if self.refined is None or self.game is None:
+            raise ArgumentError("expected subgames of a refined subgame; see deeper()")
+        stitched = stitch(self.game, self.refined.plan, refinements)
+        plan = CorrelationPlan(self.refined.plan.pairs, stitched.xi)
+        return dataclasses.replace(self.refined, plan=plan, welfare=plan.welfare(0))
 
 
 def _base_infosets(base: SequenceGame, game: SequenceGame, label: int) -> list[np.ndarray]:
@@ -266,21 +302,6 @@ def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinement
         inside = own.pair_label >= 0
         xi[place[inside]] = refined.plan.xi[inside]
     return CorrelationPlan(pairs, xi)
-
-
-def complete(refined: Refinement, deeper: _Refinements, game: SequenceGame) -> Refinement:
-    """A refined subgame with the refinements of its own subgames in place.
-
-    Args:
-      refined: the subgame.
-      deeper: of its subgames, at most one each.
-      game: the subgame with the trunk before it and its own subgames (`Resolving.game` of `deeper`).
-
-    Raises:
-      ValueError: as `stitch`, with `refined.plan` for the blueprint.
-    """
-    plan = CorrelationPlan(refined.plan.pairs, stitch(game, refined.plan, deeper).xi)
-    return dataclasses.replace(refined, plan=plan, welfare=plan.welfare(0))
 
 
 @public

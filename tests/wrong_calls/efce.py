@@ -35,6 +35,7 @@ def table():
     # Sheriff with its first round of moves as subgames, the first of them refined, and then what it holds.
     level, first = _two_rounds()
     further = efce.public_moves(sheriff(1, 1, 3), 2)
+    deeper = level.deeper(first, further)
     separate, of_other_bribe = _two_rounds("separate")[1], _two_rounds(bribe=2)[1]
 
     mediator = efce.Mediator(whole, uniform)
@@ -88,6 +89,8 @@ def table():
         "problem": refined.problem,
         "Resolving.deeper.refined": Arg(first, refined.problem, refined, separate, of_other_bribe),
         "Resolving.deeper.public": Arg(further, lambda state: [1], lambda state: None),
+        "Resolving.complete()": deeper.complete,
+        "complete.refinements": Arg([efce.refine_lp(deeper.problem(deeper.names[0]))], refined, [refined]),
         "stitch.game": Arg(decomposed, game, whole, richer),
         "stitch.blueprint": Arg(jittered, efce.uniform_blueprint, efce.jittered_blueprint(2), other_plan),
         "refinements": Arg([refined], refined, [refined, refined], [of_other_seed], [of_richer], [None]),

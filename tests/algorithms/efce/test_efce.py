@@ -13,7 +13,6 @@ from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.blueprints import ProductBlueprint
 from precomp_games.algorithms.efce.correlation_plans import (
     RelevantPairs,
-    count_pairs,
     flow_constraints,
     plan_error,
 )
@@ -65,7 +64,7 @@ def random_plan(pairs, seed):
 def test_pair_counts(height, width, shots, subgame, total):
     game = battleship(height, width, shots)
     public = efce.public_moves(game, 1)
-    counts = count_pairs(game, public)
+    counts = efce.Resolving.of(game, blueprint(None), public).counts
     assert len(counts.subgames) == (height * width) ** 2
     assert {counts.trunk + count for count in counts.subgames.values()} == {subgame}
     assert counts.total == total
@@ -392,7 +391,6 @@ def test_what_is_no_decomposition():
         (lambda: efce.decompose(whole, placement), "valid decomposition"),
         (lambda: efce.SequenceGame.of(game, public=placement), "share no information set"),
         (lambda: efce.Resolving.of(game, blueprint(None), placement), "share an information set"),
-        (lambda: count_pairs(game, placement), "share an information set"),
         (lambda: efce.finest_subgames(whole, 6), "moves below"),  # all games end there, or before
         (lambda: efce.SequenceGame.of(game, only=(0, 1)), "public"),
         (lambda: efce.efce_lp(efce.SequenceGame.of(game, public=public, trunk=True)), "held whole"),

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.correlation_plans import count_pairs, plan_error
+from precomp_games.algorithms.efce.correlation_plans import plan_error
 from precomp_games.algorithms.efce.projection import project
 from precomp_games.algorithms.efce.refinement import whole_game_problem
 from precomp_games.algorithms.efce.regret import RegretResolver
-from precomp_games.algorithms.efce.resolving import complete
 from precomp_games.algorithms.efce.subgame_rows import player_rows
 from precomp_games.algorithms.efce.subgames import one_subgame
 from tests.algorithms.efce.reference import (
@@ -115,7 +114,7 @@ def test_one_subgame_at_a_time_gives_the_same_problems():
     parts = efce.Resolving.of(LARGER, blueprint(3), public, progress=lambda *done: shown.append(done))
     assert shown == [(k, len(parts.names)) for k in range(1, len(parts.names) + 1)]
     assert set(parts.names) == set(whole.names)
-    assert parts.counts == count_pairs(LARGER, public)
+    assert parts.counts == whole.counts
     for name in parts.names[::5]:
         one, two = parts.problem(name), whole.problem(name)
         assert one.bounds.kind == two.bounds.kind == "aggregate"
@@ -141,7 +140,7 @@ def test_refining_again_deeper(game, bounds):
             deeper = level.deeper(one, efce.public_moves(game, 2))
             for inner in all_refined(deeper):
                 assert inner.welfare > inner.blueprint_welfare - 1e-7
-            done = complete(one, all_refined(deeper), deeper.game)
+            done = deeper.complete(all_refined(deeper))
             gain += done.welfare - one.welfare
             one = done
         refinements.append(one)
@@ -158,8 +157,8 @@ def test_deeper_subgames_three_times():
         if rounds < 3:
             level = level.deeper(chain[-1][0], efce.public_moves(game, rounds + 1))
     done, level = chain.pop()
-    for above, level_above in reversed(chain):
-        done, level = complete(above, [done], level.game), level_above
+    for _, level_above in reversed(chain):
+        done, level = level.complete([done]), level_above
     assert stitched(first, blueprint(1, 0.9), [done]).violation < 1e-6
 
 
@@ -185,7 +184,7 @@ def refined_again(level, one, depth):
     except ValueError as error:
         assert "reach before it" in str(error)
         return one
-    return complete(one, all_refined(deeper), deeper.game)
+    return deeper.complete(all_refined(deeper))
 
 
 @pytest.mark.seconds("linear programs of several games")
