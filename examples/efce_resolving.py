@@ -251,14 +251,13 @@ def figure_2(name: str) -> tuple[Any, dict[str, Any]]:
         resolving = efce.Resolving.of(game, efce.uniform_blueprint(), public, _BOUNDS.value, resolved)
     problem = resolving.problem(resolving.names[0])
     prepared = time.perf_counter() - start
-    with common.progress_bar(total=_ITERATIONS.value, desc=f"{name}: iterations") as bar:
-
-        def progress(done: int, violation: float) -> None:
-            bar.update(done - bar.n)
-            bar.set_postfix_str(f"violation {violation:.1e}")
-
+    with common.progress(name, "iterations", total=_ITERATIONS.value) as tell:
         refined = efce.refine_regret(
-            problem, iterations=_ITERATIONS.value, start="random", seed=_SEED.value, progress=progress
+            problem,
+            iterations=_ITERATIONS.value,
+            start="random",
+            seed=_SEED.value,
+            progress=lambda done, violation: tell(done, f"violation {violation:.1e}"),
         )
     return refined.curve, {
         "name": name,

@@ -81,11 +81,14 @@ class RefinementProblem:
         """The probability that play comes to the subgame's leaves, which no refinement changes."""
         return float(self.blueprint.xi[self.blueprint.pairs.leaves()[self.game.leaf_label >= 0]].sum())
 
-    def check_plan(self, plan: CorrelationPlan) -> None:
-        """Refuses what is no plan of this subgame.
+    @public
+    def violation(self, plan: CorrelationPlan) -> float:
+        """The worst violation of (A), (B) and (C) by a plan of this subgame, at least 0.
+
+        In utility, weighted with the probability of what it is about, as everywhere.
 
         Raises:
-          ValueError: it is of another game, or differs from the blueprint in the trunk.
+          ValueError: it is a plan of another subgame, or differs from the blueprint in the trunk.
         """
         if not same_game(plan.game, self.game):
             raise ArgumentError(f"expected a plan of {self.game}, got one of {plan.game}")
@@ -95,17 +98,6 @@ class RefinementProblem:
             raise ArgumentError(
                 f"expected a plan with the blueprint's entries in the trunk, got one that is {apart:.1e} off"
             )
-
-    @public
-    def violation(self, plan: CorrelationPlan) -> float:
-        """The worst violation of (A), (B) and (C) by a plan of this subgame, at least 0.
-
-        In utility, weighted with the probability of what it is about, as everywhere.
-
-        Raises:
-          ValueError: it is no plan of this subgame.
-        """
-        self.check_plan(plan)
         return NormalizedConstraints.of(self).violation(plan.xi)
 
     def normalize(self) -> tuple[RefinementProblem, Units]:
@@ -135,31 +127,28 @@ class RefinementProblem:
                 sides.append(PlayerBounds(rows, lower, upper))
             bounds = SubgameBounds(bounds.kind, (sides[0], sides[1]))
         allowed = (self.allowed[0] / scale[0], self.allowed[1] / scale[1])
-        problem = RefinementProblem(self.name, plan, bounds, allowed)
-        return problem, Units((float(center[0]), float(center[1])), (float(scale[0]), float(scale[1])))
+        return RefinementProblem(self.name, plan, bounds, allowed), Units(center, scale)
 
 
-@dataclasses.dataclass(frozen=True)
-class Units:
+class Units(NamedTuple):
     """What a normalized problem is measured in.
 
     Attributes:
-      center: For each player, the utility that is 0 there.
-      scale: How much utility is 1 there.
+      center: float64[2], for each player the utility that is 0 there.
+      scale: float64[2], how much utility is 1 there.
     """
 
-    center: tuple[float, float]
-    scale: tuple[float, float]
+    center: npt.NDArray[np.float64]
+    scale: npt.NDArray[np.float64]
 
     @property
     def welfare(self) -> float:
         """What welfare is measured in: the larger scale."""
-        return max(self.scale)
+        return float(self.scale.max())
 
     def normalized_welfare(self, utility: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The sum of both players' normalized utilities, float64[2, L], each with its weight: float64[L]."""
-        sums: npt.NDArray[np.float64] = np.array(self.scale) / self.welfare @ utility
-        return sums
+        return np.asarray(self.scale / self.welfare @ utility)
 
 
 class PlayerConstraints(NamedTuple):
@@ -257,18 +246,18 @@ class NormalizedConstraints(NamedTuple):
         normalized, units = problem.normalize()
         return cls((PlayerConstraints.of(normalized, 0), PlayerConstraints.of(normalized, 1)), units)
 
-    def gains(self, xi: np.ndarray) -> list[float]:
-        """By how much a plan violates each player's constraints, normalized; at least 0."""
+    def gains(self, xi: np.ndarray) -> npt.NDArray[np.float64]:
+        """By how much a plan violates each player's constraints, normalized: float64[2], at least 0."""
         worst = []
-        for side in self.sides:
+        for side in self.sides:  # one at a time, for the memory
             work = DeviatorState.of(side, regrets=False)
             evaluate_best(side, work, read_only(xi))
-            worst.append(float(work.gains.max(initial=0.0)))
-        return worst
+            worst.append(work.gains.max(initial=0.0))
+        return np.array(worst)
 
     def violation(self, xi: np.ndarray) -> float:
         """The worst violation, in utility; at least 0."""
-        return max(gain * scale for gain, scale in zip(self.gains(xi), self.units.scale, strict=True))
+        return float((self.gains(xi) * self.units.scale).max())
 
 
 class DeviatorState(NamedTuple):

@@ -255,9 +255,9 @@ class RegretResolver:
         inside = game.leaf_label >= 0
         self._leaf_pair, utility = pairs.leaves()[inside], game.leaf_utility[:, inside]
         self._leaf_welfare = np.ascontiguousarray(utility.sum(axis=0))
-        normalized = (utility - np.array(units.center)[:, None]) / np.array(units.scale)[:, None]
+        normalized = (utility - units.center[:, None]) / units.scale[:, None]
         self._normalized_welfare = units.normalized_welfare(normalized)
-        self._normalized_target = (self.target - sum(units.center) * mass) / units.welfare
+        self._normalized_target = (self.target - float(sum(units.center)) * mass) / units.welfare
         count = len(pairs)
         self.regret, self.share, self.total, self.gradient = (np.zeros(count) for _ in range(4))
         if start == "random":
@@ -330,7 +330,7 @@ class RegretResolver:
           ValueError: `safe` is not safe.
         """
         gains, tolerance = self.constraints.gains, self._tolerance
-        if max(gains(safe.xi)) > tolerance:
+        if gains(safe.xi).max() > tolerance:
             raise ArgumentError(f"expected a safe plan, got a violation of {self.violation(safe):.1e}")
         xi = project(self.steps, self.constraints.sides, plan.xi, tolerance)
         if xi is None:
@@ -338,7 +338,7 @@ class RegretResolver:
             less, share = 0.0, 1.0
             for _ in range(30):
                 middle = 0.5 * (less + share)
-                if max(gains((1.0 - middle) * plan.xi + middle * safe.xi)) > tolerance:
+                if gains((1.0 - middle) * plan.xi + middle * safe.xi).max() > tolerance:
                     less = middle
                 else:
                     share = middle
