@@ -94,16 +94,9 @@ class _TrunkRows(NamedTuple):
     @classmethod
     def of(cls, parts: Sequence[PlayerRows]) -> _TrunkRows:
         """Those of the subgames."""
-        before = np.cumsum([0, *(len(part.sequence) for part in parts)])
-        caps = [part.cap_row + start for part, start in zip(parts, before[:-1], strict=True)]
-        return cls(
-            sequence=np.concatenate([part.sequence for part in parts]),
-            value=np.concatenate([part.value for part in parts]),
-            cap_row=np.concatenate(caps),
-            cap_top=np.concatenate([part.cap_top for part in parts]),
-            cap_action=np.concatenate([part.cap_action for part in parts]),
-            cap_value=np.concatenate([part.cap_value for part in parts]),
-        )
+        rows = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields))
+        before = np.cumsum([0, *(len(part.sequence) for part in parts[:-1])])
+        return rows._replace(cap_row=rows.cap_row + np.repeat(before, [len(part.cap_row) for part in parts]))
 
 
 class _TrunkValues:

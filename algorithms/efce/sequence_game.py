@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Annotated, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ __all__ = [
     "SequenceGame",
     "check_name",
     "find",
-    "infoset_labels",
+    "labeled",
     "same_game",
     "spread",
 ]
@@ -272,13 +272,11 @@ def _walked(
             stack.append((state.child(actions[j]), node, j, *after, label))
     parent, mover, node_infoset, action, node_label = np.array(nodes).reshape(-1, 5).T
     leaf = np.array(leaves).reshape(-1, 3).T
-    arrays = [builder.arrays() for builder in own]
-    forms = [PlayerSequences(**each) for each in arrays]
-    one, two = infoset_labels(forms, mover, node_infoset, node_label)
-    return SequenceGame(
+    one, two = (PlayerForm(**builder.arrays(), label=np.zeros(0, np.int32)) for builder in own)
+    walked = SequenceGame(
         game=game,
-        labels=tuple(labels),
-        players=(PlayerForm(**arrays[0], label=one), PlayerForm(**arrays[1], label=two)),
+        labels=(),
+        players=(one, two),
         node_parent=parent,
         node_player=mover.astype(np.int8),
         node_infoset=node_infoset,
@@ -288,23 +286,26 @@ def _walked(
         leaf_sequence=leaf[1:],
         leaf_utility=np.array(utilities).reshape(-1, 2).T,
     )
+    return labeled(walked, node_label, tuple(labels))
 
 
-def infoset_labels(
-    forms: Sequence[PlayerSequences],
-    node_player: np.ndarray,
-    node_infoset: np.ndarray,
-    node_label: np.ndarray,
-) -> list[np.ndarray]:
-    """For both players int32[m], the subgame of each information set, given that of each node.
+def labeled(
+    game: SequenceGame, node_label: npt.NDArray[np.int32], labels: tuple[Hashable, ...]
+) -> SequenceGame:
+    """The game with these subgames.
+
+    Args:
+      game: the game.
+      node_label: int32[N], the subgame of each node, -1 in the trunk; children are where their parents are.
+      labels: the subgames' names.
 
     Raises:
       ValueError: an information set is in several subgames, or partly in one.
     """
-    labels = []
-    for player, form in enumerate(forms):
-        nodes = np.flatnonzero(node_player == player)
-        infoset, label = node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
+    players = []
+    for player, form in enumerate(game.players):
+        nodes = np.flatnonzero(game.node_player == player)
+        infoset, label = game.node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
         label[infoset] = node_label[nodes]
         bad = np.flatnonzero(label[infoset] != node_label[nodes])
         if len(bad):
@@ -312,8 +313,8 @@ def infoset_labels(
                 "expected a valid decomposition, into subgames that share no information set, but "
                 f"player {player}'s {form.keys[int(infoset[bad[0]])]!r} is not in one part of it only"
             )
-        labels.append(label)
-    return labels
+        players.append(dataclasses.replace(form, label=label))
+    return dataclasses.replace(game, players=(players[0], players[1]), node_label=node_label, labels=labels)
 
 
 def _select(

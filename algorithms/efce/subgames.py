@@ -14,7 +14,6 @@ Definitions 5 and 6).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
@@ -24,7 +23,7 @@ import scipy.sparse.csgraph
 
 from precomp_games._support.arguments import ArgumentError, PositiveInt, public
 
-from .sequence_game import CertainGame, PublicInformation, SequenceGame, check_name, infoset_labels
+from .sequence_game import CertainGame, PublicInformation, SequenceGame, check_name, labeled
 
 __all__ = [
     "check_apart",
@@ -119,7 +118,7 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
             node_label[h] = labels.setdefault(name, len(labels))
     if not labels:
         raise ArgumentError("expected subgames, but `public` names none")
-    return _labeled(game, node_label, tuple(labels))
+    return labeled(game, node_label, tuple(labels))
 
 
 @public
@@ -151,27 +150,12 @@ def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
     names, label = np.unique(component[root[inside]], return_inverse=True)
     node_label = np.full(game.num_nodes, -1, np.int32)
     node_label[inside] = label
-    return _labeled(game, node_label, tuple(range(len(names))))
+    return labeled(game, node_label, tuple(range(len(names))))
 
 
 def one_subgame(game: SequenceGame) -> SequenceGame:
     """The same game as one subgame that starts at the root."""
-    return _labeled(game, np.zeros(game.num_nodes, np.int32), ("game",))
-
-
-def _labeled(
-    game: SequenceGame, node_label: npt.NDArray[np.int32], labels: tuple[Hashable, ...]
-) -> SequenceGame:
-    """The game with these subgames: int32[N] by node, -1 in the trunk; children are where their parents are.
-
-    Raises:
-      ValueError: an information set is in several subgames, or partly in one.
-    """
-    of_infosets = infoset_labels(game.players, game.node_player, game.node_infoset, node_label)
-    one, two = (
-        dataclasses.replace(form, label=label) for form, label in zip(game.players, of_infosets, strict=True)
-    )
-    return dataclasses.replace(game, players=(one, two), node_label=node_label, labels=labels)
+    return labeled(game, np.zeros(game.num_nodes, np.int32), ("game",))
 
 
 def infoset_marks(part: SequenceGame) -> npt.NDArray[np.uint64]:
