@@ -64,13 +64,11 @@ class RowLayout:
 
     def row_of_heads(self, infosets: np.ndarray) -> np.ndarray:
         """The row of each information set that is a head, -1 for others."""
-        at = find(self.head, infosets)
-        return np.where(at >= 0, np.append(self.head_row, -1)[at], -1)
+        return np.append(self.head_row, -1)[find(self.head, infosets)]
 
     def row_of_bundles(self, sequences: np.ndarray) -> np.ndarray:
         """The row of the bundle at each sequence, -1 where there is none."""
-        at = find(self.bundle, sequences)
-        return np.where(at >= 0, np.append(self.bundle_row, -1)[at], -1)
+        return np.append(self.bundle_row, -1)[find(self.bundle, sequences)]
 
     def cap_of(self, row: np.ndarray, top: np.ndarray, action: np.ndarray) -> np.ndarray:
         """Caps by row and trigger, -1 where there is none."""
