@@ -64,9 +64,12 @@ class Resolving:
 
     Use `of`, `of_subgames` or `deeper`.
 
-    names: of the subgames. trunk: the blueprint on the trunk. counts: of relevant pairs.
-    game: what all subgames are held in, None if they are held one at a time.
-    refined: the refined subgame whose subgames these are, None for subgames of a game.
+    Attributes:
+      names: Of the subgames.
+      trunk: The blueprint on the trunk.
+      counts: Of relevant pairs.
+      game: What all subgames are held in, None if they are held one at a time.
+      refined: The refined subgame whose subgames these are, None for subgames of a game.
     """
 
     refined: Refinement | None = None

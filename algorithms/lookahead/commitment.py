@@ -294,11 +294,7 @@ class _PlanSearch:
         """A strategy within delta of the supremum, as `play` finds it; else the best that was tried."""
         if self.plan is None or self.x is None:
             return self.uniform, play(self.uniform)
-        if not any(
-            rival.strict
-            for infoset, k in self.plan.items()
-            for rival in self.instance.sets[infoset].options[k].rivals
-        ):
+        if not any(rival.strict for key in self.plan.items() for rival in self.instance.options[key].rivals):
             return self.x, play(self.x)
         nearest, unit = self.x, self.instance.unit
         enough = self.supremum - delta * unit

@@ -46,6 +46,7 @@ class Instance:
     Attributes:
       leader, follower: Their sequences.
       sets: The follower's information sets, by number.
+      options: Theirs, by (information set, number of the option).
       unit: What the leader's utilities are multiplied with here, see `SequenceForm.normalized`.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
         leaves}.
@@ -56,6 +57,7 @@ class Instance:
         """Puts an instance together."""
         form, self.unit = form.normalized(rational_player)
         self.form, self.rational_player, self.sets = form, rational_player, sets
+        self.options = {(infoset, k): o for infoset, each in sets.items() for k, o in enumerate(each.options)}
         self.leader, self.follower = form.players[rational_player], form.players[1 - rational_player]
         self.payoff = form.payoff(rational_player)
         utility = form.utility[form.leaves, rational_player]
@@ -69,11 +71,7 @@ class Instance:
 
     def values(self, x: np.ndarray) -> dict[tuple[int, int], float]:
         """What each (information set, option) is worth to the follower at a realization plan."""
-        return {
-            (infoset, k): float(option.value @ x)
-            for infoset, information_set in self.sets.items()
-            for k, option in enumerate(information_set.options)
-        }
+        return {key: float(option.value @ x) for key, option in self.options.items()}
 
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
         """The plan that takes the option with the greatest entry at each information set it comes to."""
@@ -174,10 +172,8 @@ class Instance:
         drawn = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
         x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *drawn]))
         never = []
-        for infoset, options in self.sets.items():
-            for k, option in enumerate(options.options):
-                if not any(rival.strict for rival in option.rivals):
-                    continue
+        for (infoset, k), option in self.options.items():
+            if any(rival.strict for rival in option.rivals):
                 lead = np.array([rival.difference for rival in option.rivals]) @ x
                 if not (lead > 1e-6).all(axis=0).any() and self.conflict({infoset: k}):
                     never.append((infoset, k))

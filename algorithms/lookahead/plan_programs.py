@@ -193,10 +193,9 @@ class BigMProgram(PlanProgram):
         """Puts the program together."""
         super().__init__(instance)
         program, follower = self.program, instance.follower
-        for infoset, information_set in instance.sets.items():
-            for k in range(len(information_set.options)):
-                self.taken[infoset, k] = program.columns(1)
-                program.integer(self.taken[infoset, k])
+        for key in instance.options:
+            self.taken[key] = program.columns(1)
+            program.integer(self.taken[key])
         high, low = (_reaches(instance, sign) for sign in (1.0, -1.0))
         worth = {k: program.columns(1, -math.inf, float(high[1][k])) for k in instance.sets}
         for infoset, information_set in instance.sets.items():
