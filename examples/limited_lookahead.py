@@ -110,10 +110,7 @@ def solve(given: tuple[Exact, Task]) -> dict[str, Any]:
     )
     return {
         **{name: getattr(task, name) for name in (*_POINT, "draw")},
-        "supremum": best.supremum,
-        "bound": best.bound,
-        "value": best.value,
-        "optimal": best.optimal,
+        **{name: getattr(best, name) for name in ("supremum", "bound", "value", "optimal")},
         "seconds": best.work["seconds"],
     }
 
@@ -144,7 +141,7 @@ def tasks() -> list[Task]:
     ]
 
 
-def count_histories(game: pyspiel.Game, most: int) -> int:
+def check_histories(game: pyspiel.Game, most: int) -> None:
     stack, count = [game.new_initial_state()], 0
     while stack:
         state = stack.pop()
@@ -155,7 +152,6 @@ def count_histories(game: pyspiel.Game, most: int) -> int:
             )
         if not state.is_terminal():
             stack += [state.child(action) for action in state.legal_actions()]
-    return count
 
 
 def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -184,7 +180,7 @@ def main(argv: Sequence[str]) -> None:
     exact, worth = {}, {}
     for name in dict.fromkeys(_GAMES.value):
         game = common.load_game(name)
-        count_histories(game, _MOST.value)
+        check_histories(game, _MOST.value)
         exact[name] = exact_values(game)
         worth[name] = exact[name][1][0](game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
