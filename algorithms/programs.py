@@ -206,36 +206,30 @@ class Program:
             if attempt:
                 return ProgramSolution("time_limit")
             raise LinearProgramError(_TIME_LIMIT)
-        clock, highs = Clock(time_limit), self._loaded()
-        if time_limit is not None and math.isfinite(time_limit):
-            highs.setOptionValue("time_limit", float(time_limit))
-        if self.integers:
-            highs.setOptionValue("mip_rel_gap", 0.0)
-            highs.setOptionValue("mip_abs_gap", absolute_gap)
-            if start:
-                columns, values = np.array(list(start), np.int32), np.array(list(start.values()), np.float64)
-                highs.setSolution(len(start), columns, values)
-            highs.run()
-        else:
-            highs.setOptionValue("presolve", "choose" if presolve else "off")
-            highs.setOptionValue("solver", "simplex" if vertex else _INTERIOR_POINTS)
-            highs.setOptionValue("run_crossover", "on" if vertex else "off")
-            if basis is not None:
-                highs.setBasis(_highs_basis(basis))
-            _run(highs, vertex, presolve and basis is None)
-        solution = self._read(highs)
-        stopped = solution is not None and solution.status == "time_limit"
-        if stopped and time_limit is not None and (left := clock.remaining() or 0.0) > 0.01 * time_limit:
-            # HiGHS goes by the wall clock, which has jumped.
-            return self.solve(
-                vertex=vertex,
-                presolve=presolve,
-                time_limit=left,
-                start=start,
-                basis=basis,
-                absolute_gap=absolute_gap,
-                attempt=attempt,
-            )
+        clock, left = Clock(time_limit), time_limit
+        while True:
+            highs, limit = self._loaded(), left
+            if limit is not None and math.isfinite(limit):
+                highs.setOptionValue("time_limit", float(limit))
+            if self.integers:
+                highs.setOptionValue("mip_rel_gap", 0.0)
+                highs.setOptionValue("mip_abs_gap", absolute_gap)
+                if start:
+                    columns, values = np.array(list(start), np.int32), np.array(list(start.values()))
+                    highs.setSolution(len(start), columns, values.astype(np.float64))
+                highs.run()
+            else:
+                highs.setOptionValue("presolve", "choose" if presolve else "off")
+                highs.setOptionValue("solver", "simplex" if vertex else _INTERIOR_POINTS)
+                highs.setOptionValue("run_crossover", "on" if vertex else "off")
+                if basis is not None:
+                    highs.setBasis(_highs_basis(basis))
+                _run(highs, vertex, presolve and basis is None)
+            solution, left = self._read(highs), clock.remaining()
+            stopped = solution is not None and solution.status == "time_limit"
+            # HiGHS goes by the wall clock. If that has jumped, there is time left, for another try.
+            if not stopped or limit is None or (left or 0.0) <= 0.01 * limit:
+                break
         if solution is None or not (attempt or solution.status == "optimal"):
             raise LinearProgramError(highs.modelStatusToString(highs.getModelStatus()))
         return solution
@@ -280,7 +274,7 @@ class Program:
     def _read(self, highs: highspy.Highs) -> ProgramSolution | None:
         """What was found; None where HiGHS failed."""
         kinds, status = highspy.HighsModelStatus, highs.getModelStatus()
-        info, found = highs.getInfo(), highs.getSolution()
+        info, solution = highs.getInfo(), highs.getSolution()
         nodes = max(0, int(info.mip_node_count)) if self.integers else 0
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             return ProgramSolution("infeasible", bound=-math.inf, nodes=nodes)
@@ -289,14 +283,14 @@ class Program:
         done = status != kinds.kTimeLimit
         objective = 0.0 - float(info.objective_function_value)  # 0 less it, which has no -0
         bound = 0.0 - float(info.mip_dual_bound) if self.integers else objective if done else math.inf
-        has = done or bool(self.integers and found.value_valid and math.isfinite(objective))
+        has = done or bool(self.integers and solution.value_valid and math.isfinite(objective))
         basis = highs.getBasis()
         return ProgramSolution(
             status="optimal" if done else "time_limit",
-            x=np.array(found.col_value if has else []),
+            x=np.array(solution.col_value if has else []),
             objective=objective if has else -math.inf,
             bound=bound if math.isfinite(bound) else math.inf,
-            duals=-np.array(found.row_dual if has and not self.integers else []),
+            duals=-np.array(solution.row_dual if has and not self.integers else []),
             iterations=int(max(info.ipm_iteration_count, info.simplex_iteration_count, 0)),
             nodes=nodes,
             basis=(_numbers(basis.col_status), _numbers(basis.row_status)) if basis.valid else NO_BASIS,

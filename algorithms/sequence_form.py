@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from array import array
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ import pyspiel
 
 from precomp_games._support.arguments import ArgumentError
 
-__all__ = ["FoundSequences", "PlayerSequences", "connected_infosets"]
+__all__ = ["PlayerSequences", "SequencesBuilder", "connected_infosets"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -87,19 +86,19 @@ class PlayerSequences:
         """OpenSpiel's actions at an information set."""
         return list(self.action[self.first[infoset] : self.first[infoset + 1]].tolist())
 
-    def way(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All sequences on the way to each of these, itself included and the empty one not: int64 each.
+    def path(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All sequences on the path to each of these, itself included and the empty one not: int64 each.
 
         Returns:
-          (which, sequence): the place among `sequences`, and one on its way; all last ones come first.
+          (which, sequence): the place among `sequences`, and one on its path; all last ones come first.
         """
-        which, found = np.arange(len(sequences)), [np.zeros((2, 0), np.int64)]
+        which, parts = np.arange(len(sequences)), [np.zeros((2, 0), np.int64)]
         while len(which):
             which, sequences = which[sequences > 0], sequences[sequences > 0]
-            found.append(np.stack([which, sequences]))
+            parts.append(np.stack([which, sequences]))
             sequences = self.parent[self.infoset[sequences]]
-        which, way = np.concatenate(found, axis=1)
-        return which, way
+        which, path = np.concatenate(parts, axis=1)
+        return which, path
 
     def extremes(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The greatest of `weights @ x` over realization plans x, for each column of weights[sequence, :]."""
@@ -111,45 +110,42 @@ class PlayerSequences:
     def best_reply(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The same for one vector, with a pure realization plan that attains it."""
         total = np.array(weights, np.float64)
-        odds = np.zeros(self.num_sequences)
+        probabilities = np.zeros(self.num_sequences)
         for k in range(self.num_infosets - 1, 0, -1):
             choice = self.first[k] + np.argmax(total[self.first[k] : self.first[k + 1]])
-            odds[choice] = 1.0
+            probabilities[choice] = 1.0
             total[self.parent[k]] += total[choice]
-        return float(total[0]), self.realized(odds)
+        return float(total[0]), self.realized(probabilities)
 
-    def realized(self, odds: np.ndarray) -> np.ndarray:
+    def realized(self, probabilities: np.ndarray) -> np.ndarray:
         """The realization plan of action probabilities, both float[sequences, ...] with any entry at 0."""
-        plan = np.array(odds, np.float64)
+        plan = np.array(probabilities, np.float64)
         plan[0] = 1.0
         for k in range(1, self.num_infosets):
             plan[self.first[k] : self.first[k + 1]] *= plan[self.parent[k]]
         return plan
 
-    def odds(self, plan: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def probabilities(self, plan: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The action probabilities of a realization plan; uniform where it does not come."""
-        odds = np.maximum(plan, 0.0)
+        probabilities = np.maximum(plan, 0.0)
         for k in range(1, self.num_infosets):
             own = slice(self.first[k], self.first[k + 1])
-            total = odds[own].sum()
-            odds[own] = odds[own] / total if total > 0.0 else 1.0 / (own.stop - own.start)
-        return np.asarray(odds)
+            total = probabilities[own].sum()
+            probabilities[own] = probabilities[own] / total if total > 0.0 else 1.0 / (own.stop - own.start)
+        return np.asarray(probabilities)
 
     def behavior(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
         """The same as {information state: {action: probability}}."""
-        return self.as_rows(self.odds(plan))
+        return self.as_rows(self.probabilities(plan))
 
-    def as_rows(self, odds: np.ndarray) -> dict[str, dict[int, float]]:
+    def as_rows(self, probabilities: np.ndarray) -> dict[str, dict[int, float]]:
         """{information state: {action: probability}} of action probabilities float[sequences]."""
         return {
-            key: dict(zip(self.actions(k), odds[self.first[k] : self.first[k + 1]].tolist(), strict=True))
+            key: dict(
+                zip(self.actions(k), probabilities[self.first[k] : self.first[k + 1]].tolist(), strict=True)
+            )
             for key, k in self.index.items()
         }
-
-    def plan(self, rows: Mapping[str, Mapping[int, float]]) -> np.ndarray:
-        """The realization plan of {information state: {action: probability}}."""
-        odds = [rows[key].get(action, 0.0) for key, k in self.index.items() for action in self.actions(k)]
-        return self.realized(np.array([1.0, *odds]))
 
 
 def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarray, count: int) -> np.ndarray:
@@ -164,7 +160,7 @@ def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarr
     Returns:
       int64, I * count + J, each once, ascending.
     """
-    found = [np.zeros(0, np.int64)]
+    pairs = [np.zeros(0, np.int64)]
     node = above = np.flatnonzero(player >= 0).astype(np.int32)
     while len(node):
         above = parent[above]
@@ -172,11 +168,11 @@ def connected_infosets(parent: np.ndarray, player: np.ndarray, infoset: np.ndarr
         both = (player[above] >= 0) & (player[node] != player[above])
         own, theirs = infoset[node[both]].astype(np.int64), infoset[above[both]].astype(np.int64)
         codes = np.where(player[node[both]] == 0, own * count + theirs, theirs * count + own)
-        found.append(codes[np.diff(codes, append=-1) != 0])  # neighbors are often the same
-    return np.unique(np.concatenate(found))
+        pairs.append(codes[np.diff(codes, append=-1) != 0])  # neighbors are often the same
+    return np.unique(np.concatenate(pairs))
 
 
-class FoundSequences:
+class SequencesBuilder:
     """A player's information sets and sequences, while a walk meets its decisions.
 
     Attributes:
@@ -196,21 +192,21 @@ class FoundSequences:
         Raises:
           ValueError: the player forgets what it knew or did, or has other actions there than before.
         """
-        found = self._index.setdefault(key, len(self.parent))
-        if found == len(self.parent):
+        infoset = self._index.setdefault(key, len(self.parent))
+        if infoset == len(self.parent):
             self.parent.append(before)
             self.first.append(self.first[-1] + len(actions))
             self._actions.append(actions)
-        elif self.parent[found] != before:
+        elif self.parent[infoset] != before:
             raise ArgumentError(
                 f"expected a game with perfect recall, got {self._game}, in which player "
                 f"{self._player} comes to {key!r} with different pasts of its own"
             )
-        elif self._actions[found] != actions:
+        elif self._actions[infoset] != actions:
             raise ArgumentError(
-                f"expected one set of legal actions at {key!r}, got {self._actions[found]} and {actions}"
+                f"expected one set of legal actions at {key!r}, got {self._actions[infoset]} and {actions}"
             )
-        return found
+        return infoset
 
     def arrays(self) -> dict[str, Any]:
         """The fields of `PlayerSequences`."""

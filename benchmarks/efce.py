@@ -101,8 +101,7 @@ def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
                     blueprint,
                     [efce.refine_lp(resolving.problem(name)) for name in resolving.names],
                 )
-                safety = efce.safety(plan, efce.plan_of(blueprint, plan.pairs))
-                worst = max(worst, safety.violation)
+                worst = max(worst, efce.safety(plan, blueprint).violation)
             paper = kind == "paper"
             found.append(
                 Row(
@@ -159,11 +158,10 @@ def _subgame(name: str, iterations: int) -> list[Row]:
     sizes, total, part = _GAMES[name]
     game = battleship(*sizes)
     public = efce.public_moves(game, 1)
-    names = efce.subgame_names(game, public)
     start = time.perf_counter()
     resolving = efce.Resolving.of(game, efce.uniform_blueprint(), public)
     prepared = time.perf_counter() - start
-    problem = resolving.problem(names[0])
+    problem = resolving.problem(resolving.names[0])
     counts = resolving.counts
     digits = len(total.strip("M").split(".")[1])
     printed = f"{counts.total / 1e6:.{digits}f}M"
@@ -182,8 +180,11 @@ def _subgame(name: str, iterations: int) -> list[Row]:
             total,
             printed == total,
         ),
-        Row(f"{name}: pairs of the subgame", f"{counts.subgames[names[0]]:,}", part),
-        Row(f"{name}: seconds until the bounds of {len(names)} subgames are known", f"{prepared:.0f}"),
+        Row(f"{name}: pairs of the subgame", f"{counts.subgames[resolving.names[0]]:,}", part),
+        Row(
+            f"{name}: seconds until {len(resolving.names)} subgames' bounds are known",
+            f"{prepared:.0f}",
+        ),
         Row(
             f"{name}: seconds an iteration",
             f"{each:.4f}",

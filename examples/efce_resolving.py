@@ -85,10 +85,6 @@ def battleship(height: int, width: int, size: int, shots: int, multiplier: float
     )
 
 
-def blueprint_name(seed: int | None) -> str:
-    return "uniform" if seed is None else f"jittered {seed}"
-
-
 def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]:
     names = [name for name in dict.fromkeys(flag.value) if name]
     for name in names:
@@ -98,8 +94,8 @@ def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Refining:
-    """A row of Table 1, one subgame of which is refined from one blueprint. seed: None for the uniform."""
+class Task:
+    """A row of Table 1, whose subgames are refined from one blueprint. seed: None for the uniform one."""
 
     row: str
     multiplier: int
@@ -114,22 +110,34 @@ class Refining:
             return efce.uniform_blueprint()
         return efce.jittered_blueprint(self.seed, self.width)
 
+    @property
+    def blueprint_name(self) -> str:
+        return "uniform" if self.seed is None else f"jittered {self.seed}"
 
-def decomposed(row: str, multiplier: int) -> Any:
-    (height, width, shots), _, _ = TABLE_1[row]
-    game = battleship(height, width, 1, shots, multiplier)
-    return efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
+    def resolving(self) -> efce.Resolving:
+        (height, width, shots), _, _ = TABLE_1[self.row]
+        game = battleship(height, width, 1, shots, self.multiplier)
+        whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
+        return efce.Resolving.of_subgames(whole, self.blueprint, self.bounds)
+
+    def refined(self, resolving: efce.Resolving, name: Any) -> efce.Refinement:
+        return efce.refine_lp(resolving.problem(name), time_limit=self.time_limit)
 
 
-def refine(task: Refining) -> dict[str, Any]:
+def tasks(row: str, multiplier: int, bounds: str) -> list[Task]:
+    """One for each blueprint, the uniform one first."""
+    seeds = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
+    return [Task(row, multiplier, seed, _WIDTH.value, bounds, _TIME_LIMIT.value) for seed in seeds]
+
+
+def refine(task: Task) -> dict[str, Any]:
     _, pairs, printed = TABLE_1[task.row]
-    whole = decomposed(task.row, task.multiplier)
-    resolving = efce.Resolving.of_subgames(whole, task.blueprint, task.bounds)
-    refined = efce.refine_lp(resolving.problem(resolving.names[0]), time_limit=task.time_limit)
+    resolving = task.resolving()
+    refined = task.refined(resolving, resolving.names[0])
     return {
         "row": task.row,
         "gamma": task.multiplier,
-        "blueprint": blueprint_name(task.seed),
+        "blueprint": task.blueprint_name,
         "subgames": len(resolving.names),
         "pairs": len(refined.plan.pairs),
         "pairs_printed": pairs,
@@ -143,70 +151,51 @@ def refine(task: Refining) -> dict[str, Any]:
 
 def table_1(rows: Sequence[str], kept: KeptWork) -> list[dict[str, Any]]:
     """One dictionary for each row, gamma and blueprint; one after the other, since seconds are shown."""
-    seeds = [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
-    tasks = [
-        Refining(row, multiplier, seed, _WIDTH.value, _BOUNDS.value, _TIME_LIMIT.value)
-        for row, multiplier, seed in itertools.product(rows, (2, 5), seeds)
-    ]
-    found = dict(kept.each_done(refine, tasks, "subgames", workers=1))
-    return [found[k] for k in range(len(tasks))]
+    todo = [task for row in rows for gamma in (2, 5) for task in tasks(row, gamma, _BOUNDS.value)]
+    done = dict(kept.each_done(refine, todo, "subgames", workers=1))
+    return [done[k] for k in range(len(todo))]
 
 
-def print_table_1(found: Sequence[dict[str, Any]]) -> None:
+def print_table_1(done: Sequence[dict[str, Any]]) -> None:
     lines = []
-    for row in dict.fromkeys(entry["row"] for entry in found):
-        for multiplier in (2, 5):
-            mine = [entry for entry in found if entry["row"] == row and entry["gamma"] == multiplier]
-            jittered = mine[1:]
-            one = mine[0]
-            lines.append(
-                (
-                    row,
-                    one["subgames"],
-                    one["pairs"],
-                    multiplier,
-                    f"{one['welfare_1e-2']:.4g} ({one['welfare_printed']})",
-                    f"{one['refined_1e-2']:.4g} ({one['refined_printed']})",
-                    f"{np.mean([e['welfare_1e-2'] for e in jittered]):.4g}" if jittered else "",
-                    f"{np.mean([e['refined_1e-2'] for e in jittered]):.4g}" if jittered else "",
-                    f"{np.mean([e['seconds'] for e in mine]):.1f}",
-                )
+    for (row, gamma), group in itertools.groupby(done, key=lambda entry: (entry["row"], entry["gamma"])):
+        mine = list(group)
+        one = mine[0]
+        before, after = ([entry[f"{what}_1e-2"] for entry in mine] for what in ("welfare", "refined"))
+        lines.append(
+            (
+                row,
+                one["subgames"],
+                one["pairs"],
+                gamma,
+                f"{before[0]:.4g} ({one['welfare_printed']})",
+                f"{after[0]:.4g} ({one['refined_printed']})",
+                *(f"{np.mean(jittered):.4g}" if jittered else "" for jittered in (before[1:], after[1:])),
+                f"{np.mean([entry['seconds'] for entry in mine]):.1f}",
             )
+        )
     print("\nTable 1: welfare of a subgame, in units of 1e-2 (expected)\n")
     common.print_table(
         lines,
         ("row", "subgames", "pairs", "gamma", "uniform", "refined", "jittered", "refined", "seconds"),
     )
-    worst = min(e["refined_1e-2"] - e["welfare_1e-2"] for e in found)
+    worst = min(e["refined_1e-2"] - e["welfare_1e-2"] for e in done)
     print(f"\nRefined less blueprint: expected at least 0, obtained at least {worst / 100:.1e}")
-    ratios = [
-        five["welfare_1e-2"] / two["welfare_1e-2"]
-        for two, five in zip(
-            (e for e in found if e["gamma"] == 2), (e for e in found if e["gamma"] == 5), strict=True
-        )
-    ]
-    print(f"Blueprint at gamma 5 / at 2: expected 4, obtained {min(ratios):.6f} to {max(ratios):.6f}")
+    two, five = ([e["welfare_1e-2"] for e in done if e["gamma"] == gamma] for gamma in (2, 5))
+    ratios = np.array(five) / np.array(two)
+    print(f"Blueprint at gamma 5 / at 2: expected 4, obtained {ratios.min():.6f} to {ratios.max():.6f}")
 
 
-@dataclasses.dataclass(frozen=True)
-class Stitching(Refining):
-    """A row of Table 1, all subgames of which are refined from one blueprint."""
-
-    @property
-    def name(self) -> tuple[str, str, str]:
-        return self.row, self.bounds, blueprint_name(self.seed)
-
-
-def stitch(task: Stitching) -> dict[str, Any]:
-    whole = decomposed(task.row, task.multiplier)
-    resolving = efce.Resolving.of_subgames(whole, task.blueprint, task.bounds)
-    refinements = [
-        efce.refine_lp(resolving.problem(name), time_limit=task.time_limit) for name in resolving.names
-    ]
-    plan = efce.stitch(whole, task.blueprint, refinements)
-    safety = efce.safety(plan, efce.plan_of(task.blueprint, plan.pairs))
+def stitch(task: Task) -> dict[str, Any]:
+    resolving = task.resolving()
+    assert resolving.game is not None
+    refinements = [task.refined(resolving, name) for name in resolving.names]
+    plan = efce.stitch(resolving.game, task.blueprint, refinements)
+    safety = efce.safety(plan, task.blueprint)
     return {
-        **dict(zip(("row", "bounds", "blueprint"), task.name, strict=True)),
+        "row": task.row,
+        "bounds": task.bounds,
+        "blueprint": task.blueprint_name,
         "violation": safety.violation,
         "welfare_1e-2": 100 * safety.blueprint_welfare,
         "refined_1e-2": 100 * safety.welfare,
@@ -217,19 +206,28 @@ def stitch_all(
     rows: Sequence[str], kinds: Sequence[str], kept: KeptWork, folder: pathlib.Path
 ) -> list[dict[str, Any]]:
     """Refines all subgames of the rows, for each kind of bounds and blueprint; writes plans as they come."""
-    tasks = [
-        Stitching(row, 2, seed, _WIDTH.value, kind, _TIME_LIMIT.value)
-        for row in rows
-        if int(row) <= _STITCH.value
-        for kind in kinds
-        for seed in [None, *range(_SEED.value, _SEED.value + _SEEDS.value)]
+    todo = [
+        task for row in rows if int(row) <= _STITCH.value for kind in kinds for task in tasks(row, 2, kind)
     ]
-    found: dict[int, dict[str, Any]] = {}
-    stitched = kept.each_done(stitch, tasks, "plans", workers=_WORKERS.value, cluster=_CLUSTER.value)
+    done: dict[int, dict[str, Any]] = {}
+    stitched = kept.each_done(stitch, todo, "plans", workers=_WORKERS.value, cluster=_CLUSTER.value)
     for number, plan in stitched:
-        found[number] = plan
-        common.write_csv(folder / "stitched.csv", [found[k] for k in sorted(found)])
-    return [found[k] for k in sorted(found)]
+        done[number] = plan
+        common.write_csv(folder / "stitched.csv", [done[k] for k in sorted(done)])
+    return [done[k] for k in sorted(done)]
+
+
+def print_stitched(done: Sequence[dict[str, Any]], kinds: Sequence[str]) -> None:
+    print("\nAll subgames refined and stitched together, gamma 2: welfare in units of 1e-2\n")
+    common.print_table(
+        [(e["row"], e["bounds"], e["blueprint"], f"{e['welfare_1e-2']:.4g}",
+          f"{e['refined_1e-2']:.4g}", f"{e['violation']:.1e}") for e in done],
+        ("row", "bounds", "blueprint", "welfare", "refined", "violation"),
+    )  # fmt: skip
+    for kind in kinds:
+        worst = max(e["violation"] for e in done if e["bounds"] == kind)
+        expected = "no bound" if kind == "paper" else "at most 1e-6"
+        print(f'Violation with bounds "{kind}": expected {expected}, obtained {worst:.1e}')
 
 
 def compile_first() -> None:
@@ -239,52 +237,59 @@ def compile_first() -> None:
     efce.refine_regret(resolving.problem(resolving.names[0]), iterations=1)
 
 
-def figure_2(name: str) -> tuple[efce.RegretRefinement, dict[str, Any]]:
+def figure_2(name: str) -> tuple[Any, dict[str, Any]]:
     height, width, size, shots = FIGURE_2[name]
     game = battleship(height, width, size, shots, 2)
-    public = efce.public_moves(game, 1)
-    names = efce.subgame_names(game, public)
     start = time.perf_counter()
-    with common.progress_bar(total=len(names), desc=f"{name}: blueprint", unit=" subgames") as bar:
-        resolving = efce.Resolving.of(
-            game, efce.uniform_blueprint(), public, _BOUNDS.value, progress=lambda _: bar.update()
-        )
-    problem = resolving.problem(names[0])
-    prepared = time.perf_counter() - start
-    with common.progress_bar(total=_ITERATIONS.value, desc=f"{name}: iterations") as bar:
+    with common.progress_bar(desc=f"{name}: blueprint", unit=" subgames") as bar:
 
-        def progress(done: int, violation: float) -> None:
+        def resolved(done: int, total: int) -> None:
+            bar.total = total
             bar.update(done - bar.n)
-            bar.set_postfix_str(f"violation {violation:.1e}")
 
+        public = efce.public_moves(game, 1)
+        resolving = efce.Resolving.of(game, efce.uniform_blueprint(), public, _BOUNDS.value, resolved)
+    problem = resolving.problem(resolving.names[0])
+    prepared = time.perf_counter() - start
+    with common.progress(name, "iterations", total=_ITERATIONS.value) as tell:
         refined = efce.refine_regret(
-            problem, iterations=_ITERATIONS.value, start="random", seed=_SEED.value, progress=progress
+            problem,
+            iterations=_ITERATIONS.value,
+            start="random",
+            seed=_SEED.value,
+            progress=lambda done, violation: tell(done, f"violation {violation:.1e}"),
         )
-    pairs = refined.plan.pairs
-    about = {
+    return refined.curve, {
         "name": name,
-        "subgames": len(names),
-        "pairs": int((pairs.pair_label >= 0).sum()),
+        "subgames": len(resolving.names),
+        "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
         "prepared_seconds": prepared,
         "seconds_an_iteration": refined.curve.seconds[-1] / refined.iterations,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
-    return refined, about
 
 
-def plot(curves: dict[str, efce.RegretRefinement], path: pathlib.Path) -> None:
+def print_figure_2(points: Sequence[dict[str, Any]], about: Sequence[dict[str, Any]]) -> None:
+    print("\nFigure 2: the worst violation, from a random start\n")
+    common.print_table(
+        [(p["name"], p["iterations"], f"{p['seconds']:.3g}", f"{p['violation']:.1e}",
+          f"{p['welfare']:.5f}") for p in points],
+        ("subgame", "iterations", "seconds", "violation", "welfare"),
+    )  # fmt: skip
+    print()
+    common.print_table(
+        [(a["name"], a["pairs"], f"{a['prepared_seconds']:.1f}", f"{a['seconds_an_iteration']:.2g}",
+          f"{a['peak_mib']:.0f}") for a in about],
+        ("subgame", "pairs", "seconds before", "seconds an iteration", "peak MiB"),
+    )  # fmt: skip
+
+
+def plot(curves: dict[str, Any], path: pathlib.Path) -> None:
     with common.figure(path, 1, 2, dpi=120, figsize=(9.0, 3.8), sharey=True) as (figure, panels):
-        for k, (name, refined) in enumerate(curves.items()):
-            for panel, x in zip(panels, (refined.curve.iterations, refined.curve.seconds), strict=True):
-                panel.plot(
-                    x,
-                    np.maximum(refined.curve.violation, 1e-12),
-                    common.curve_style(k),
-                    ms=3,
-                    lw=1.5,
-                    label=name,
-                )
         for panel, label in zip(panels, ("iterations", "seconds"), strict=True):
+            for k, (name, curve) in enumerate(curves.items()):
+                violation = np.maximum(curve.violation, 1e-12)
+                panel.plot(getattr(curve, label), violation, common.curve_style(k), ms=3, lw=1.5, label=name)
             panel.set(xscale="log", yscale="log", xlabel=label)
         panels[0].set_ylabel("worst violation (utility)")
         panels[0].legend()
@@ -301,9 +306,12 @@ def main(argv: Sequence[str]) -> None:
     folder = common.output_folder(_OUTPUT_DIR.value)
     try:
         with kept_work(folder / "plans.unfinished") as kept:
-            show(rows, figures, kinds, kept, folder)
+            written = show(rows, figures, kinds, kept, folder)
     except efce.LinearProgramError as error:
         raise ValueError(f"{error} (--time_limit)") from None
+    settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
+    common.write_json(folder / "settings.json", settings)
+    print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")
 
 
 def show(
@@ -312,59 +320,30 @@ def show(
     kinds: Sequence[str],
     kept: KeptWork,
     folder: pathlib.Path,
-) -> None:
+) -> list[str]:
+    """Prints and writes all; the names of the files."""
     written = []
     if rows:
-        found = table_1(rows, kept)
-        print_table_1(found)
-        common.write_csv(folder / "table_1.csv", found)
+        table = table_1(rows, kept)
+        print_table_1(table)
+        common.write_csv(folder / "table_1.csv", table)
         written.append("table_1.csv")
-        whole = stitch_all(rows, kinds, kept, folder)
-        if whole:
-            print("\nAll subgames refined and stitched together, gamma 2: welfare in units of 1e-2\n")
-            common.print_table(
-                [(e["row"], e["bounds"], e["blueprint"], f"{e['welfare_1e-2']:.4g}",
-                  f"{e['refined_1e-2']:.4g}", f"{e['violation']:.1e}") for e in whole],
-                ("row", "bounds", "blueprint", "welfare", "refined", "violation"),
-            )  # fmt: skip
-            for kind in kinds:
-                worst = max(e["violation"] for e in whole if e["bounds"] == kind)
-                expected = "no bound" if kind == "paper" else "at most 1e-6"
-                print(f'Violation with bounds "{kind}": expected {expected}, obtained {worst:.1e}')
+        if stitched := stitch_all(rows, kinds, kept, folder):
+            print_stitched(stitched, kinds)
             written.append("stitched.csv")
-    curves, points, about = {}, [], []
     if figures:
         compile_first()
-    for name in figures:
-        refined, facts = figure_2(name)
-        curves[name] = refined
-        about.append(facts)
-        curve = refined.curve
-        points += [
-            {"name": name, "iterations": n, "seconds": s, "violation": v, "welfare": w}
-            for n, s, v, w in zip(
-                curve.iterations, curve.seconds, curve.violation, curve.welfare, strict=True
-            )
+        curves, about = zip(*map(figure_2, figures), strict=True)
+        points = [
+            dict(zip(("name", "iterations", "seconds", "violation", "welfare"), (name, *point), strict=True))
+            for name, curve in zip(figures, curves, strict=True)
+            for point in zip(curve.iterations, curve.seconds, curve.violation, curve.welfare, strict=True)
         ]
-    if curves:
-        print("\nFigure 2: the worst violation, from a random start\n")
-        common.print_table(
-            [(p["name"], p["iterations"], f"{p['seconds']:.3g}", f"{p['violation']:.1e}",
-              f"{p['welfare']:.5f}") for p in points],
-            ("subgame", "iterations", "seconds", "violation", "welfare"),
-        )  # fmt: skip
-        print()
-        common.print_table(
-            [(a["name"], a["pairs"], f"{a['prepared_seconds']:.1f}", f"{a['seconds_an_iteration']:.2g}",
-              f"{a['peak_mib']:.0f}") for a in about],
-            ("subgame", "pairs", "seconds before", "seconds an iteration", "peak MiB"),
-        )  # fmt: skip
+        print_figure_2(points, about)
         common.write_csv(folder / "figure_2.csv", points)
-        plot(curves, folder / "figure_2.png")
+        plot(dict(zip(figures, curves, strict=True)), folder / "figure_2.png")
         written += ["figure_2.csv", "figure_2.png"]
-    settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-    common.write_json(folder / "settings.json", settings)
-    print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")
+    return written
 
 
 if __name__ == "__main__":

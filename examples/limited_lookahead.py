@@ -33,7 +33,6 @@ from absl import flags
 from kept_work import kept_work
 
 from precomp_games.algorithms.lookahead import (
-    TIE_BREAKING,
     NodeValues,
     commit_against_lookahead,
     cumulative_noise,
@@ -61,8 +60,9 @@ _PLAYERS = flags.DEFINE_list(
     "Which player is rational: 0 or 1 (players 1 and 2 of the paper, tables and figures), or both.",
 )
 _DRAWS = flags.DEFINE_integer("draws", 10, "Evaluations drawn for each point.", lower_bound=1)
-_TIES = flags.DEFINE_enum(
-    "tie_breaking", "adversarial", list(TIE_BREAKING), "How the limited player breaks ties."
+_RULES = ["favorable", "static", "adversarial"]
+_TIES: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "tie_breaking", "adversarial", _RULES, "How the limited player breaks ties."
 )
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the draws.", lower_bound=0)
 _WORKERS = flags.DEFINE_integer("workers", None, "Processes. Default: one a core.", lower_bound=1)
@@ -71,6 +71,7 @@ _TIME_LIMIT = flags.DEFINE_float("time_limit", 600.0, "Seconds for one commitmen
 _MOST = flags.DEFINE_integer("max_histories", 20_000, "Refuse games of more histories.", lower_bound=1)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/limited_lookahead", "Where files go.")
 
+_POINT = ("game", "noise", "rational_player", "lookahead", "gamma")
 _MODELS = {"independent": independent_noise, "cumulative": cumulative_noise}
 
 
@@ -80,12 +81,12 @@ class Task:
 
     game: str
     noise: str
-    player: int
+    rational_player: int
     lookahead: int
     gamma: float
     draw: int
     seed: int
-    tie_breaking: str
+    tie_breaking: Any
     time_limit: float
 
 
@@ -100,28 +101,16 @@ def exact_values(game: pyspiel.Game) -> Exact:
 
 def solve(given: tuple[Exact, Task]) -> dict[str, Any]:
     (game, exact), task = given
-    evaluation = exact[1 - task.player]
+    player = task.rational_player
+    evaluation = exact[1 - player]
     if task.gamma > 0.0:
         evaluation = _MODELS[task.noise](evaluation, task.gamma, [task.seed, task.draw])
     best = commit_against_lookahead(
-        game,
-        task.player,
-        task.lookahead,
-        evaluation,
-        task.tie_breaking,
-        time_limit=task.time_limit,
+        game, player, task.lookahead, evaluation, task.tie_breaking, time_limit=task.time_limit
     )
     return {
-        "game": task.game,
-        "noise": task.noise,
-        "rational_player": task.player,
-        "lookahead": task.lookahead,
-        "gamma": task.gamma,
-        "draw": task.draw,
-        "supremum": best.supremum,
-        "bound": best.bound,
-        "value": best.value,
-        "optimal": best.optimal,
+        **{name: getattr(task, name) for name in (*_POINT, "draw")},
+        **{name: getattr(best, name) for name in ("supremum", "bound", "value", "optimal")},
         "seconds": best.work["seconds"],
     }
 
@@ -139,21 +128,20 @@ def tasks() -> list[Task]:
         raise ValueError(f"--noise: expected independent or cumulative, got {','.join(_NOISE.value)!r}")
     if math.isnan(_TIME_LIMIT.value):
         raise ValueError(f"--time_limit: expected seconds, got {_TIME_LIMIT.value}")
-    found = []
-    for game, noise, player, lookahead, gamma in itertools.product(
+    points = itertools.product(
         dict.fromkeys(_GAMES.value),
         dict.fromkeys(_NOISE.value),
         *(sorted(set(values)) for values in (players, lookaheads, gammas)),
-    ):
-        # Without noise there is but one evaluation function.
-        for draw in range(_DRAWS.value if gamma > 0.0 else 1):
-            found.append(
-                Task(game, noise, player, lookahead, gamma, draw, _SEED.value, _TIES.value, _TIME_LIMIT.value)
-            )
-    return found
+    )
+    # Without noise there is but one evaluation function.
+    return [
+        Task(game, noise, player, lookahead, gamma, draw, _SEED.value, _TIES.value, _TIME_LIMIT.value)
+        for game, noise, player, lookahead, gamma in points
+        for draw in range(_DRAWS.value if gamma > 0.0 else 1)
+    ]
 
 
-def count_histories(game: pyspiel.Game, most: int) -> int:
+def check_histories(game: pyspiel.Game, most: int) -> None:
     stack, count = [game.new_initial_state()], 0
     while stack:
         state = stack.pop()
@@ -164,26 +152,22 @@ def count_histories(game: pyspiel.Game, most: int) -> int:
             )
         if not state.is_terminal():
             stack += [state.child(action) for action in state.legal_actions()]
-    return count
-
-
-_POINT = ("game", "noise", "rational_player", "lookahead", "gamma")
 
 
 def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for key, group in itertools.groupby(draws, key=lambda row: tuple(row[name] for name in _POINT)):
-        found = list(group)
-        suprema = [row["supremum"] for row in found]
+        drawn = list(group)
+        suprema = [row["supremum"] for row in drawn]
         rows.append(
-            dict(zip(_POINT, key, strict=True))
-            | {
-                "draws": len(found),
+            {
+                **dict(zip(_POINT, key, strict=True)),
+                "draws": len(drawn),
                 "mean": statistics.fmean(suprema),
-                "deviation": statistics.stdev(suprema) if len(found) > 1 else 0.0,
-                "attained": statistics.fmean(row["value"] for row in found),
-                "unproven": sum(not row["optimal"] for row in found),
-                "seconds": statistics.fmean(row["seconds"] for row in found),
+                "deviation": statistics.stdev(suprema) if len(drawn) > 1 else 0.0,
+                "attained": statistics.fmean(row["value"] for row in drawn),
+                "unproven": sum(not row["optimal"] for row in drawn),
+                "seconds": statistics.fmean(row["seconds"] for row in drawn),
             }
         )
     return rows
@@ -196,7 +180,7 @@ def main(argv: Sequence[str]) -> None:
     exact, worth = {}, {}
     for name in dict.fromkeys(_GAMES.value):
         game = common.load_game(name)
-        count_histories(game, _MOST.value)
+        check_histories(game, _MOST.value)
         exact[name] = exact_values(game)
         worth[name] = exact[name][1][0](game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value)
@@ -211,9 +195,7 @@ def main(argv: Sequence[str]) -> None:
             workers=_WORKERS.value,
             cluster=_CLUSTER.value,
         )
-        done = sorted(
-            (row for _, row in solved), key=lambda row: tuple(row[name] for name in (*_POINT, "draw"))
-        )
+        done = sorted((row for _, row in solved), key=lambda row: [row[name] for name in (*_POINT, "draw")])
         seconds = time.monotonic() - start
         rows = summary(done)
         common.write_csv(folder / "limited_lookahead.csv", rows)

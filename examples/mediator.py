@@ -53,15 +53,16 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where plays.json goes, if
 class Resolver:
     """Refines the subgame that a state is in, once for each number of rounds; what was refined is kept."""
 
-    def __init__(self, game: pyspiel.Game, blueprint: efce.Blueprint) -> None:
+    def __init__(self, game: pyspiel.Game, blueprint: Any) -> None:
         self.game = game
-        self.blueprint = blueprint
-        public = efce.public_moves(game, 1)
-        count = len(efce.subgame_names(game, public))
-        with common.progress_bar(total=count, desc="Blueprint", unit=" subgames", leave=False) as bar:
-            self.first = efce.Resolving.of(
-                game, blueprint, public, _BOUNDS.value, progress=lambda _: bar.update()
-            )
+        with common.progress_bar(desc="Blueprint", unit=" subgames", leave=False) as bar:
+
+            def progress(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            public = efce.public_moves(game, 1)
+            self.first = efce.Resolving.of(game, blueprint, public, _BOUNDS.value, progress)
         self.known: dict[Any, tuple[efce.Resolving, efce.Refinement]] = {}
         self.last: Any = None
         self.log: list[dict[str, Any]] = []
@@ -70,18 +71,17 @@ class Resolver:
         """Before a play."""
         self.last, self.log = None, []
 
-    def __call__(self, state: Any) -> tuple[efce.SequenceGame, efce.Blueprint] | None:
+    def __call__(self, state: Any) -> tuple[efce.SequenceGame, efce.CorrelationPlan] | None:
         rounds = 1 if self.last is None else len(self.last) // 2 + 1
-        name: Any = efce.public_moves(self.game, rounds)(state)
+        public = efce.public_moves(self.game, rounds)
+        name: Any = public(state)
         if name is None:
             return None
         if name not in self.known:
-            if self.last is None:
-                level = self.first
-            else:
-                level = self.known[self.last][0].deeper(
-                    self.known[self.last][1], efce.public_moves(self.game, rounds)
-                )
+            level = self.first
+            if self.last is not None:
+                above, refined = self.known[self.last]
+                level = above.deeper(refined, public)
             self.known[name] = (level, self.refined(level, name))
         refined = self.known[name][1]
         self.last = name
@@ -89,17 +89,21 @@ class Resolver:
         # is not.
         probability = refined.problem.mass
         weight = probability or 1.0
-        self.log.append(
-            {
-                "rounds": rounds,
-                "subgame": list(name),
-                "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
-                "probability": probability,
-                "blueprint_welfare": refined.blueprint_welfare / weight,
-                "welfare": refined.welfare / weight,
-                "violation": efce.RegretResolver(refined.problem).violation(refined.plan) / weight,
-                "seconds": refined.seconds,
-            }
+        entry = {
+            "rounds": rounds,
+            "subgame": list(name),
+            "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
+            "probability": probability,
+            "blueprint_welfare": refined.blueprint_welfare / weight,
+            "welfare": refined.welfare / weight,
+            "violation": refined.problem.violation(refined.plan) / weight,
+            "seconds": refined.seconds,
+        }
+        self.log.append(entry)
+        print(
+            f"  after round {rounds}: refined {entry['pairs']} pairs, {refined.seconds:.2f} s, "
+            f"expected welfare from here {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}, "
+            f"violation {entry['violation']:.1g}"
         )
         return refined.plan.game, refined.plan
 
@@ -115,59 +119,50 @@ class Resolver:
 
 
 def play(
-    game: pyspiel.Game, mediator: efce.Mediator, resolver: Resolver | None, rng: np.random.Generator
-) -> dict[str, Any]:
-    state, moves, told = game.new_initial_state(), [], 0
+    game: pyspiel.Game, mediator: efce.Mediator, rng: np.random.Generator
+) -> tuple[list[dict[str, Any]], list[float]]:
+    """The moves, and what the players got."""
+    state, moves = game.new_initial_state(), []
     while not state.is_terminal():
         player = state.current_player()
         advice = mediator.recommend(state)
-        for entry in resolver.log[told:] if resolver is not None else []:
-            print(
-                f"  after round {entry['rounds']}: refined {entry['pairs']} pairs, {entry['seconds']:.2f} s, "
-                f"expected welfare from here {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}, "
-                f"violation {entry['violation']:.1g}"
-            )
-            told += 1
         if advice is None or rng.random() < _DEVIATE.value:
             action = int(rng.choice(state.legal_actions()))
         else:
             action = advice
         mediator.played(state, action)
-        words = {
-            None: "is told no more, and plays",
-            action: "is told, and plays",
-        }.get(advice)
-        if words is None:
+        if advice is None:
+            words = "is told no more, and plays"
+        elif advice == action:
+            words = "is told, and plays"
+        else:
             words = f"is told {state.action_to_string(player, advice)!r} but plays"
         print(f"  player {player} {words} {state.action_to_string(player, action)!r}")
         moves.append({"player": player, "recommended": advice, "action": action})
         state.apply_action(action)
     got = state.returns()
     print(f"  utilities: {got[0]:g}, {got[1]:g}; welfare, their sum: {sum(got):g}")
-    return {
-        "moves": moves,
-        "refinements": list(resolver.log) if resolver is not None else [],
-        "returns": state.returns(),
-    }
+    return moves, got
 
 
 def main(argv: Sequence[str]) -> None:
     del argv
     game = common.load_game(_GAMES.get(_GAME.value, _GAME.value))
-    public = efce.public_moves(game, 1)
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     uniform = _BLUEPRINT.value == "uniform"
     blueprint = efce.uniform_blueprint() if uniform else efce.jittered_blueprint(_SEED.value, _WIDTH.value)
     resolver = Resolver(game, blueprint) if _RESOLVE.value != "none" else None
-    trunk = efce.SequenceGame.of(game, public=public, trunk=resolver is not None)
+    trunk = efce.SequenceGame.of(game, public=efce.public_moves(game, 1), trunk=resolver is not None)
     rng = np.random.default_rng([_SEED.value, 1])  # the mediator's draws are others
-    plays = []
+    plays: list[dict[str, Any]] = []
     for number in range(_PLAYS.value):
         print(f"Game {number + 1}")
         if resolver is not None:
             resolver.start()
         mediator = efce.Mediator(trunk, blueprint, seed=_SEED.value + number, refine=resolver)
-        plays.append(play(game, mediator, resolver, rng))
+        moves, returns = play(game, mediator, rng)
+        refinements = resolver.log if resolver is not None else []
+        plays.append({"moves": moves, "refinements": refinements, "returns": returns})
     if _PLAYS.value > 1:
         mean = np.mean([entry["returns"] for entry in plays], axis=0)
         print(f"Mean of {len(plays)} games: utilities {mean[0]:.4f}, {mean[1]:.4f}; welfare {mean.sum():.4f}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,49 +24,12 @@ from open_spiel.python.policy import TabularPolicy
 from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, public
 from precomp_games._support.checks import check_pair, real_array, shown
 
-from .correlation_plans import CorrelationPlan, check_sequences
 from .sequence_game import SequenceGame
-from .sequence_pairs import RelevantPairs
 
-__all__ = [
-    "AnyBlueprint",
-    "Blueprint",
-    "ProductBlueprint",
-    "check_blueprint",
-    "jittered_blueprint",
-    "plan_of",
-    "policy_blueprint",
-    "uniform_blueprint",
-]
+__all__ = ["ProductBlueprint", "jittered_blueprint", "policy_blueprint", "uniform_blueprint"]
 
 Behavior = Callable[[int, str, list[int]], Any]
 """(player, information state string, actions) -> probabilities, in the order of the actions or by action."""
-
-
-class Blueprint(Protocol):
-    """Anything that knows the entries of a correlation plan."""
-
-    def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """The plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
-
-
-def check_blueprint(value: Any) -> Any:
-    """What can be asked for a plan's entries.
-
-    Raises:
-      ValueError: it cannot; a function that makes blueprints, in place of what it makes, is the commonest
-        case.
-    """
-    if isinstance(value, type) or not callable(getattr(value, "entries", None)):
-        raise ArgumentError(
-            "expected a blueprint, such as uniform_blueprint(), jittered_blueprint(seed) or a "
-            f"CorrelationPlan, got {shown(value)}"
-        )
-    return value
-
-
-AnyBlueprint = Annotated[Blueprint, Check(lambda value, name: check_blueprint(value))]
-"""A blueprint that is given to a function."""
 
 
 class ProductBlueprint:
@@ -75,12 +38,8 @@ class ProductBlueprint:
     Args:
       behavior: what each does at its information sets.
       name: for messages.
-
-    Raises:
-      ValueError: `behavior` is no function, or `name` no string.
     """
 
-    @public
     def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
         self._behavior, self.name = behavior, name
         self._last: tuple[SequenceGame, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] | None = None
@@ -88,19 +47,16 @@ class ProductBlueprint:
     def __repr__(self) -> str:
         return self.name
 
-    @public
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """As `Blueprint`.
+        """As `correlation_plans.Blueprint`.
 
         Raises:
-          ValueError: these are no sequences of the game, or as `realization_plans`.
+          ValueError: as `realization_plans`.
         """
-        first, second = check_sequences(plan_game, first, second)
         x, y = self.realization_plans(plan_game)
         entries: npt.NDArray[np.float64] = x[first] * y[second]
         return entries
 
-    @public
     def realization_plans(
         self, game: SequenceGame
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -116,19 +72,19 @@ class ProductBlueprint:
     def _plan(self, game: SequenceGame, player: int) -> npt.NDArray[np.float64]:
         form = game.players[player]
         infosets = range(1, form.num_infosets)
-        odds = [self._checked(player, form.keys[k], form.actions(k)) for k in infosets]
-        return form.realized(np.concatenate([np.ones(1), *odds]))
+        rows = [self._checked(player, form.keys[k], form.actions(k)) for k in infosets]
+        return form.realized(np.concatenate([np.ones(1), *rows]))
 
     def _checked(self, player: int, key: str, actions: list[int]) -> npt.NDArray[np.float64]:
-        found = self._behavior(player, key, actions)
-        if isinstance(found, Mapping) and set(found) <= set(actions):
-            found = [found.get(action, 0.0) for action in actions]
-        p = real_array(found)
+        row = self._behavior(player, key, actions)
+        if isinstance(row, Mapping) and set(row) <= set(actions):
+            row = [row.get(action, 0.0) for action in actions]
+        p = real_array(row)
         # Written so that NaN fails, and short: it runs once for each information set.
         if p is None or p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
             raise ValueError(
                 f"{self.name}: expected a strategy, that is, a distribution over {actions} at "
-                f"player {player}'s {key!r}, got {shown(found)}"
+                f"player {player}'s {key!r}, got {shown(row)}"
             )
         normalized: npt.NDArray[np.float64] = p / p.sum()
         return normalized
@@ -188,17 +144,3 @@ def _by_string(policy: Any) -> Callable[[str], Any]:
         "expected policies that answer for information state strings (TabularPolicy), "
         f"got {shown(policy)}; open_spiel.python.policy.tabular_policy_from_callable makes one"
     )
-
-
-@public
-def plan_of(blueprint: AnyBlueprint, pairs: RelevantPairs) -> CorrelationPlan:
-    """A blueprint's entries at all `pairs`.
-
-    Raises:
-      ValueError: they are not in Xi, or the blueprint is of another game.
-    """
-    try:
-        xi = np.asarray(blueprint.entries(pairs.game, *pairs.sequences()), np.float64)
-        return CorrelationPlan(pairs, np.maximum(xi, 0.0) if xi.min(initial=0.0) > -1e-6 else xi)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"expected a blueprint of this game, got {shown(blueprint)}: {error}") from error

@@ -1,21 +1,26 @@
 """Bounds that keep the trunk's triggers safe while subgames are refined one at a time.
 
-A trigger in the trunk depends on all subgames, and none may know what the others become. So each trigger's
-room, between what following is worth and what deviating is worth under the blueprint, is shared out among
-the subgames: what a player gets by following in a subgame may not fall below a lower bound (B), what it gets
-there after deviating may not rise above an upper bound (C).
+Whether a trigger in the trunk gains by deviating depends on all subgames, and none may know what the others
+become. Under the blueprint, following after the trigger s has the value v(s), and the best deviation has the
+value beta*(s). The bounds share out the difference between the two among the subgames: in each of them, the
+value of following may not fall below a lower bound (B), and the value of deviating may not rise above an
+upper bound (C).
 
-Shares go down the trunk. With v and beta the blueprint's, and delta = beta* - v at a trigger s:
+Shares are handed down the player's tree of sequences and information sets in the trunk. With
+delta = beta* - v at a trigger s:
 
-- delta <= 0: both may move up to (v + beta*) / 2. Otherwise neither may move to the worse.
-- (B) the slack of a sequence is split equally among its children, an information set's among its actions;
-  where several triggers reach a sequence, the least slack counts.
-- (C) for each trigger on its own: an information set's upper bound is that of each of its actions; the slack
-  of an action (upper bound less beta) is split equally among its children.
+- Where delta <= 0, v may fall to (v + beta*) / 2, and beta* may rise to it. Where delta > 0, v may not fall
+  and beta* may not rise.
+- (B) The *slack* of a sequence is by how much its v may fall. It is split equally among the children of the
+  sequence, and the slack of an information set equally among its actions. Where a sequence has a slack of its
+  own, as a trigger, and one that was handed down, the smaller one counts.
+- (C) This is done for each trigger on its own. Each action of an information set gets the upper bound of the
+  information set. The slack of the action, which is that bound less its beta, is split equally among its
+  children.
 
-Shares end at the subgames' rows and caps (`subgame_rows`). docs/efce.md proves by induction over children
-that this is safe. Which children a sequence s has is a choice, and neither of the safe ones has more welfare
-in every game:
+The shares of the trunk's last sequences bound the rows and caps of subgames (`subgame_rows`). docs/efce.md
+proves by induction over children that this is safe. What counts as a child of a sequence s can be chosen, and
+neither of the safe choices has more welfare in every game:
 
 | `bounds` | children of s | safe |
 |---|---|---|
@@ -27,7 +32,7 @@ Under "aggregate" all of a subgame after s is one row, to which play comes as of
 constant that is added to a player's utilities changes nothing; under the other two it does (docs/efce.md).
 
 When a refined subgame is decomposed again, its own bounds take the place of the triggers in the trunk before
-it (`inherited`), so that what holds for the first refinement holds for the next.
+it (`Inherited`), so that what holds for the first refinement holds for the next.
 
 Source: `efce_resolving`, equations 6 to 12 and Theorem 2; bundles are missing there, and Theorem 2 with them
 fails.
@@ -76,53 +81,58 @@ class SubgameBounds:
     players: tuple[PlayerBounds, PlayerBounds]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TrunkValues:
+class _TrunkRows(NamedTuple):
+    """One player's rows and caps of all subgames, one subgame after the other; as `PlayerRows`."""
+
+    sequence: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
+    cap_row: npt.NDArray[np.int64]
+    cap_top: npt.NDArray[np.int64]
+    cap_action: npt.NDArray[np.int64]
+    cap_value: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, parts: Sequence[PlayerRows]) -> _TrunkRows:
+        """Those of the subgames."""
+        rows = cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields))
+        before = np.cumsum([0, *(len(part.sequence) for part in parts[:-1])])
+        return rows._replace(cap_row=rows.cap_row + np.repeat(before, [len(part.cap_row) for part in parts]))
+
+
+class _TrunkValues:
     """What the blueprint is worth to one player in the trunk: its own leaves, and the rows of all subgames.
 
     Attributes:
       plan: The blueprint on the trunk.
-      rows: By subgame.
+      parts: The rows by subgame. rows: the same, joined.
       v: float64[S], following, by sequence; of_infoset: float64[m], by information set.
       lanes, sets: Deviating, as `triggers.deviation_values`.
       children: float64[S], information sets and rows right after each sequence.
-      cap_lane: By subgame, the lane that each cap stands below.
+      cap_lane: int64[C], the lane that each cap stands below.
     """
 
-    plan: CorrelationPlan
-    player: int
-    rows: Mapping[Hashable, PlayerRows]
-    deviations: Deviations
-    v: npt.NDArray[np.float64]
-    of_infoset: np.ndarray
-    lanes: np.ndarray
-    sets: np.ndarray
-    children: npt.NDArray[np.float64]
-    cap_lane: Mapping[Hashable, np.ndarray]
-
-    @classmethod
-    def of(cls, plan: CorrelationPlan, player: int, rows: Mapping[Hashable, PlayerRows]) -> TrunkValues:
+    def __init__(self, plan: CorrelationPlan, player: int, parts: Mapping[Hashable, PlayerRows]) -> None:
         """Evaluates both following and deviating."""
+        self.plan, self.player, self.parts = plan, player, parts
+        self.rows = rows = _TrunkRows.of(list(parts.values()))
         form = plan.game.players[player]
-        deviations = Deviations.of(plan.pairs, player)
         worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
-        v = sums(plan.game.leaf_sequence[player], worth, form.num_sequences)
-        of_infoset = np.zeros(form.num_infosets)
-        lanes, sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
-        children = sums(form.parent[1:], np.ones(form.num_infosets - 1), form.num_sequences)
-        cap_lane = {}
-        for name, part in rows.items():
-            np.add.at(v, part.sequence, part.value)
-            np.add.at(children, part.sequence, 1.0)
-            lane = lanes_above(plan, player, deviations, part)
-            np.add.at(lanes, lane, part.cap_value)
-            cap_lane[name] = lane
-        sum_back(form.parent, form.first, v, of_infoset)
-        respond(deviations, lanes, sets, np.zeros(0))
-        return cls(plan, player, rows, deviations, v, of_infoset, lanes, sets, children, cap_lane)
+        self.v = sums(plan.game.leaf_sequence[player], worth, form.num_sequences)
+        np.add.at(self.v, rows.sequence, rows.value)
+        after = np.concatenate([form.parent[1:], rows.sequence])
+        self.children = sums(after, np.ones(len(after)), form.num_sequences)
+        self.of_infoset = np.zeros(form.num_infosets)
+        sum_back(form.parent, form.first, self.v, self.of_infoset)
+        self.deviations = deviations = Deviations.of(plan.pairs, player)
+        self.lanes, self.sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
+        self.cap_lane = _lanes_above(plan, player, deviations, rows)
+        np.add.at(self.lanes, self.cap_lane, rows.cap_value)
+        respond(deviations, self.lanes, self.sets, np.zeros(0))
 
 
-def lanes_above(plan: CorrelationPlan, player: int, deviations: Deviations, rows: PlayerRows) -> np.ndarray:
+def _lanes_above(
+    plan: CorrelationPlan, player: int, deviations: Deviations, rows: _TrunkRows | PlayerRows
+) -> np.ndarray:
     """The trunk's lane that each cap stands below: that of its row's sequence after its trigger."""
     form = plan.game.players[player]
     s = rows.sequence[rows.cap_row]
@@ -146,15 +156,15 @@ def trunk_bounds(
       inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds.
     """
     one, two = (
-        _share(TrunkValues.of(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
+        _share(_TrunkValues(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
         for player in (0, 1)
     )
     return {name: SubgameBounds(kind, (one[name], two[name])) for name in rows}
 
 
-def _share(values: TrunkValues, inherited: Inherited | None) -> dict[Hashable, PlayerBounds]:
+def _share(values: _TrunkValues, inherited: Inherited | None) -> dict[Hashable, PlayerBounds]:
     """One player's bounds of each subgame."""
-    form = values.plan.game.players[values.player]
+    form, rows = values.plan.game.players[values.player], values.rows
     deviations, v, children = values.deviations, values.v, values.children
 
     best = np.full(form.num_sequences, -np.inf)
@@ -166,7 +176,9 @@ def _share(values: TrunkValues, inherited: Inherited | None) -> dict[Hashable, P
     slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
     target = np.where(has, np.where(room, middle, best), np.inf)
 
-    limits = Limits.of(values)
+    limits = _Limits(
+        *(np.full(n, np.inf) for n in map(len, (values.of_infoset, rows.sequence, values.sets, rows.cap_row)))
+    )
     if inherited is not None:
         before = inherited.frozen[values.player]
         slack[:before], target[:before] = np.inf, np.inf
@@ -176,38 +188,29 @@ def _share(values: TrunkValues, inherited: Inherited | None) -> dict[Hashable, P
     _share_deviating(
         deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
     )
-    found = {}
-    for name, part in values.rows.items():
-        share = np.minimum(slack[part.sequence] / children[part.sequence], limits.row_slack[name])
-        lane_share = lane_slack[values.cap_lane[name]] / children[part.sequence[part.cap_row]]
-        upper = np.minimum(part.cap_value + lane_share, limits.cap_upper[name])
-        found[name] = PlayerBounds(part, part.value - share, upper)
-    return found
+    share = np.minimum(slack[rows.sequence] / children[rows.sequence], limits.row_slack)
+    lane_share = lane_slack[values.cap_lane] / children[rows.sequence[rows.cap_row]]
+    upper = np.minimum(rows.cap_value + lane_share, limits.cap_upper)
+    parts = values.parts.values()
+    lowers = np.split(rows.value - share, np.cumsum([len(part.sequence) for part in parts]))
+    uppers = np.split(upper, np.cumsum([len(part.cap_row) for part in parts]))
+    return {
+        name: PlayerBounds(part, lowers[k], uppers[k]) for k, (name, part) in enumerate(values.parts.items())
+    }
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Limits:
+class _Limits(NamedTuple):
     """What slack and upper bounds may be at most, infinite to begin with.
 
     Attributes:
-      infoset_slack: float64[m]. set_upper: float64[sets].
-      row_slack, cap_upper: By subgame, float64[R] and float64[C].
+      infoset_slack: float64[m]. row_slack: float64[R].
+      set_upper: float64[sets]. cap_upper: float64[C].
     """
 
     infoset_slack: npt.NDArray[np.float64]
-    set_upper: np.ndarray
-    row_slack: dict[Hashable, np.ndarray]
-    cap_upper: dict[Hashable, np.ndarray]
-
-    @classmethod
-    def of(cls, values: TrunkValues) -> Limits:
-        """Infinite ones."""
-        return cls(
-            infoset_slack=np.full(len(values.of_infoset), np.inf),
-            set_upper=np.full(values.deviations.num_sets, np.inf),
-            row_slack={name: np.full(len(rows.sequence), np.inf) for name, rows in values.rows.items()},
-            cap_upper={name: np.full(len(rows.cap_row), np.inf) for name, rows in values.rows.items()},
-        )
+    row_slack: npt.NDArray[np.float64]
+    set_upper: npt.NDArray[np.float64]
+    cap_upper: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -228,96 +231,67 @@ class Inherited:
     infoset: Sequence[np.ndarray]
     part_infosets: Mapping[Hashable, Sequence[np.ndarray]]
 
-    def split(self, values: TrunkValues, limits: Limits) -> None:
+    def split(self, values: _TrunkValues, limits: _Limits) -> None:
         """Splits the bounds among what their rows have become, and lowers `limits` to that.
 
         An inherited row has become heads of the trunk, rows of the new subgames, and leaves of its bundle
-        that are settled by now, since the opponent's sequence is in the new trunk, not the old.
+        that are settled by now, since the opponent's sequence is in the new trunk, not the old. Likewise, its
+        caps have become sets of the trunk, caps of the new subgames, and the same leaves after a trigger.
         """
-        lower, upper = self._pieces(values, limits)
-        old = self.bounds.players[values.player]
-        limited = np.concatenate([piece.of for piece in lower if piece.limit is not None])
-        count = np.bincount(limited, minlength=len(old.lower))
-        # Less than nothing is rounding.
-        share = np.maximum((_summed(lower, old.lower) - old.lower) / np.maximum(count, 1), 0.0)
-        for piece in lower:
-            if piece.limit is not None:
-                piece.limit[piece.at] = share[piece.of]
-        share = (old.upper - _summed(upper, old.upper)) / np.maximum(count[old.rows.cap_row], 1)
-        for piece in upper:
-            if piece.limit is not None:
-                piece.limit[piece.at] = piece.value + np.maximum(share[piece.of], 0.0)
+        plan, player, deviations = values.plan, values.player, values.deviations
+        game, inherited, rows = plan.game, self.bounds.players[player], values.rows
+        old = inherited.rows
+        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
+        settled = (own < self.frozen[player]) & (other >= self.frozen[1 - player])
 
-    def _row_of(self, name: Hashable, rows: PlayerRows, player: int) -> np.ndarray:
+        # (B). Of each head, settled leaf and new row: its place, and the inherited row that it comes from.
+        head_row = old.row_of_heads(self.infoset[player])
+        heads = np.flatnonzero(head_row >= 0)
+        leaf_row = np.where(settled, old.row_of_bundles(own), -1)
+        leaves = np.flatnonzero(leaf_row >= 0)
+        worth = plan.xi[plan.pairs.leaves()[leaves]] * game.leaf_utility[player][leaves]
+        row_of = np.concatenate([self._rows_of(name, part, player) for name, part in values.parts.items()])
+        kept = np.flatnonzero(row_of >= 0)
+        total = np.zeros(len(inherited.lower))
+        np.add.at(total, head_row[heads], values.of_infoset[heads])
+        np.add.at(total, leaf_row[leaves], worth)
+        np.add.at(total, row_of[kept], rows.value[kept])
+        count = np.bincount(np.concatenate([head_row[heads], row_of[kept]]), minlength=len(total))
+        # Less than nothing is rounding.
+        share = np.maximum((total - inherited.lower) / np.maximum(count, 1), 0.0)
+        limits.infoset_slack[heads] = share[head_row[heads]]
+        limits.row_slack[kept] = share[row_of[kept]]
+
+        # (C), for each trigger on its own: the same of sets, of lanes with settled leaves, and of new caps.
+        groups = np.flatnonzero(head_row[deviations.infoset] >= 0)
+        which, action = spread(deviations.num_triggers[groups])
+        group = groups[which]
+        set_cap = old.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
+        sets, set_cap = (deviations.set_[group] + action)[set_cap >= 0], set_cap[set_cap >= 0]
+        settled_only = np.where(settled[deviations.leaf], deviations.utility, 0.0)
+        lanes = leaf_lanes(deviations._replace(utility=settled_only), plan.xi)
+        bundle = np.flatnonzero(old.row_of_bundles(old.sequence[old.cap_row]) == old.cap_row)
+        cap_of = old.cap_of(row_of[rows.cap_row], rows.cap_top, rows.cap_action)
+        caps = np.flatnonzero(cap_of >= 0)
+        total = np.zeros(len(inherited.upper))
+        np.add.at(total, set_cap, values.sets[sets])
+        np.add.at(total, bundle, lanes[_lanes_above(plan, player, deviations, old)[bundle]])
+        np.add.at(total, cap_of[caps], rows.cap_value[caps])
+        share = np.maximum((inherited.upper - total) / np.maximum(count[old.cap_row], 1), 0.0)
+        limits.set_upper[sets] = values.sets[sets] + share[set_cap]
+        limits.cap_upper[caps] = rows.cap_value[caps] + share[cap_of[caps]]
+
+    def _rows_of(self, name: Hashable, rows: PlayerRows, player: int) -> np.ndarray:
         """The inherited row that each row of a new subgame comes from, -1 for none."""
         old = self.bounds.players[player].rows
-        found = np.full(len(rows.sequence), -1, np.int64)
+        row_of = np.full(len(rows.sequence), -1, np.int64)
         for row, mine in (
             (rows.head_row, old.row_of_heads(self.part_infosets[name][player][rows.head])),
             (rows.bundle_row, old.row_of_bundles(rows.bundle)),
         ):
             known = (mine >= 0) & (rows.sequence[row] < self.frozen[player])
-            found[row[known]] = mine[known]
-        return found
-
-    def _pieces(self, values: TrunkValues, limits: Limits) -> tuple[list[_Piece], list[_Piece]]:
-        """What the inherited rows have come to, (B), and their caps for each trigger on its own, (C)."""
-        plan, player, deviations = values.plan, values.player, values.deviations
-        game, old = plan.game, self.bounds.players[player].rows
-        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
-        settled = (own < self.frozen[player]) & (other >= self.frozen[1 - player])
-        head_row = old.row_of_heads(self.infoset[player])
-        heads, leaves = np.flatnonzero(head_row >= 0), np.flatnonzero(settled)
-        row = old.row_of_bundles(own[leaves])
-        leaves, row = leaves[row >= 0], row[row >= 0]
-        worth = plan.xi[plan.pairs.leaves()[leaves]] * game.leaf_utility[player][leaves]
-        lower = [
-            _Piece(limits.infoset_slack, heads, head_row[heads], values.of_infoset[heads]),
-            _Piece(None, leaves, row, worth),
-        ]
-        groups = np.flatnonzero(head_row[deviations.infoset] >= 0)
-        which, action = spread(deviations.num_triggers[groups])
-        group = groups[which]
-        cap = old.cap_of(head_row[deviations.infoset[group]], deviations.top[group], action)
-        sets, cap = (deviations.set_[group] + action)[cap >= 0], cap[cap >= 0]
-        settled_only = np.where(settled[deviations.leaf], deviations.utility, 0.0)
-        lanes = leaf_lanes(deviations._replace(utility=settled_only), plan.xi)
-        bundle = np.flatnonzero(old.row_of_bundles(old.sequence[old.cap_row]) == old.cap_row)
-        lane = lanes_above(plan, player, deviations, old)[bundle]
-        upper = [
-            _Piece(limits.set_upper, sets, cap, values.sets[sets]),
-            _Piece(None, lane, bundle, lanes[lane]),
-        ]
-        for name, part in values.rows.items():
-            mine = self._row_of(name, part, player)
-            at = np.flatnonzero(mine >= 0)
-            lower.append(_Piece(limits.row_slack[name], at, mine[at], part.value[at]))
-            mine = old.cap_of(mine[part.cap_row], part.cap_top, part.cap_action)
-            at = np.flatnonzero(mine >= 0)
-            upper.append(_Piece(limits.cap_upper[name], at, mine[at], part.cap_value[at]))
-        return lower, upper
-
-
-class _Piece(NamedTuple):
-    """What inherited rows or caps have come to in one place.
-
-    Attributes:
-      limit: What to lower there; None for leaves that are settled.
-      at: int64[n], where in `limit`; of: int64[n], the row or cap that each comes from; value: float64[n].
-    """
-
-    limit: np.ndarray | None
-    at: np.ndarray
-    of: np.ndarray
-    value: np.ndarray
-
-
-def _summed(pieces: list[_Piece], like: np.ndarray) -> np.ndarray:
-    """The pieces' values by row or cap."""
-    total = np.zeros(len(like))
-    for piece in pieces:
-        np.add.at(total, piece.of, piece.value)
-    return total
+            row_of[row[known]] = mine[known]
+        return row_of
 
 
 @kernel

@@ -1,4 +1,8 @@
-"""The polytope Xi of correlation plans, as sparse matrices, and what a plan is worth.
+"""Relevant pairs of sequences, and the polytope Xi of correlation plans, which have one number for each pair.
+
+Pairs stand in *blocks*, one for each pair (I, J) of connected information sets, number 0 ("before the first
+decision") being connected with all. The block of (I, J) has |A(I)| |A(J)| entries, player 0's action first.
+Counting pairs therefore needs the connected information sets only. Xi is
 
     xi >= 0,   xi[empty, empty] = 1,
     sum over a of xi[I a, tau] = xi[parent(I), tau]   for every I of player 0 and every tau relevant to it,
@@ -6,31 +10,146 @@
 and the same for player 1. In games without chance the points of Xi are what the distributions over pairs of
 pure strategies induce.
 
-Source: von Stengel and Forges; `efce_resolving`, Definition 3.
+Source: von Stengel and Forges; `efce_resolving`, Definitions 1 to 3, and Theorem 1 for which subgame a pair
+belongs to.
 
-Cost: about one row a pair, |A(I)| + 1 entries each.
+Cost: a sort of the connected information sets; 20 bytes a block. Xi has about one row a pair, |A(I)| + 1
+entries each.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, Player, public
-from precomp_games._support.checks import check_integer, real_array, shown
+from precomp_games._support.arguments import ArgumentError, Check, public
+from precomp_games._support.checks import check_indices, check_integer, real_array, shown
 from precomp_games._support.kernels import kernel, read_only
 
-from .sequence_game import SequenceGame, spread
-from .sequence_pairs import RelevantPairs, check_as_many
+from ..sequence_form import connected_infosets
+from .sequence_game import SequenceGame, find, spread
 
-__all__ = ["CorrelationPlan", "check_sequences", "flow_constraints", "is_plan", "plan_error"]
+__all__ = [
+    "AnyBlueprint",
+    "Blueprint",
+    "CorrelationPlan",
+    "RelevantPairs",
+    "check_blueprint",
+    "flow_constraints",
+    "plan_error",
+]
 
 _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RelevantPairs:
+    """The relevant pairs of a game, or of its trunk and one subgame.
+
+    Attributes:
+      game: The pairs' sequences are this one's.
+      first, second: int64[B], the information sets of players 0 and 1 of each block, sorted.
+      start: int64[B + 1], the first pair of each block.
+      label: int32[B], the subgame of a block's pairs (index into the game's labels), -1 for the trunk.
+    """
+
+    game: SequenceGame
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    label: npt.NDArray[np.int32]
+    _codes: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"RelevantPairs({len(self):,} in {len(self.first):,} blocks of {self.game})"
+
+    @classmethod
+    def of(cls, game: SequenceGame) -> RelevantPairs:
+        """All relevant pairs of `game`.
+
+        Raises:
+          ValueError: a pair would belong to two subgames, so they are none.
+        """
+        one, two = game.players
+        count = two.num_infosets
+        on_paths = connected_infosets(game.node_parent, game.node_player, game.node_infoset, count)
+        with_none = np.concatenate([np.arange(count), np.arange(one.num_infosets) * count])
+        codes = np.unique(np.concatenate([with_none, on_paths]))
+        first, second = np.divmod(codes, count)
+        sizes = one.num_actions[first] * two.num_actions[second]
+        own, other = one.label[first], two.label[second]
+        if ((own >= 0) & (other >= 0) & (own != other)).any():
+            raise ArgumentError("expected valid subgames, but a path visits two of them")
+        start = np.concatenate([[0], np.cumsum(sizes)])
+        return cls(game, first, second, start, np.maximum(own, other), codes)
+
+    def __len__(self) -> int:
+        """How many pairs there are."""
+        return int(self.start[-1])
+
+    @property
+    def pair_label(self) -> npt.NDArray[np.int32]:
+        """int32[pairs], the subgame that each belongs to, -1 for the trunk."""
+        return np.repeat(self.label, np.diff(self.start))
+
+    @property
+    def num_in_subgames(self) -> int:
+        """How many pairs are not the trunk's."""
+        return int(np.diff(self.start)[self.label >= 0].sum())
+
+    def index(self, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
+        """Pairs of player 0's and player 1's sequences, as many of each; -1 where they are not relevant."""
+        one, two = self.game.players
+        i, j = one.infoset[first].astype(np.int64), two.infoset[second]
+        blocks = find(self._codes, i * two.num_infosets + j)
+        inside = (first - one.first[i]) * two.num_actions[j] + (second - two.first[j])
+        return np.where(blocks >= 0, self.start[blocks] + inside, -1)
+
+    def sequences(self) -> tuple[np.ndarray, np.ndarray]:
+        """Player 0's and player 1's sequence of each pair: int64[pairs] each."""
+        one, two = self.game.players
+        sizes = np.diff(self.start)
+        inside = np.arange(len(self)) - np.repeat(self.start[:-1], sizes)
+        width = np.repeat(two.num_actions[self.second], sizes)
+        return (
+            np.repeat(one.first[self.first], sizes) + inside // width,
+            np.repeat(two.first[self.second], sizes) + inside % width,
+        )
+
+    def leaves(self) -> npt.NDArray[np.int64]:
+        """int64[L], the pair of each leaf."""
+        return self.index(*self.game.leaf_sequence)
+
+
+class Blueprint(Protocol):
+    """Anything that knows the entries of a correlation plan."""
+
+    def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """The plan at pairs of `plan_game`'s sequences: float64, as long as `first` and `second`."""
+
+
+def check_blueprint(value: Any) -> Any:
+    """What can be asked for a plan's entries.
+
+    Raises:
+      ValueError: it cannot; a function that makes blueprints, in place of what it makes, is the commonest
+        case.
+    """
+    if isinstance(value, type) or not callable(getattr(value, "entries", None)):
+        raise ArgumentError(
+            "expected a blueprint, such as uniform_blueprint(), jittered_blueprint(seed) or a "
+            f"CorrelationPlan, got {shown(value)}"
+        )
+    return value
+
+
+AnyBlueprint = Annotated[Blueprint, Check(lambda value, name: check_blueprint(value))]
+"""A blueprint that is given to a function."""
 
 
 @public
@@ -53,14 +172,34 @@ class CorrelationPlan:
     xi: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        xi = np.array(_vector(self.pairs, self.xi))
+        xi = real_array(self.xi)
+        if xi is None or xi.shape != (len(self.pairs),) or not np.isfinite(xi).all():
+            raise ArgumentError(f"expected xi to be {len(self.pairs)} finite numbers, got {shown(self.xi)}")
         error = plan_error(self.pairs, xi)
         if error > _MISS:
             raise ArgumentError(
                 f"expected xi to be a correlation plan, got a vector that misses Xi by {error:.1e}"
             )
+        xi = np.array(xi)
         xi.flags.writeable = False
         object.__setattr__(self, "xi", xi)
+
+    @classmethod
+    @public
+    def of(cls, game: SequenceGame, blueprint: AnyBlueprint) -> CorrelationPlan:
+        """A blueprint's entries at all relevant pairs of a game, or of a part of one.
+
+        Raises:
+          ValueError: they are not in Xi, or the blueprint is of another game.
+        """
+        pairs = RelevantPairs.of(game)
+        try:
+            xi = np.asarray(blueprint.entries(game, *pairs.sequences()), np.float64)
+            return cls(pairs, np.maximum(xi, 0.0) if xi.min(initial=0.0) > -_MISS else xi)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"expected a blueprint of this game, got {shown(blueprint)}: {error}"
+            ) from error
 
     def __repr__(self) -> str:
         return f"CorrelationPlan({len(self.pairs):,} pairs of {self.game})"
@@ -91,12 +230,18 @@ class CorrelationPlan:
 
     @public
     def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """As `blueprints.Blueprint`; `plan_game` is the plan's own game or a part of it, however numbered.
+        """As `Blueprint`; `plan_game` is the plan's own game or a part of it, however numbered.
 
         Raises:
           ValueError: it is of another game, or holds what the plan does not; a pair is not relevant.
         """
-        first, second = check_sequences(plan_game, first, second)
+        counts = [form.num_sequences for form in plan_game.players]
+        first = check_indices(first, counts[0], "first")
+        second = check_indices(second, counts[1], "second")
+        if len(first) != len(second):
+            raise ArgumentError(
+                f"expected as many of player 1 as of player 0, got {len(second)} and {len(first)}"
+            )
         if plan_game is not self.game:
             numbers = plan_game.sequences_in(self.game)
             first, second = numbers[0][first], numbers[1][second]
@@ -107,24 +252,11 @@ class CorrelationPlan:
         return probabilities
 
 
-def check_sequences(game: SequenceGame, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
-    """As many sequences of player 0 as of player 1: int64 each.
-
-    Raises:
-      ValueError: they are no sequences of `game`, or not as many.
-    """
-    return check_as_many(first, second, [form.num_sequences for form in game.players])
-
-
-@public
-def flow_constraints(pairs: RelevantPairs, player: Player) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+def flow_constraints(pairs: RelevantPairs, player: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
     """One player's rows of Xi.
 
     Returns:
       (F, block) with F xi = 0; block: int64[rows], the block that each row's left side lies in.
-
-    Raises:
-      ValueError: these are no pairs, or no player.
     """
     sums = _Sums.of(pairs, player)
     row, k = spread(sums.number)
@@ -180,26 +312,11 @@ class _Sums(NamedTuple):
         return cls(block, number, size, pairs.start[block], one, size, source, width)
 
 
-@public
 def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
-    """By how much a vector misses Xi: the worst violated constraint.
-
-    Raises:
-      ValueError: it is no vector of as many finite numbers as there are pairs.
-    """
-    xi = read_only(_vector(pairs, xi))
+    """By how much a vector, float64[pairs], misses Xi: the worst violated constraint."""
+    xi = read_only(xi)
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
     return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
-
-
-@public
-def is_plan(pairs: RelevantPairs, xi: np.ndarray, tolerance: NonNegativeFloat = 1e-9) -> bool:
-    """Whether a vector is in Xi, up to a tolerance.
-
-    Raises:
-      ValueError: as `plan_error`, or a tolerance below 0.
-    """
-    return plan_error(pairs, xi) <= tolerance
 
 
 @kernel
@@ -215,10 +332,3 @@ def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
                 total += xi[start[b] + k * next_sum[b] + a * stride[b]]
             worst = max(worst, abs(total))
     return worst
-
-
-def _vector(pairs: RelevantPairs, xi: Any) -> np.ndarray:
-    vector = real_array(xi)
-    if vector is None or vector.shape != (len(pairs),) or not np.isfinite(vector).all():
-        raise ArgumentError(f"expected xi to be {len(pairs)} finite numbers, got {shown(xi)}")
-    return vector

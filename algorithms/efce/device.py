@@ -25,8 +25,7 @@ from precomp_games._support.arguments import ArgumentError, NonNegativeInt, Posi
 from precomp_games._support.checks import check_instance, check_state, shown
 from precomp_games._support.kernels import read_only
 
-from .blueprints import AnyBlueprint, Blueprint, check_blueprint
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, check_blueprint
 from .scaled_extensions import ScaledExtensions, draw_profile
 from .sequence_game import SequenceGame
 
@@ -78,11 +77,11 @@ def correlation_device(
     """
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     left = np.maximum(plan.xi, 0.0)
-    pure, draws = np.zeros(len(left)), np.full(steps.num_steps, -1.0)
-    found: list[tuple[float, PureProfile]] = []
+    pure, draws = np.zeros(len(left)), np.full(len(steps.start), -1.0)
+    device: list[tuple[float, PureProfile]] = []
     total = 0.0
     while 1.0 - total > _ROUNDING:
-        if len(found) == max_profiles:
+        if len(device) == max_profiles:
             raise ArgumentError(
                 f"expected a mean of at most {max_profiles} profiles, got more; "
                 "draw_profiles() draws from any plan"
@@ -95,10 +94,10 @@ def correlation_device(
             break  # what is left is rounding
         left[used] = np.maximum(left[used] - weight, 0.0)
         total += weight
-        found.append((weight, _profile(plan, pure)))
+        device.append((weight, _profile(plan, pure)))
     if total < 1.0 - 1e-6:
         raise ArgumentError(f"expected a correlation plan, got stuck with {1.0 - total:.1e} left")
-    return [(weight / total, profile) for weight, profile in found]
+    return [(weight / total, profile) for weight, profile in device]
 
 
 @public
@@ -112,13 +111,13 @@ def draw_profiles(
     """
     steps = ScaledExtensions.of(plan.pairs, whole=True)
     rng = np.random.default_rng(seed)
-    found = []
+    profiles = []
     for _ in range(count):
         pure = np.zeros(len(plan.xi))
         pure[0] = 1.0
-        draw_profile(steps, plan.xi, rng.random(steps.num_steps), pure)
-        found.append(_profile(plan, pure))
-    return found
+        draw_profile(steps, plan.xi, rng.random(len(steps.start)), pure)
+        profiles.append(_profile(plan, pure))
+    return profiles
 
 
 def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
@@ -164,20 +163,19 @@ class Mediator:
         self.blueprint: Blueprint = blueprint
         self._refine = refine
         self._rng = np.random.default_rng(seed)
-        # The last recommended sequence of each player, and whether it has left its recommendations.
-        self._told: list[tuple[str, int] | None] = [None, None]
+        # Each player's last recommendation, its information set and which of the actions there; and whether
+        # the player has left its recommendations.
+        self._recommended: list[tuple[str, int] | None] = [None, None]
         self.deviated = [False, False]
-        self._pending: tuple[int, str, int] | None = None
 
     def sequences(self) -> tuple[int, int]:
         """Both players' last recommended sequences, in the numbers of the current part of the game."""
         return self._last(0), self._last(1)
 
     def _last(self, player: int) -> int:
-        told = self._told[player]
-        if told is None:
+        if (last := self._recommended[player]) is None:
             return 0
-        return self.game.players[player].sequences(self.game.infoset_of(player, told[0]))[told[1]]
+        return self.game.players[player].sequences(self.game.infoset_of(player, last[0]))[last[1]]
 
     @public
     def probabilities(self, state: Any) -> dict[int, float] | None:
@@ -216,21 +214,22 @@ class Mediator:
     def recommend(self, state: Any) -> int | None:
         """An action for the player to move, drawn from `probabilities`; None where they are None.
 
-        Who asks again before `played` is told the same: another draw would say more than the plan does.
+        Who asks again gets the same: another draw would say more than the plan does.
 
         Raises:
           ValueError: as `probabilities`.
         """
-        odds = self.probabilities(state)
-        if odds is None:
+        probabilities = self.probabilities(state)
+        if probabilities is None:
             return None
-        actions = list(odds)
-        player, key = state.current_player(), state.information_state_string()
-        if self._pending is None or self._pending[:2] != (player, key):
-            k = int(self._rng.choice(len(actions), p=list(odds.values())))
-            self._pending = (player, key, k)
-            self._told[player] = (key, k)
-        return actions[self._pending[2]]
+        player: int = state.current_player()
+        key = state.information_state_string()
+        last = self._recommended[player]
+        if last is None or last[0] != key:
+            last = (key, int(self._rng.choice(len(probabilities), p=list(probabilities.values()))))
+            self._recommended[player] = last
+        actions: list[int] = list(probabilities)
+        return actions[last[1]]
 
     @public
     def played(self, state: Any, action: int) -> None:
@@ -247,8 +246,7 @@ class Mediator:
         player = state.current_player()
         if self.deviated[player]:
             return
-        key = state.information_state_string()
-        if self._pending is None or self._pending[:2] != (player, key):
+        last = self._recommended[player]
+        if last is None or last[0] != state.information_state_string():
             raise ArgumentError("expected recommend() to be asked first")
-        self.deviated[player] = int(self.game.players[player].action[self._last(player)]) != action
-        self._pending = None
+        self.deviated[player] = legal[last[1]] != action

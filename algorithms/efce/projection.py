@@ -28,8 +28,7 @@ import scipy.optimize
 
 from precomp_games._support.kernels import kernel, read_only
 
-from .constraints import PlayerConstraints
-from .deviator import DeviatorState, add_gradient, evaluate_best
+from .constraints import DeviatorState, PlayerConstraints, add_gradient, evaluate_best
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan, shares_of
 
 __all__ = ["project"]
@@ -89,7 +88,7 @@ def project(
 
 
 def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """W >= 0 that minimizes w' matrix w / 2 - excess' w: cuts' weights, so that none is exceeded."""
+    """The w >= 0 that minimize w' matrix w / 2 - excess' w: weights of the cuts, so that none is exceeded."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > 1e-14 * values[-1]
     root = np.sqrt(values[kept])

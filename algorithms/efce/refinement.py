@@ -9,10 +9,11 @@ so the welfare is at least the blueprint's.
 The program is solved in units of its own: each player's utilities within [-1, 1], plans as if play were in
 the subgame. So payoffs' unit and zero make no difference to what a solver's tolerances mean.
 
-The EFCE of greatest welfare is the same program with all the game as one subgame: no bounds, and no delta
-allowed.
+The extensive-form correlated equilibrium of greatest social welfare (`efce_lp`) is the same program with all
+the game as one subgame: the plan is in Xi, and no trigger has a positive delta.
 
-Source: `efce_resolving`, "Safe Subgame Resolving Using LPs" and appendix C.
+Source: `efce_resolving`, equations 1 to 4, "Safe Subgame Resolving Using LPs" and appendix C; von Stengel and
+Forges.
 
 Cost: a row for each pair and for each (trigger, own sequence after it). Some 100,000 pairs take HiGHS half a
 minute. Memory: 0.4 kB a pair to build a program, 2.3 to 2.9 kB with solving it, in programs of 20,000 to
@@ -25,19 +26,29 @@ import dataclasses
 from typing import Annotated, Literal
 
 import numpy as np
+import pyspiel
 
 from precomp_games._support.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
 from precomp_games._support.kernels import read_only
 
 from ..programs import Clock, Program, ProgramBuilder
+from .blueprints import uniform_blueprint
 from .constraints import PlayerConstraints, RefinementProblem, Units
-from .correlation_plans import CorrelationPlan, flow_constraints
+from .correlation_plans import Blueprint, CorrelationPlan, RelevantPairs, flow_constraints
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
-from .sequence_game import spread
-from .sequence_pairs import RelevantPairs
-from .triggers import leaf_lanes
+from .sequence_game import SequenceGame, spread
+from .subgames import one_subgame
+from .triggers import exploitability, leaf_lanes
 
-__all__ = ["MAX_MEMORY_GB", "MemoryLimit", "Refinement", "refine_by_program", "refine_lp"]
+__all__ = [
+    "MAX_MEMORY_GB",
+    "Efce",
+    "MemoryLimit",
+    "Refinement",
+    "efce_lp",
+    "refine_lp",
+    "whole_game_problem",
+]
 
 MAX_MEMORY_GB = 8.0
 """What a program may take by default, in GB of estimated memory: some 2.7 million pairs."""
@@ -95,15 +106,81 @@ def refine_lp(
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
-    return refine_by_program(problem, objective, Clock(time_limit), vertex, max_memory_gb)
+    return _refine(problem, objective, Clock(time_limit), vertex, max_memory_gb)
 
 
-def refine_by_program(
+@dataclasses.dataclass(frozen=True, eq=False)
+class Efce:
+    """An equilibrium.
+
+    Attributes:
+      plan: The correlation plan.
+      welfare: Of both players.
+      utilities: Of each.
+      exploitability: The greatest delta of a trigger, measured apart from the program; at most 0 but for
+        rounding.
+      seconds: Wall-clock of setting up and solving.
+    """
+
+    plan: CorrelationPlan
+    welfare: float
+    utilities: tuple[float, float]
+    exploitability: float
+    seconds: float
+
+
+@public
+def efce_lp(
+    game: pyspiel.Game | SequenceGame,
+    *,
+    allowance: float = 0.0,
+    time_limit: PositiveFloat | None = None,
+    vertex: bool = False,
+    max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
+) -> Efce:
+    """Computes an EFCE of greatest welfare.
+
+    Args:
+      game: two players, no chance, perfect recall; utilities of any sum.
+      allowance: the greatest delta that a trigger may have; negative ones ask players to lose by deviating,
+        which not all games can.
+      time_limit: seconds for walking the game, building the program and solving it.
+      vertex: by simplex: a vertex, exact but for rounding; for small games.
+      max_memory_gb: as for `refine_lp`.
+
+    Raises:
+      ValueError: the game is not as above, or a part of one, or too large for the memory; the allowance is
+        not finite, or a limit not positive.
+      LinearProgramError: infeasible (negative allowances only), or out of time.
+    """
+    clock = Clock(time_limit)
+    if not isinstance(game, SequenceGame):
+        game = SequenceGame.of(game)
+        clock.left()
+    problem = whole_game_problem(game, uniform_blueprint(), allowance)
+    refined = _refine(problem, "welfare", clock, vertex, max_memory_gb)
+    u = refined.plan.utilities()
+    return Efce(refined.plan, u[0] + u[1], u, exploitability(refined.plan).worst, refined.seconds)
+
+
+def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
+    """All of the game as one subgame, each trigger's delta at most `allowance`.
+
+    Raises:
+      ValueError: it is a part of a game.
+    """
+    game.check_whole()
+    plan = CorrelationPlan.of(one_subgame(game), blueprint)
+    one, two = (np.full(form.num_sequences, allowance) for form in plan.game.players)
+    return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(one, two))
+
+
+def _refine(
     problem: RefinementProblem, objective: Objective, clock: Clock, vertex: bool, max_memory_gb: float
 ) -> Refinement:
     """`refine_lp`, on a clock that has been started."""
     pairs = problem.blueprint.pairs
-    count = int(np.diff(pairs.start)[pairs.label >= 0].sum())
+    count = pairs.num_in_subgames
     need = count * _BYTES_A_PAIR / 1e9
     if need > max_memory_gb:
         raise ArgumentError(
@@ -113,7 +190,7 @@ def refine_by_program(
         )
     clock.left()
     normalized, units = problem.normalize()
-    program, inside = build_program(normalized, objective, units, clock)
+    program, inside = _program(normalized, objective, units, clock)
     # As if play were in the subgame: it may be a rare one, and all of its entries small.
     mass = problem.mass or 1.0
     program = dataclasses.replace(
@@ -123,7 +200,7 @@ def refine_by_program(
     xi = problem.blueprint.xi.copy()
     entries = solution.x[: len(inside)]
     xi[inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
-    plan = CorrelationPlan(problem.blueprint.pairs, _written_again(problem.blueprint.pairs, xi))
+    plan = CorrelationPlan(pairs, _written_again(pairs, xi))
     return Refinement(
         problem=problem,
         plan=plan,
@@ -147,7 +224,7 @@ def _written_again(pairs: RelevantPairs, xi: np.ndarray) -> np.ndarray:
     return xi
 
 
-def build_program(
+def _program(
     problem: RefinementProblem, objective: Objective, units: Units, clock: Clock
 ) -> tuple[Program, np.ndarray]:
     """The program of a normalized problem, and the pairs that its first columns stand for."""
@@ -195,9 +272,9 @@ class _Incentives:
     def _numbered(self, which: np.ndarray) -> np.ndarray:
         """A free column for each that is marked, -1 for the others."""
         count = int(which.sum())
-        found = np.full(len(which), -1)
-        found[which] = self.program.columns(count, -np.inf, np.inf) + np.arange(count)
-        return found
+        numbers = np.full(len(which), -1)
+        numbers[which] = self.program.columns(count, -np.inf, np.inf) + np.arange(count)
+        return numbers
 
     def put(self, clock: Clock) -> None:
         """Adds all rows."""
@@ -239,8 +316,8 @@ class _Incentives:
             (side.leaf_sequence, self.column[side.leaf_pair], side.leaf_utility),
         ):
             order = np.argsort(sequence, kind="stable")
-            which, found = _joined(trigger[lane], sequence[order])
-            program.put(row[lane[which]], entry[order[found]], -value[order[found]])
+            which, place = _joined(trigger[lane], sequence[order])
+            program.put(row[lane[which]], entry[order[place]], -value[order[place]])
         # Leaves after a deviation, one term at a time.
         self._put_terms(row)
         # beta of what comes next.
@@ -277,9 +354,9 @@ class _Incentives:
         """A row for each finite bound, from below or above: their numbers, -1 for others and at the end."""
         kept = np.flatnonzero(np.isfinite(bound))
         infinite = np.full(len(kept), np.inf)
-        found = np.full(len(bound) + 1, -1)
-        found[kept] = self.program.rows(*((bound[kept], infinite) if below else (-infinite, bound[kept])))
-        return found
+        numbers = np.full(len(bound) + 1, -1)
+        numbers[kept] = self.program.rows(*((bound[kept], infinite) if below else (-infinite, bound[kept])))
+        return numbers
 
 
 def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Resolving: from a blueprint and subgames to refined subgames, once or again and again as play goes on.
+"""Resolving: from a blueprint and subgames to refined subgames, once or again as play goes on, and back.
 
 `Resolving` holds a blueprint and a decomposition, and makes each subgame's refinement problem; subgames are
 held one at a time.
@@ -7,33 +7,56 @@ held one at a time.
     refined = refine_lp(resolving.problem(name))
     deeper = resolving.deeper(refined, public_moves(game, 2))
 
-Source: `efce_resolving`, Algorithm 1.
+`stitch` makes one plan of all subgames' refinements, and `safety` measures whether it is safe.
+
+Source: `efce_resolving`, Algorithm 1; Definitions 8 and 9.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Annotated
 
 import numpy as np
-import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.arguments import ArgumentError, each_of, public
 from precomp_games._support.checks import shown
 
-from .blueprints import AnyBlueprint, Blueprint, plan_of
 from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
-from .correlation_plans import CorrelationPlan
-from .public_information import PublicInformation, subgame_names
+from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan
 from .refinement import Refinement
-from .sequence_game import SequenceGame, same_game
-from .sequence_pairs import PairCounts, RelevantPairs
+from .sequence_game import CertainGame, PublicInformation, SequenceGame, same_game
 from .subgame_rows import BoundsKind, PlayerRows, player_rows
-from .subgames import check_apart, decompose, infoset_marks, one_subgame
-from .triggers import trigger_gains
+from .subgames import check_apart, decompose, infoset_marks, subgame_names
+from .triggers import exploitability, trigger_gains
 
-__all__ = ["Resolving", "whole_game_problem"]
+__all__ = ["PairCounts", "Resolving", "Safety", "safety", "stitch"]
+
+_Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
+
+_SAME = 1e-9
+"""By how much entries of the same blueprint differ, in several parts of a game."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PairCounts:
+    """How many relevant pairs a game has.
+
+    Attributes:
+      trunk: Those before all subgames.
+      subgames: Those of each subgame alone, by its name.
+    """
+
+    trunk: int
+    subgames: dict[Hashable, int]
+
+    @property
+    def total(self) -> int:
+        """The whole game's."""
+        return self.trunk + sum(self.subgames.values())
 
 
 class Resolving:
@@ -41,9 +64,15 @@ class Resolving:
 
     Use `of`, `of_subgames` or `deeper`.
 
-    names: of the subgames. trunk: the blueprint on the trunk. counts: of relevant pairs.
-    game: what all subgames are held in, None if they are held one at a time.
+    Attributes:
+      names: Of the subgames.
+      trunk: The blueprint on the trunk.
+      counts: Of relevant pairs.
+      game: What all subgames are held in, None if they are held one at a time.
+      refined: The refined subgame whose subgames these are, None for subgames of a game.
     """
+
+    refined: Refinement | None = None
 
     def __init__(
         self,
@@ -52,7 +81,7 @@ class Resolving:
         part: Callable[[Hashable], CorrelationPlan],
         bounds: BoundsKind,
         inherited: Inherited | None = None,
-        progress: Callable[[Hashable], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
         game: SequenceGame | None = None,
     ) -> None:
         self.game = game
@@ -67,10 +96,10 @@ class Resolving:
         for name in names:
             plan = part(name)
             self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
-            subgames[name] = int(np.diff(plan.pairs.start)[plan.pairs.label >= 0].sum())
+            subgames[name] = plan.pairs.num_in_subgames
             marks[name] = infoset_marks(plan.game)
             if progress is not None:
-                progress(name)
+                progress(len(marks), len(names))
         check_apart(marks)
         self.counts = PairCounts(len(trunk.pairs), subgames)
 
@@ -81,11 +110,11 @@ class Resolving:
     @public
     def of(
         cls,
-        game: pyspiel.Game,
+        game: CertainGame,
         blueprint: AnyBlueprint,
         public: PublicInformation,
         bounds: BoundsKind = "aggregate",
-        progress: Callable[[Hashable], None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Resolving:
         """From OpenSpiel's states, one subgame at a time: memory is that of the largest subgame.
 
@@ -94,21 +123,17 @@ class Resolving:
           blueprint: for all of the game.
           public: names the subgames.
           bounds: see `bounds`.
-          progress: told each subgame's name when what it is worth to the trunk is known.
+          progress: told of how many subgames the worth to the trunk is known, and how many there are.
 
         Raises:
           ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
         """
-        names = subgame_names(game, public)
-        if not names:
-            raise ArgumentError("expected subgames, but `public` names none")
 
         def part(name: Hashable) -> CorrelationPlan:
-            pairs = RelevantPairs.of(SequenceGame.of(game, public=public, only=name))
-            return plan_of(blueprint, pairs)
+            return CorrelationPlan.of(SequenceGame.of(game, public=public, only=name), blueprint)
 
-        trunk_game = SequenceGame.of(game, public=public, trunk=True)
-        trunk = plan_of(blueprint, RelevantPairs.of(trunk_game))
+        names = subgame_names(game, public)
+        trunk = CorrelationPlan.of(SequenceGame.of(game, public=public, trunk=True), blueprint)
         return cls(names, trunk, part, bounds, progress=progress)
 
     @classmethod
@@ -123,7 +148,7 @@ class Resolving:
         """
         if not game.labels:
             raise ArgumentError("expected a game with subgames, got none; see decompose()")
-        _check_whole(game)
+        game.check_whole()
         return cls._of_held(game, blueprint, bounds)
 
     @classmethod
@@ -133,7 +158,7 @@ class Resolving:
         """From a game with its subgames, for what has been checked."""
 
         def part(label: int) -> CorrelationPlan:
-            return plan_of(blueprint, RelevantPairs.of(game.restrict(label)[0]))
+            return CorrelationPlan.of(game.restrict(label)[0], blueprint)
 
         index = {name: k for k, name in enumerate(game.labels)}
         return cls(list(index), part(-1), lambda name: part(index[name]), bounds, inherited, game=game)
@@ -146,7 +171,9 @@ class Resolving:
           ValueError: there is no subgame of this name.
         """
         bounds, plan = self.bounds(name), self._part(name)
-        return RefinementProblem(name, plan, bounds, (_allowed(plan, 0), _allowed(plan, 1)))
+        # max(0, delta), which means something where all that follows a sequence is in the plan's subgame.
+        one, two = (np.maximum(0.0, trigger_gains(plan, player, inside=True)) for player in (0, 1))
+        return RefinementProblem(name, plan, bounds, (one, two))
 
     @public
     def bounds(self, name: Hashable) -> SubgameBounds:
@@ -155,18 +182,15 @@ class Resolving:
         Raises:
           ValueError: there is no subgame of this name.
         """
-        self._check_name(name)
+        if name not in self.names:
+            raise ArgumentError(
+                f"expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
+            )
         return self._bounds[name]
 
     @functools.cached_property
     def _bounds(self) -> dict[Hashable, SubgameBounds]:
         return trunk_bounds(self.trunk, self._kind, self._rows, self._inherited)
-
-    def _check_name(self, name: Hashable) -> None:
-        if name not in self.names:
-            raise ArgumentError(
-                f"expected the name of a subgame, such as {self.names[0]!r}, got {shown(name)}"
-            )
 
     @public
     def deeper(self, refined: Refinement, public: PublicInformation) -> Resolving:
@@ -176,7 +200,7 @@ class Resolving:
           ValueError: `refined` is no refinement of one of these subgames; `public` names no subgame in it, or
             no valid ones.
         """
-        self._check_name(refined.problem.name)
+        self.bounds(refined.problem.name)  # refuses what is no subgame
         base = refined.plan.game
         theirs = refined.problem.bounds
         own = self.trunk.game
@@ -198,37 +222,114 @@ class Resolving:
             infoset=_base_infosets(base, game, -1),
             part_infosets={name: _base_infosets(base, game, k) for k, name in enumerate(game.labels)},
         )
-        return self._of_held(game, refined.plan, self._kind, inherited)
+        deeper = self._of_held(game, refined.plan, self._kind, inherited)
+        deeper.refined = refined
+        return deeper
 
+    @public
+    def complete(self, refinements: _Refinements) -> Refinement:
+        """The refined subgame whose subgames these are, with their refinements in place.
 
-@public
-def whole_game_problem(
-    game: SequenceGame, blueprint: AnyBlueprint, allowance: float = 0.0
-) -> RefinementProblem:
-    """All of the game as one subgame, each trigger's delta at most `allowance`.
+        Args:
+          refinements: at most one for each of these subgames.
 
-    Raises:
-      ValueError: it is a part of a game.
-    """
-    _check_whole(game)
-    whole = one_subgame(game)
-    pairs = RelevantPairs.of(whole)
-    plan = plan_of(blueprint, pairs)
-    allowed = [np.full(form.num_sequences, allowance) for form in whole.players]
-    return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(allowed[0], allowed[1]))
-
-
-def _check_whole(game: SequenceGame) -> None:
-    if not game.is_whole:
-        raise ArgumentError(f"expected a game that is held whole, got {game}")
-
-
-def _allowed(plan: CorrelationPlan, player: int) -> np.ndarray:
-    """max(0, delta) by sequence; of meaning where all that follows a sequence is in the plan's subgame."""
-    return np.maximum(0.0, trigger_gains(plan, player, inside=True))
+        Raises:
+          ValueError: these are no subgames of a refined one (`deeper`), or as `stitch`.
+        """
+        if self.refined is None or self.game is None:
+            raise ArgumentError("expected subgames of a refined subgame; see deeper()")
+        stitched = stitch(self.game, self.refined.plan, refinements)
+        plan = CorrelationPlan(self.refined.plan.pairs, stitched.xi)
+        return dataclasses.replace(self.refined, plan=plan, welfare=plan.welfare(0))
 
 
 def _base_infosets(base: SequenceGame, game: SequenceGame, label: int) -> list[np.ndarray]:
     """The base's information sets of the trunk and one subgame of its decomposition, for both players."""
     small, old = game.restrict(label)
     return [base.players[i].infoset[old[i][small.players[i].first[:-1]]] for i in (0, 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Safety:
+    """A complete refinement beside its blueprint.
+
+    Attributes:
+      violation: The worst delta_refined(s) - max(0, delta_blueprint(s)) of a trigger; at most 0 if safe.
+      trunk_violation: The same over triggers in the trunk alone.
+      exploitability, blueprint_exploitability: The greatest delta of each.
+      welfare, blueprint_welfare: Of all of the game.
+    """
+
+    violation: float
+    trunk_violation: float
+    exploitability: float
+    blueprint_exploitability: float
+    welfare: float
+    blueprint_welfare: float
+
+
+@public
+def stitch(game: SequenceGame, blueprint: AnyBlueprint, refinements: _Refinements) -> CorrelationPlan:
+    """The complete refinement: each refined subgame's entries, the blueprint's elsewhere.
+
+    Args:
+      game: held whole, with the subgames that were refined.
+      blueprint: what was refined.
+      refinements: at most one for each subgame.
+
+    Raises:
+      ValueError: a refinement is of another game, of another blueprint, or of a subgame that was given
+        already.
+    """
+    before = CorrelationPlan.of(game, blueprint)
+    pairs, xi = before.pairs, before.xi.copy()
+    index = {name: k for k, name in enumerate(game.labels)}
+    seen = set()
+    for refined in refinements:
+        name = refined.problem.name
+        if name not in index or name in seen:
+            raise ArgumentError(f"expected one refinement of each subgame, got {name!r} again or unknown")
+        seen.add(name)
+        small, old = game.restrict(index[name])
+        own = refined.plan.pairs
+        if not same_game(small, own.game):
+            raise ArgumentError(f"expected a refinement of this game's subgame {name!r}, got another's")
+        s, t = own.sequences()
+        place = pairs.index(old[0][s], old[1][t])
+        apart = float(np.abs(refined.problem.blueprint.xi - before.xi[place]).max())
+        if apart > _SAME:
+            raise ArgumentError(
+                f"expected refinements of the blueprint {shown(blueprint)}, got one of subgame "
+                f"{name!r} from another blueprint, whose entries differ by up to {apart:.1e}"
+            )
+        inside = own.pair_label >= 0
+        xi[place[inside]] = refined.plan.xi[inside]
+    return CorrelationPlan(pairs, xi)
+
+
+@public
+def safety(refined: CorrelationPlan, blueprint: AnyBlueprint) -> Safety:
+    """Measures Definition 9, trigger by trigger.
+
+    Raises:
+      ValueError: the blueprint is of another game.
+    """
+    if not isinstance(blueprint, CorrelationPlan):
+        blueprint = CorrelationPlan.of(refined.game, blueprint)
+    if not same_game(refined.game, blueprint.game):
+        raise ArgumentError("expected two plans of the same game")
+    after, before = exploitability(refined), exploitability(blueprint)
+    worst, trunk = -np.inf, -np.inf
+    for i in (0, 1):
+        change = after.delta[i] - np.maximum(0.0, before.delta[i])
+        worst = max(worst, float(change.max()))
+        outside = refined.game.players[i].sequence_label < 0
+        trunk = max(trunk, float(change[outside].max()))
+    return Safety(
+        violation=worst,
+        trunk_violation=trunk,
+        exploitability=after.worst,
+        blueprint_exploitability=before.worst,
+        welfare=refined.welfare(),
+        blueprint_welfare=blueprint.welfare(),
+    )

@@ -25,10 +25,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, public
 from precomp_games._support.kernels import kernel
 
-from .sequence_pairs import RelevantPairs
+from .correlation_plans import RelevantPairs
 
 __all__ = ["ScaledExtensions", "advantages", "draw_profile", "fill_plan", "shares_of"]
 
@@ -52,7 +51,6 @@ class ScaledExtensions(NamedTuple):
     is_sum: npt.NDArray[np.bool_]
 
     @classmethod
-    @public
     def of(cls, pairs: RelevantPairs, whole: bool = False) -> ScaledExtensions:
         """The steps that write a subgame's entries, given the trunk's; with `whole`, those of the trunk too.
 
@@ -61,19 +59,16 @@ class ScaledExtensions(NamedTuple):
           whole: write all entries but the first, which is 1.
 
         Raises:
-          ValueError: these are no pairs, or several subgames' without `whole`.
           RuntimeError: a pair with two critical sets for both players, which games without chance do not
           have.
         """
-        if not whole and len(pairs.game.labels) > 1:
-            raise ArgumentError(f"expected pairs of one subgame, or whole=True, got {pairs}")
         forms = pairs.game.players
-        label = np.zeros(pairs.num_blocks, np.int32) if whole else pairs.label.copy()
+        label = np.zeros(len(pairs.label), np.int32) if whole else pairs.label.copy()
         if whole:
             label[0] = -1
         children = [_children(form.parent, form.num_sequences) for form in forms]
         row = np.searchsorted(pairs.first, np.arange(forms[0].num_infosets + 1))
-        inside = int(np.diff(pairs.start)[label >= 0].sum())
+        inside = len(pairs) - 1 if whole else pairs.num_in_subgames
         arrays = _Arrays(
             first=_both(*(form.first for form in forms)),
             infoset=_both(*(form.infoset for form in forms)),
@@ -99,11 +94,6 @@ class ScaledExtensions(NamedTuple):
             other=steps[:, 3].astype(index),
             is_sum=steps[:, 4] > 0,
         )
-
-    @property
-    def num_steps(self) -> int:
-        """Simplexes and sums."""
-        return len(self.start)
 
 
 def _children(parent: np.ndarray, sequences: int) -> tuple[np.ndarray, np.ndarray]:
@@ -160,13 +150,13 @@ def _critical(
     row: np.ndarray, second: np.ndarray, who: int, mine: np.ndarray, theirs: np.ndarray
 ) -> tuple[int, int]:
     """(how many of a player's sets are connected with one of the opponent's, the last of them)."""
-    count, found = 0, -1
+    count, last = 0, -1
     for i in mine:
         for j in theirs:
             if _block(row, second, who, i, j) >= 0:
-                count, found = count + 1, i
+                count, last = count + 1, i
                 break
-    return count, found
+    return count, last
 
 
 @kernel

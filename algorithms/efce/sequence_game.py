@@ -15,22 +15,38 @@ from __future__ import annotations
 
 import dataclasses
 from array import array
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, Player, PositiveInt, public
-from precomp_games._support.checks import check_integer, shown
-from precomp_games._support.kernels import kernel
+from precomp_games._support.arguments import ArgumentError, Check, Player, PositiveInt, public
+from precomp_games._support.checks import check_game, check_integer, shown
 from precomp_games.tree.facts import TERMINAL
 
-from ..sequence_form import FoundSequences, PlayerSequences, connected_infosets
-from .public_information import CertainGame, PublicInformation, check_name
+from ..sequence_form import PlayerSequences, SequencesBuilder
 
-__all__ = ["PlayerForm", "SequenceGame", "find", "infoset_labels", "same_game", "spread"]
+__all__ = [
+    "CertainGame",
+    "PlayerForm",
+    "PublicInformation",
+    "SequenceGame",
+    "check_name",
+    "find",
+    "labeled",
+    "same_game",
+    "spread",
+]
+
+CertainGame = Annotated[
+    pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, chance=False))
+]
+"""A sequential game of two players without chance, with information state strings; utilities of any sum."""
+
+PublicInformation = Callable[[Any], Hashable | None]
+"""From a state to the name of the subgame that starts there or above, None before all subgames."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,13 +131,13 @@ class SequenceGame:
         """
         if (only is not None or trunk) and public is None:
             raise ArgumentError("expected `public` together with `only` or `trunk`, got None")
-        found = _walked(game, public, only, trunk, max_nodes)
-        if only is not None and only not in found.labels:
+        walked = _walked(game, public, only, trunk, max_nodes)
+        if only is not None and only not in walked.labels:
             raise ArgumentError(f"expected `only` to be the name of a subgame, got {shown(only)}")
-        if not np.isfinite(found.leaf_utility).all():
+        if not np.isfinite(walked.leaf_utility).all():
             raise ArgumentError(f"expected finite utilities, got others in {game}")
-        trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in found.players]
-        return _select(found, np.ones(found.num_nodes, np.bool_), trunk_first)[0]
+        trunk_first = [np.argsort(form.label >= 0, kind="stable") for form in walked.players]
+        return _select(walked, np.ones(walked.num_nodes, np.bool_), trunk_first)[0]
 
     @property
     def num_nodes(self) -> int:
@@ -142,12 +158,12 @@ class SequenceGame:
         Raises:
           ValueError: there is none with this string.
         """
-        found = self.players[player].index.get(key) if isinstance(key, str) else None
-        if found is None:
+        infoset = self.players[player].index.get(key) if isinstance(key, str) else None
+        if infoset is None:
             raise ArgumentError(
                 f"expected an information set of player {player} in this part of the game, got {shown(key)}"
             )
-        return found
+        return infoset
 
     @property
     def is_whole(self) -> bool:
@@ -155,6 +171,11 @@ class SequenceGame:
         infosets = [self.node_infoset[self.node_player == player] for player in (0, 1)]
         actions = sum(int(self.players[i].num_actions[infosets[i]].sum()) for i in (0, 1))
         return actions + 1 == self.num_nodes
+
+    def check_whole(self) -> None:
+        """Refuses a part of a game."""
+        if not self.is_whole:
+            raise ArgumentError(f"expected a game that is held whole, got {self}")
 
     @public
     def sequences_in(self, other: SequenceGame) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +186,7 @@ class SequenceGame:
         """
         if other is self:
             return np.arange(self.players[0].num_sequences), np.arange(self.players[1].num_sequences)
-        found = []
+        both = []
         for player, (form, theirs) in enumerate(zip(self.players, other.players, strict=True)):
             infoset = np.array([0, *(theirs.index.get(key, -1) for key in form.keys[1:])], np.int64)
             numbers = theirs.first[infoset[form.infoset]] + np.arange(form.num_sequences)
@@ -180,8 +201,8 @@ class SequenceGame:
                     f"expected parts of one game, but player {player}'s "
                     f"information set {key!r} is not the same in both"
                 )
-            found.append(numbers)
-        return found[0], found[1]
+            both.append(numbers)
+        return both[0], both[1]
 
     @public
     def restrict(self, label: int) -> tuple[SequenceGame, tuple[np.ndarray, np.ndarray]]:
@@ -205,17 +226,6 @@ class SequenceGame:
         )
         return part, sequences
 
-    def connected(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs (I of player 0, J of player 1) such that a path visits both, sorted; number 0 with all."""
-        one, two = (form.num_infosets for form in self.players)
-        found = connected_infosets(self.node_parent, self.node_player, self.node_infoset, two)
-        return np.divmod(np.unique(np.concatenate([np.arange(two), np.arange(one) * two, found])), two)
-
-    @property
-    def node_depth(self) -> np.ndarray:
-        """int32[N], moves from the root."""
-        return _depths(self.node_parent)
-
 
 def _walked(
     game: pyspiel.Game,
@@ -224,9 +234,13 @@ def _walked(
     trunk: bool,
     max_nodes: int,
 ) -> SequenceGame:
-    """As `SequenceGame.of`, all numbered in the order of a depth-first walk."""
+    """As `SequenceGame.of`, all numbered in the order of a depth-first walk.
+
+    Limited lookahead has a walk of its own, breadth first and with chance: one generator for both would take
+    1.4 times as long here.
+    """
     labels: dict[Hashable, int] = {}
-    own = (FoundSequences(game, 0), FoundSequences(game, 1))
+    own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
     # Five numbers a node, three and two a leaf.
     nodes, leaves, utilities = array("i"), array("i"), array("d")
     stack: list[tuple[Any, int, int, int, int, int]] = [(game.new_initial_state(), -1, -1, 0, 0, -1)]
@@ -262,13 +276,11 @@ def _walked(
             stack.append((state.child(actions[j]), node, j, *after, label))
     parent, mover, node_infoset, action, node_label = np.array(nodes).reshape(-1, 5).T
     leaf = np.array(leaves).reshape(-1, 3).T
-    arrays = [found.arrays() for found in own]
-    forms = [PlayerSequences(**each) for each in arrays]
-    one, two = infoset_labels(forms, mover, node_infoset, node_label)
-    return SequenceGame(
+    one, two = (PlayerForm(**builder.arrays(), label=np.zeros(0, np.int32)) for builder in own)
+    walked = SequenceGame(
         game=game,
-        labels=tuple(labels),
-        players=(PlayerForm(**arrays[0], label=one), PlayerForm(**arrays[1], label=two)),
+        labels=(),
+        players=(one, two),
         node_parent=parent,
         node_player=mover.astype(np.int8),
         node_infoset=node_infoset,
@@ -278,23 +290,26 @@ def _walked(
         leaf_sequence=leaf[1:],
         leaf_utility=np.array(utilities).reshape(-1, 2).T,
     )
+    return labeled(walked, node_label, tuple(labels))
 
 
-def infoset_labels(
-    forms: Sequence[PlayerSequences],
-    node_player: np.ndarray,
-    node_infoset: np.ndarray,
-    node_label: np.ndarray,
-) -> list[np.ndarray]:
-    """For both players int32[m], the subgame of each information set, given that of each node.
+def labeled(
+    game: SequenceGame, node_label: npt.NDArray[np.int32], labels: tuple[Hashable, ...]
+) -> SequenceGame:
+    """The game with these subgames.
+
+    Args:
+      game: the game.
+      node_label: int32[N], the subgame of each node, -1 in the trunk; children are where their parents are.
+      labels: the subgames' names.
 
     Raises:
       ValueError: an information set is in several subgames, or partly in one.
     """
-    found = []
-    for player, form in enumerate(forms):
-        nodes = np.flatnonzero(node_player == player)
-        infoset, label = node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
+    players = []
+    for player, form in enumerate(game.players):
+        nodes = np.flatnonzero(game.node_player == player)
+        infoset, label = game.node_infoset[nodes], np.full(form.num_infosets, -1, np.int32)
         label[infoset] = node_label[nodes]
         bad = np.flatnonzero(label[infoset] != node_label[nodes])
         if len(bad):
@@ -302,8 +317,8 @@ def infoset_labels(
                 "expected a valid decomposition, into subgames that share no information set, but "
                 f"player {player}'s {form.keys[int(infoset[bad[0]])]!r} is not in one part of it only"
             )
-        found.append(label)
-    return found
+        players.append(dataclasses.replace(form, label=label))
+    return dataclasses.replace(game, players=(players[0], players[1]), node_label=node_label, labels=labels)
 
 
 def _select(
@@ -384,9 +399,16 @@ def find(codes: np.ndarray, wanted: np.ndarray) -> npt.NDArray[np.int64]:
     return np.where(codes[place] == wanted, place, -1)
 
 
-@kernel
-def _depths(parent: np.ndarray) -> np.ndarray:
-    depth = np.zeros(len(parent), np.int32)
-    for h in range(1, len(parent)):
-        depth[h] = depth[parent[h]] + 1
-    return depth
+def check_name(name: Hashable | None) -> Hashable | None:
+    """What can name a subgame, or None.
+
+    Raises:
+      ValueError: it cannot be hashed, and so is no name (a list, say).
+    """
+    try:
+        hash(name)
+    except TypeError:
+        raise ArgumentError(
+            f"expected subgames' names to be hashable, such as tuples, got {shown(name)}"
+        ) from None
+    return name

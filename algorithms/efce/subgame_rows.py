@@ -1,13 +1,19 @@
 """What a subgame is to the trunk: the rows and caps that a refinement's bounds are about.
 
-A *head* is an information set inside a subgame whose parent sequence s is in the trunk. A *bundle* (s, j) is
-made of the leaves of subgame j at which the player's last sequence is still s: where the opponent's move in j
-ends the game. A *row* is a head, a bundle, or all of a subgame after s (`bounds` says which): what following
-is worth there is bounded from below. A *cap* is a row after a trigger of the trunk: what deviating is worth
-there is bounded from above.
+For one player, a sequence s of the trunk goes on in subgame j in two ways:
+
+- A *head* is an information set in j whose parent sequence is s (the paper's head information set).
+- The *bundle* (s, j) consists of the leaves in j at which the player's last sequence is still s, because a
+  move of the opponent in j has ended the game. The paper has no word for them.
+
+Bounds are about these or their sums, in the words of linear programs:
+
+- A *row* is a head, a bundle, or all of subgame j after s; which of them is decided by the kind of bounds
+  (`bounds`). The value of following there has a lower bound.
+- A *cap* is a row after a trigger of the trunk. The value of deviating there has an upper bound.
 
 Rows and caps follow from the game and the kind of bounds alone. This is the one place where they are worked
-out; bounds give them values, and `constraints` hands them to whoever keeps them.
+out; `bounds` gives them values, and `constraints` hands them to whoever keeps them.
 
 Source: `efce_resolving`, equations 6 to 12; bundles are missing there.
 
@@ -22,9 +28,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
-from .sequence_pairs import RelevantPairs
 from .triggers import Deviations, deviation_values, following_values
 
 __all__ = ["BOUNDS", "BoundsKind", "PlayerRows", "RowLayout", "RowMembers", "player_rows", "sums"]
@@ -59,13 +64,11 @@ class RowLayout:
 
     def row_of_heads(self, infosets: np.ndarray) -> np.ndarray:
         """The row of each information set that is a head, -1 for others."""
-        at = find(self.head, infosets)
-        return np.where(at >= 0, np.append(self.head_row, -1)[at], -1)
+        return np.append(self.head_row, -1)[find(self.head, infosets)]
 
     def row_of_bundles(self, sequences: np.ndarray) -> np.ndarray:
         """The row of the bundle at each sequence, -1 where there is none."""
-        at = find(self.bundle, sequences)
-        return np.where(at >= 0, np.append(self.bundle_row, -1)[at], -1)
+        return np.append(self.bundle_row, -1)[find(self.bundle, sequences)]
 
     def cap_of(self, row: np.ndarray, top: np.ndarray, action: np.ndarray) -> np.ndarray:
         """Caps by row and trigger, -1 where there is none."""
@@ -154,10 +157,10 @@ def _triggers_before(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(leaf, its row, I+, action at I+) for each leaf and each trigger after which it may be come to."""
     form = pairs.game.players[player]
-    which, way = form.way(pairs.game.leaf_sequence[player][leaf])
-    top = form.infoset[way].astype(np.int64)
+    which, path = form.path(pairs.game.leaf_sequence[player][leaf])
+    top = form.infoset[path].astype(np.int64)
     at, action = spread(form.num_actions[top])
-    used = form.first[top[at]] + action != way[at]
+    used = form.first[top[at]] + action != path[at]
     at, action = at[used], action[used]
     return leaf[which[at]], row[which[at]], top[at], action
 

@@ -1,18 +1,19 @@
-"""Subgame decompositions by public information, and whether they are valid.
+"""Subgames: what names them, and decompositions of a game into them.
 
 A *subgame* is a set of nodes that holds with each node all below it, and with each node of an information set
 all of it; a *decomposition* is a set of disjoint subgames; what is left over, with the leaves right after it,
 is the *trunk*. So nothing that is played in one subgame can be seen from another (`efce_resolving`,
 Definitions 5 and 6).
 
-- `decompose(game, public)`: by public information (`public_information`).
-- `finest_subgames(game, depth)`: the finest decomposition whose subgames start at a depth, for any game: two
-  nodes are in one subgame if a chain of information sets below joins them.
+- `decompose(game, public)` goes by public information. `public` is a function from OpenSpiel's states to
+  names. `public_moves(game, rounds)` makes one for OpenSpiel's Battleship and Sheriff: it names subgames by
+  the moves that everybody sees, after so many rounds (a move of each player) of them.
+- `finest_subgames(game, depth)` is the finest decomposition whose subgames start at a depth, for any game:
+  two nodes are in one subgame if a chain of information sets below joins them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable
 from typing import Any
 
@@ -21,19 +22,71 @@ import numpy.typing as npt
 import scipy.sparse.csgraph
 
 from precomp_games._support.arguments import ArgumentError, PositiveInt, public
-from precomp_games._support.checks import shown
 
-from .public_information import PublicInformation, check_name
-from .sequence_game import SequenceGame, infoset_labels
+from .sequence_game import CertainGame, PublicInformation, SequenceGame, check_name, labeled
 
 __all__ = [
     "check_apart",
-    "check_decomposition",
     "decompose",
     "finest_subgames",
     "infoset_marks",
     "one_subgame",
+    "public_moves",
+    "subgame_names",
 ]
+
+
+@public
+def public_moves(game: CertainGame, rounds: PositiveInt) -> PublicInformation:
+    """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
+
+    In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
+    hits are seen by both players they are public as well, but they do not name subgames here (nor in the
+    paper).
+
+    Raises:
+      ValueError: another game, or a number of rounds that is not positive.
+    """
+    name = game.get_type().short_name
+    if name == "battleship":
+        sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
+        secret = 2 * len(sizes.split(";"))
+    elif name == "sheriff":
+        secret = 1
+    else:
+        raise ArgumentError(
+            f"expected battleship or sheriff, got {name}; name the subgames by a function of "
+            "your own, or use finest_subgames()"
+        )
+    length = secret + 2 * rounds
+
+    def moves(state: Any) -> Hashable | None:
+        history = state.history()
+        return tuple(history[secret:length]) if len(history) >= length else None
+
+    return moves
+
+
+def subgame_names(game: CertainGame, public: PublicInformation) -> list[Hashable]:
+    """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
+
+    Raises:
+      ValueError: `public` gives what is no name, or no name at all.
+    """
+    names: dict[Hashable, None] = {}
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        name = check_name(public(state))
+        if name is not None:
+            names.setdefault(name)
+        else:
+            stack += [state.child(action) for action in reversed(state.legal_actions())]
+    if not names:
+        raise ArgumentError("expected subgames, but `public` names none")
+    return list(names)
 
 
 @public
@@ -65,7 +118,7 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
             node_label[h] = labels.setdefault(name, len(labels))
     if not labels:
         raise ArgumentError("expected subgames, but `public` names none")
-    return check_decomposition(game, node_label, tuple(labels))
+    return labeled(game, node_label, tuple(labels))
 
 
 @public
@@ -76,7 +129,11 @@ def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
       ValueError: the depth is not positive, or nobody moves that deep; or an information set has nodes above
         and below it.
     """
-    level, root = game.node_depth, np.arange(game.num_nodes)
+    level, above = np.zeros(game.num_nodes, np.int32), game.node_parent
+    while (below := above >= 0).any():
+        level += below
+        above = np.where(below, game.node_parent[above], -1)
+    root = np.arange(game.num_nodes)
     while (deeper := level[root] > depth).any():
         root[deeper] = game.node_parent[root[deeper]]
     # Where the game ends at the depth, there is no subgame.
@@ -93,69 +150,12 @@ def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
     names, label = np.unique(component[root[inside]], return_inverse=True)
     node_label = np.full(game.num_nodes, -1, np.int32)
     node_label[inside] = label
-    return check_decomposition(game, node_label, tuple(range(len(names))))
+    return labeled(game, node_label, tuple(range(len(names))))
 
 
-@public
 def one_subgame(game: SequenceGame) -> SequenceGame:
-    """The same game as one subgame that starts at the root.
-
-    Raises:
-      ValueError: it is no game that is held as arrays, or ends at once.
-    """
-    return check_decomposition(game, np.zeros(game.num_nodes, np.int32), ("game",))
-
-
-@public
-def check_decomposition(
-    game: SequenceGame, node_label: np.ndarray, labels: tuple[Hashable, ...]
-) -> SequenceGame:
-    """The game with these subgames, if they are valid.
-
-    Args:
-      game: the game.
-      node_label: int[N], the subgame of each node, -1 for none.
-      labels: the subgames' names.
-
-    Raises:
-      ValueError: a node's child is not in its subgame, or an information set is in several, or partly in one;
-        a name is given twice, or to no decision.
-    """
-    names = [check_name(label) for label in labels] if isinstance(labels, list | tuple) else []
-    if not names or len(set(names)) < len(names):
-        raise ArgumentError(f"expected labels to be a tuple of different names, got {shown(labels)}")
-    if np.ma.is_masked(node_label):
-        raise ArgumentError(f"expected {game.num_nodes} integers, got masked ones")
-    try:
-        node_label = np.asarray(node_label)
-    except ValueError:  # lists of unequal lengths
-        node_label = np.zeros(())
-    if node_label.shape != (game.num_nodes,) or not np.issubdtype(node_label.dtype, np.integer):
-        raise ArgumentError(
-            f"expected {game.num_nodes} integers, got shape {node_label.shape} of {node_label.dtype}"
-        )
-    if node_label.min() < -1 or node_label.max() >= len(labels):
-        raise ArgumentError(f"expected labels from -1 to {len(labels) - 1}")
-    above = node_label[game.node_parent[1:]]
-    alone = (game.node_player[1:] < 0) & (above < 0)
-    node_label = np.append(node_label[:1], np.where(alone, -1, node_label[1:]))
-    bad = np.flatnonzero((above >= 0) & (node_label[1:] != above))
-    if len(bad):
-        raise ArgumentError(
-            f"expected a valid decomposition, but node {bad[0] + 1} is not in the "
-            f"subgame {labels[above[bad[0]]]!r} of its parent"
-        )
-    found = infoset_labels(game.players, game.node_player, game.node_infoset, node_label)
-    one, two = (
-        dataclasses.replace(form, label=label) for form, label in zip(game.players, found, strict=True)
-    )
-    decisions = node_label[game.node_player >= 0]
-    unused = set(range(len(labels))).difference(decisions.tolist())
-    if unused:
-        raise ArgumentError(f"expected each subgame to have a decision, but {labels[min(unused)]!r} has none")
-    return dataclasses.replace(
-        game, players=(one, two), node_label=node_label.astype(np.int32), labels=tuple(labels)
-    )
+    """The same game as one subgame that starts at the root."""
+    return labeled(game, np.zeros(game.num_nodes, np.int32), ("game",))
 
 
 def infoset_marks(part: SequenceGame) -> npt.NDArray[np.uint64]:

@@ -12,10 +12,13 @@ on gets no recommendations. With xi the plan,
 and the plan is an EFCE if no delta is positive. Values are weighted with the probability of the
 recommendation.
 
-Everything about one player's deviations stands in flat arrays. A *group* is a pair (I+, I) of own information
-sets, I being I+ or below it. It has a *set* for each a+, and each set a *lane* for each action at I: set k+
-and lane (k+, a) are beta(I; I+ a+) and beta(I a; I+ a+). Below I+ the recommended action itself leads
-nowhere; its lanes are there to keep the arrays regular, and are skipped.
+Who deviates after s+ is called the *trigger agent* of s+ (Gordon, Greenwald and Marks 2008): a player of its
+own, whose information sets are I+ and those below it. All agents of one player stand in flat arrays. A
+*group* is a pair (I+, I) of the player's information sets, where I is I+ or below it: I is an information set
+of the agents of all triggers at I+. For each of them, numbered k+ as its action a+ at I+, the group has a
+*set* and *lanes*. The set is the agent's information set I, whose value is beta(I; s+); a lane (k+, a) is the
+agent's sequence Ia, whose value is beta(I a; s+). Below I+ the recommended action itself leads nowhere; its
+lanes are there to keep the arrays regular, and are skipped.
 
 Source: `efce_resolving`, Definition 4 and equations 1 to 4. Deviation: the recommended action does not count
 as a deviation, as in the paper's figures.
@@ -34,9 +37,8 @@ import numpy.typing as npt
 from precomp_games._support.arguments import public
 from precomp_games._support.kernels import kernel, read_only
 
-from .correlation_plans import CorrelationPlan
+from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
-from .sequence_pairs import RelevantPairs
 
 __all__ = [
     "Deviations",
@@ -92,7 +94,6 @@ class Deviations(NamedTuple):
     stride: npt.NDArray[np.int32]
 
     @classmethod
-    @public
     def of(cls, pairs: RelevantPairs, player: int, inside: bool = False) -> Deviations:
         """A player's deviations; with `inside`, only groups whose I lies in a subgame."""
         game = pairs.game
@@ -102,9 +103,9 @@ class Deviations(NamedTuple):
         at = np.arange(1, m)
         if inside:
             at = at[form.label[at] >= 0]
-        which, way = form.way(form.parent[at])
-        top, infoset = np.append(at, form.infoset[way]), np.append(at, at[which])
-        through = np.append(np.full(len(at), -1), way - form.first[form.infoset[way]])
+        which, path = form.path(form.parent[at])
+        top, infoset = np.append(at, form.infoset[path]), np.append(at, at[which])
+        through = np.append(np.full(len(at), -1), path - form.first[form.infoset[path]])
         code = top * m + infoset
         order = np.argsort(code)
         top, infoset, through, code = top[order], infoset[order], through[order], code[order]

@@ -16,9 +16,15 @@ plans (`instance`):
 3. the best x with a margin to each strict rival is taken, the largest margin that keeps it within `delta`;
 4. `evaluate_against_lookahead` plays it.
 
-Source: `limited_lookahead`, section 5.
+**Lookahead 1 without information sets** is easy. What the follower holds for best at a history is then h at
+its successors, whatever the other plays. With a static rule its play is known, and the rational player's best
+response is optimal (Proposition 3). If ties are broken against the rational player, that is a zero-sum game
+in which the follower has only its optimal actions: one linear program. And with its choice fixed in any way,
+a best response makes a Nash equilibrium (Proposition 2, `lookahead_nash_equilibrium`).
 
-Deviations: a program without big M (`correlation_program`; method="big_m" is the paper's); no epsilon:
+Source: `limited_lookahead`, section 5, and sections 4.1 and 4.2 for the easy case.
+
+Deviations: a program without big M (method="big_m" is the paper's, see `plan_programs`); no epsilon:
 strictness is decided after the fact, and the supremum reported beside an attained value.
 """
 
@@ -46,18 +52,22 @@ from precomp_games._support.arguments import (
     public,
 )
 
-from .big_m_program import BigMProgram
-from .correlation_program import CorrelationProgram
-from .equilibrium import StrategyPolicy
-from .evaluation_functions import evaluate_histories
-from .follower import TIE_TOLERANCE, EvaluationFunction, Follower, Order, TieBreaking
-from .instance import Instance, Plan
-from .options import lookahead_options
-from .outcome import LookaheadOutcome, lookahead_outcome
-from .polynomial import is_polynomial, polynomial_sets
+from .evaluation_functions import StrategyPolicy, evaluate_histories
+from .follower import (
+    TIE_TOLERANCE,
+    EvaluationFunction,
+    Follower,
+    LookaheadOutcome,
+    Order,
+    TieBreaking,
+    lookahead_outcome,
+)
+from .instance import Choices, Instance, Plan
+from .options import InformationSet, Option, lookahead_options
+from .plan_programs import BigMProgram, CorrelationProgram
 from .sequence_form import SequenceForm
 
-__all__ = ["Commitment", "commit_against_lookahead"]
+__all__ = ["Commitment", "LookaheadEquilibrium", "commit_against_lookahead", "lookahead_nash_equilibrium"]
 
 _Method = Annotated[str, one_of(("auto", "correlation", "big_m", "polynomial"))]
 
@@ -150,7 +160,7 @@ def commit_against_lookahead(
     follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
     form = SequenceForm.of(game)
     h = evaluate_histories(form, evaluation)
-    applies = is_polynomial(form, follower)
+    applies = _is_polynomial(form, follower)
     if method == "polynomial" and not applies:
         raise ArgumentError(
             "expected lookahead 1, no information sets and no favorable ties for method "
@@ -159,7 +169,7 @@ def commit_against_lookahead(
     if method == "auto":
         method = "polynomial" if applies else "correlation"
     if method == "polynomial":
-        sets = polynomial_sets(form, follower, h)
+        sets = _polynomial_sets(form, follower, h)
     else:
         sets = lookahead_options(form, follower, h)
     search = _PlanSearch(Instance(form, rational_player, sets), method)
@@ -201,7 +211,9 @@ class _PlanSearch:
         self.supremum, self.bound = -math.inf, instance.most
         self.plan: Plan | None = None
         self.x: np.ndarray | None = None
-        self.uniform = instance.leader.realized(instance.leader.odds(np.zeros(instance.leader.num_sequences)))
+        self.uniform = instance.leader.realized(
+            instance.leader.probabilities(np.zeros(instance.leader.num_sequences))
+        )
         self.work: dict[str, float] = {"rounds": 0, "nodes": 0, "columns": 0, "rows": 0, "integers": 0}
 
     def run(self, deadline: float) -> None:
@@ -247,7 +259,7 @@ class _PlanSearch:
         """Keeps what the follower does close to x, where that is better: something to start from."""
         self._try(self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform))
 
-    def _mend(self, plan: Plan, conflicts: Sequence[tuple[tuple[int, int], ...]], x: np.ndarray) -> None:
+    def _mend(self, plan: Plan, conflicts: Sequence[Choices], x: np.ndarray) -> None:
         """Looks for possible plans that differ from one with conflicts where those are.
 
         Often one is as good as the bound, which saves the programs that would find it by ruling out others.
@@ -266,14 +278,14 @@ class _PlanSearch:
 
     def _try(self, plan: Plan) -> bool:
         """Keeps a plan if it is possible and better; whether it is."""
-        return self.instance.interior(plan).exists and self._keep(plan)
+        return not self.instance.conflict(plan) and self._keep(plan)
 
     def _keep(self, plan: Plan) -> bool:
         """Keeps a plan if it is better; whether it is."""
-        found = self.instance.solve(plan)
-        if found is None or found[0] <= self.supremum:
+        solved = self.instance.solve(plan)
+        if solved is None or solved[0] <= self.supremum:
             return False
-        self.supremum, self.x, self.plan = found[0], found[1], plan
+        self.supremum, self.x, self.plan = solved[0], solved[1], plan
         return True
 
     def attain(
@@ -282,25 +294,21 @@ class _PlanSearch:
         """A strategy within delta of the supremum, as `play` finds it; else the best that was tried."""
         if self.plan is None or self.x is None:
             return self.uniform, play(self.uniform)
-        if not any(
-            rival.strict
-            for infoset, k in self.plan.items()
-            for rival in self.instance.sets[infoset].options[k].rivals
-        ):
+        if not any(rival.strict for key in self.plan.items() for rival in self.instance.options[key].rivals):
             return self.x, play(self.x)
         nearest, unit = self.x, self.instance.unit
         enough = self.supremum - delta * unit
         best: tuple[np.ndarray, LookaheadOutcome] | None = None
         for margin in _MARGINS:
-            found = self.instance.solve(self.plan, margin)
-            if found is None:
+            solved = self.instance.solve(self.plan, margin)
+            if solved is None:
                 continue
-            if found[0] < enough:
-                nearest = found[1]  # margins fall, so that later ones come nearer
+            if solved[0] < enough:
+                nearest = solved[1]  # margins fall, so that later ones come nearer
                 continue
-            outcome = play(found[1])
+            outcome = play(solved[1])
             if best is None or outcome.utility > best[1].utility:
-                best = found[1], outcome
+                best = solved[1], outcome
             if outcome.utility * unit >= enough:
                 return best
         # No margin that is wide enough to be seen is that near: the best of what there is.
@@ -308,6 +316,94 @@ class _PlanSearch:
         return best if best is not None and best[1].utility >= outcome.utility else (nearest, outcome)
 
 
-def _within(part: tuple[tuple[int, int], ...], plan: Plan) -> bool:
+def _within(part: Choices, plan: Plan) -> bool:
     """Whether a plan holds all of these (information set, option)."""
     return all(plan.get(infoset) == k for infoset, k in part)
+
+
+# -- lookahead 1 without information sets
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LookaheadEquilibrium:
+    """A Nash equilibrium between a rational player and one with limited lookahead.
+
+    Attributes:
+      utility: The rational player's.
+      policy: Of both.
+      optimal: {history of the follower: its optimal actions}.
+    """
+
+    utility: float
+    policy: StrategyPolicy
+    optimal: dict[str, tuple[int, ...]]
+
+
+def _is_polynomial(form: SequenceForm, follower: Follower) -> bool:
+    """Whether the follower sees one move, has no information sets, and does not break ties favorably."""
+    alone = all(len(histories) == 1 for histories in form.members(follower.player).values())
+    return follower.lookahead == 1 and alone and follower.tie_breaking != "favorable"
+
+
+def _polynomial_sets(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, InformationSet]:
+    """One option at each of the follower's histories: its optimal actions, or the one that the rule picks."""
+    own = form.players[follower.player]
+    nothing = np.zeros(form.players[follower.rational_player].num_sequences)
+    sets = {}
+    for infoset, (history,) in form.members(follower.player).items():
+        values = h[list(form.children[history])]
+        scale = float(np.abs(values).max())
+        best = np.flatnonzero(values >= values.max() - TIE_TOLERANCE * scale).tolist()
+        if follower.tie_breaking == "static":
+            legal = own.actions(infoset)
+            ranked = follower.ranked(own.keys[infoset], legal)
+            best = [min(best, key=lambda k: ranked.index(legal[k]))]
+        reach = nothing.copy()
+        reach[form.sequence[history, follower.rational_player]] = form.chance[history]
+        sequences = tuple(own.sequences(infoset)[k] for k in best)
+        sets[infoset] = InformationSet(reach, (Option(sequences, nothing, ()),))
+    return sets
+
+
+@public
+def lookahead_nash_equilibrium(
+    game: GeneralSumGame,
+    rational_player: Player,
+    evaluation: EvaluationFunction,
+    order: Order | None = None,
+) -> LookaheadEquilibrium:
+    """A Nash equilibrium where the limited player has lookahead 1 and no information sets.
+
+    Args:
+      game: two players, sequential, perfect recall.
+      rational_player: 0 or 1; the other one has limited lookahead.
+      evaluation: h, the limited player's evaluation function.
+      order: which of its optimal actions it takes, the preferred one first; by default as the game lists
+        them.
+
+    Raises:
+      ValueError: the limited player has information sets of several histories, or an argument is wrong.
+    """
+    follower = Follower(game, rational_player, 1, evaluation, "static", order)
+    form = SequenceForm.of(game)
+    if not _is_polynomial(form, follower):
+        raise ArgumentError(
+            f"expected a game in which player {follower.player} has no information sets of "
+            f"several histories, got {game}"
+        )
+    h = evaluate_histories(form, evaluation)
+    leader, own = form.players[rational_player], form.players[follower.player]
+    probabilities = np.zeros(own.num_sequences)
+    for information_set in _polynomial_sets(form, follower, h).values():
+        probabilities[information_set.options[0].sequences[0]] = 1.0
+    plan = own.realized(probabilities)
+    utility, best = leader.best_reply(form.against(follower.player, plan, rational_player))
+    all_optimal = dataclasses.replace(follower, tie_breaking="adversarial", order=None)
+    return LookaheadEquilibrium(
+        utility=utility,
+        policy=StrategyPolicy(game, own.as_rows(probabilities) | leader.behavior(best)),
+        optimal={
+            own.keys[k]: tuple(own.action[list(information_set.options[0].sequences)].tolist())
+            for k, information_set in _polynomial_sets(form, all_optimal, h).items()
+        },
+    )

@@ -1,27 +1,65 @@
-"""The player with limited lookahead, as every function here is told of it, and how that is checked."""
+"""The *follower*, a player with limited lookahead: its settings, what it plays, what is earned against it.
+
+    earned = evaluate_against_lookahead(game, best.policy(), rational_player=0, lookahead=2, evaluation=h)
+    sigma = LookaheadPolicy(game, rational_player=0, strategy=best.policy(), lookahead=2, evaluation=h)
+
+Both are plain recursions on OpenSpiel's states. They share nothing with what computes strategies, and so they
+are the certificate of every result: the follower's optimal sets, what the tie-breaking rule picks of them,
+and the rational player's utility.
+
+At each of its information sets I the follower expects of action a
+
+    V(I, a) = max over its plans inside the lookahead of
+              sum over s in I, and s' at k moves below s through a, of Pr(s | I) Pr(s, a -> s') h(s')
+
+where Nature's moves count as moves, and a leaf that is met earlier counts with its own h. Optimal are the
+actions within `TIE_TOLERANCE` times the largest |h| that it sees from the greatest V. Where the rational
+player never lets it come to I, all actions are optimal, and nothing depends on which is taken.
+
+As a policy, the follower answers the strategy that it is given at every information set, the unreached ones
+included. So it can be what a player computes during play (sigma) where the other one prepares:
+
+    tree = HistoryTree.from_game(game, sigma_pre=..., sigma=(anything, sigma), penalties=(0.01, math.inf))
+
+Source: `limited_lookahead`, section 3 and the tie-breaking rules of section 4.2.
+
+Cost: each history is looked at once for each of the follower's decisions that see it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, one_of
-from precomp_games._support.checks import check_ranking, shown
-from precomp_games.policies.rows import BatchPolicy, infoset_key, policy_rows
+from precomp_games._support.arguments import (
+    ArgumentError,
+    GeneralSumGame,
+    Player,
+    PositiveInt,
+    public,
+)
+from precomp_games._support.checks import check_evaluation, check_ranking, check_turn, shown
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, infoset_key, policy_rows
+
+from .sequence_form import Recent
 
 __all__ = [
-    "TIE_BREAKING",
     "TIE_TOLERANCE",
     "EvaluationFunction",
     "Follower",
+    "LookaheadOutcome",
+    "LookaheadPolicy",
     "Order",
     "TieBreaking",
     "check_own",
-    "infoset_key",
-    "legal_odds",
+    "evaluate_against_lookahead",
+    "legal_probabilities",
+    "lookahead_outcome",
 ]
 
 EvaluationFunction = Callable[[Any], float]
@@ -34,10 +72,8 @@ game.
 Order = Callable[[str, Sequence[int]], Sequence[int]]
 """A static rule: `(information state, its actions) -> the same actions, the preferred one first`."""
 
-TIE_BREAKING = ("favorable", "static", "adversarial")
+TieBreaking = Literal["favorable", "static", "adversarial"]
 """How the follower chooses among actions that look equally good to it."""
-TieBreaking = Annotated[str, one_of(TIE_BREAKING)]
-"""One of `TIE_BREAKING`."""
 
 TIE_TOLERANCE = 1e-9
 """What counts as a tie: values that differ by less than this times the largest |h| that is seen."""
@@ -65,7 +101,7 @@ class Follower:
       rational_player: The other one.
       lookahead: k >= 1, in moves, Nature's included.
       evaluation: h, its evaluation function.
-      tie_breaking: One of `TIE_BREAKING`.
+      tie_breaking: How it chooses among actions that look equally good to it.
       order: For "static" only, the preferred action first; None goes by the game's.
     """
 
@@ -110,7 +146,7 @@ class Follower:
         return check_ranking(self.order(key, list(actions)), actions, "order", key)
 
 
-def legal_odds(policy: BatchPolicy, state: Any, name: str) -> list[float]:
+def legal_probabilities(policy: BatchPolicy, state: Any, name: str) -> list[float]:
     """The probabilities that a policy gives to a state's legal actions.
 
     Raises:
@@ -119,3 +155,264 @@ def legal_odds(policy: BatchPolicy, state: Any, name: str) -> list[float]:
     rows = policy_rows(policy, [state], name=name)
     row = dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
     return [row.get(action, 0.0) for action in state.legal_actions()]
+
+
+@dataclasses.dataclass(frozen=True)
+class LookaheadOutcome:
+    """What happens when the rational player plays a given strategy.
+
+    Attributes:
+      utility: The rational player's, under the tie-breaking rule.
+      least, most: The same if ties are broken against it and in its favor.
+      optimal: {information state: the follower's optimal actions}, of all its information states.
+      response: {information state: the action that the rule picks}, of all its information sets.
+      values: {information state: {action: V}}, NaN where the rational player's strategy never leads there.
+    """
+
+    utility: float
+    least: float
+    most: float
+    optimal: dict[str, tuple[int, ...]] = dataclasses.field(repr=False)
+    response: dict[str, int] = dataclasses.field(repr=False)
+    values: dict[str, dict[int, float]] = dataclasses.field(repr=False)
+
+
+@public
+def evaluate_against_lookahead(
+    game: GeneralSumGame,
+    strategy: PolicyLike,
+    rational_player: Player,
+    lookahead: PositiveInt,
+    evaluation: EvaluationFunction,
+    tie_breaking: TieBreaking = "adversarial",
+    order: Order | None = None,
+) -> LookaheadOutcome:
+    """Plays a strategy of the rational player against the follower's optimal sets.
+
+    Args:
+      game: two players, sequential, perfect recall.
+      strategy: the rational player's, an OpenSpiel policy or `state -> {action: probability}`.
+      rational_player: 0 or 1; the other one has limited lookahead.
+      lookahead: k >= 1, in moves, Nature's included.
+      evaluation: h, the limited player's evaluation function; asked of leaves too.
+      tie_breaking: "favorable", "static" or "adversarial".
+      order: for "static" only, the preferred action first.
+
+    Raises:
+      ValueError: a setting is not as above, h gives no finite number, or the strategy gives no
+        probabilities.
+    """
+    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
+    return lookahead_outcome(follower, strategy)
+
+
+def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutcome:
+    """`evaluate_against_lookahead`, where the follower is there already."""
+    game = follower.game
+    check_own(strategy, game, "strategy")
+    rows = as_batch_policy(strategy, "strategy")
+    walk = _LookaheadWalk(follower, rows)
+    root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
+    walk.look(root)
+    start = [(root, 1.0, math.inf)]
+    response: dict[str, int] = {}
+    utility = walk.play(start, follower.tie_breaking, response)
+    for key, members in walk.members.items():
+        if key not in response:  # where it comes only by actions that it does not pick
+            walk.play(members, follower.tie_breaking, response)
+    return LookaheadOutcome(
+        utility=utility,
+        least=walk.play(start, "adversarial", {}),
+        most=walk.play(start, "favorable", {}),
+        optimal=walk.optimal,
+        response=response,
+        values=walk.values,
+    )
+
+
+class _HistoryNode:
+    """A history with its successors, made when asked for."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+        self.player = int(state.current_player())
+        self.actions: list[int] = []
+        self.chance: dict[int, float] = {}
+        self.key = ""
+        self._next: dict[int, _HistoryNode] | None = None
+        if self.player == pyspiel.PlayerId.CHANCE:
+            self.chance = dict(state.chance_outcomes())
+            self.actions = list(self.chance)
+        elif self.player >= 0:
+            self.actions = state.legal_actions()
+            self.key = infoset_key(state)
+
+    @property
+    def next(self) -> dict[int, _HistoryNode]:
+        if self._next is None:
+            self._next = {action: _HistoryNode(self.state.child(action)) for action in self.actions}
+        return self._next
+
+
+_ROOTS: Recent[_HistoryNode] = Recent()
+
+_Histories = list[tuple[_HistoryNode, float, float]]
+"""Histories, each with a weight and how many moves are still followed from there."""
+
+
+class _LookaheadWalk:
+    """The recursions, for one strategy."""
+
+    def __init__(self, follower: Follower, rows: BatchPolicy) -> None:
+        self.follower, self.rows = follower, rows
+        self.optimal: dict[str, tuple[int, ...]] = {}
+        self.values: dict[str, dict[int, float]] = {}
+        self.members: dict[str, _Histories] = {}
+        self._row: dict[str, Mapping[int, float]] = {}
+
+    def probabilities(self, node: _HistoryNode) -> Mapping[int, float]:
+        """Nature's or the rational player's probabilities at a history."""
+        if node.player != self.follower.rational_player:
+            return node.chance
+        row = self._row.get(node.key)
+        if row is None:
+            asked = legal_probabilities(self.rows, node.state, "strategy")
+            row = self._row[node.key] = dict(zip(node.actions, asked, strict=True))
+        return row
+
+    def look(self, root: _HistoryNode) -> None:
+        """Finds the optimal set of every information set of the follower."""
+        stack = [(root, 1.0)]  # with the probability that the others let play come there
+        while stack:
+            node, reach = stack.pop()
+            if node.player == self.follower.player:
+                self.members.setdefault(node.key, []).append((node, reach, math.inf))
+                stack += [(child, reach) for child in node.next.values()]
+            else:
+                row = self.probabilities(node) if node.actions else {}
+                stack += [(child, reach * row.get(action, 0.0)) for action, child in node.next.items()]
+        for key, members in self.members.items():
+            actions = members[0][0].actions
+            seeing: _Histories = [(node, reach, self.follower.lookahead) for node, reach, _ in members]
+            reach = math.fsum(weight for _, weight, _ in members)
+            seen = [0.0]
+            expected = {action: self.expect(_after(seeing, action), seen) for action in actions}
+            if reach <= 0.0:
+                self.values[key] = dict.fromkeys(actions, math.nan)
+                self.optimal[key] = tuple(actions)
+                continue
+            self.values[key] = {action: value / reach for action, value in expected.items()}
+            least = max(self.values[key].values()) - TIE_TOLERANCE * max(seen)
+            self.optimal[key] = tuple(a for a in actions if self.values[key][a] >= least)
+
+    def follow(self, histories: _Histories) -> tuple[list[tuple[_HistoryNode, float]], dict[str, _Histories]]:
+        """Where Nature and the rational player lead: histories at which to stop, and the follower's sets."""
+        ends: list[tuple[_HistoryNode, float]] = []
+        own: dict[str, _Histories] = {}
+        stack = list(histories)
+        while stack:
+            node, weight, moves = stack.pop()
+            if moves == 0 or not node.actions:
+                ends.append((node, weight))
+            elif node.player == self.follower.player:
+                own.setdefault(node.key, []).append((node, weight, moves))
+            else:
+                row = self.probabilities(node)
+                stack += [(child, weight * row.get(a, 0.0), moves - 1) for a, child in node.next.items()]
+        return ends, own
+
+    def expect(self, histories: _Histories, seen: list[float]) -> float:
+        """The most that the follower can hope for, over its plans inside the lookahead.
+
+        histories: those that may be the true one, given what the follower has seen.
+        seen: |h| of what it looks at is added here.
+        """
+        total = []
+        ends, own = self.follow(histories)
+        for node, weight in ends:
+            value = self.follower.evaluation(node.state)
+            value = check_evaluation(value, node.state, "evaluation")
+            seen.append(abs(value))
+            total.append(weight * value)
+        for members in own.values():
+            actions = members[0][0].actions
+            total.append(max(self.expect(_after(members, action), seen) for action in actions))
+        return math.fsum(total)
+
+    def play(self, histories: _Histories, rule: str, response: dict[str, int]) -> float:
+        """The rational player's utility from histories on, where the follower plays by `rule`."""
+        ends, own = self.follow(histories)
+        total = [weight * node.state.returns()[self.follower.rational_player] for node, weight in ends]
+        for key, members in own.items():
+            worth = {a: self.play(_after(members, a), rule, response) for a in self.optimal[key]}
+            if rule == "static":
+                ranked = self.follower.ranked(key, members[0][0].actions)
+                action = next(a for a in ranked if a in worth)
+            else:
+                choose = max if rule == "favorable" else min
+                action = choose(worth, key=worth.__getitem__)
+            response[key] = action
+            total.append(worth[action])
+        return math.fsum(total)
+
+
+def _after(members: _Histories, action: int) -> _Histories:
+    """Where an action leads from an information set's histories."""
+    return [(node.next[action], weight, moves - 1) for node, weight, moves in members]
+
+
+class LookaheadPolicy(openspiel_policy.Policy):
+    """What a player with limited lookahead plays against a strategy; the other's moves are by that strategy.
+
+    Attributes:
+      outcome: optimal sets, the actions picked, and what that is worth to the rational player.
+    """
+
+    outcome: LookaheadOutcome
+
+    @public
+    def __init__(
+        self,
+        game: GeneralSumGame,
+        rational_player: Player,
+        strategy: PolicyLike,
+        lookahead: PositiveInt,
+        evaluation: EvaluationFunction,
+        tie_breaking: TieBreaking = "static",
+        order: Order | None = None,
+    ) -> None:
+        """Initializes the policy.
+
+        Args:
+          game: two players, sequential, perfect recall.
+          rational_player: 0 or 1; the other one looks ahead.
+          strategy: the rational player's, an OpenSpiel policy or `state -> {action: probability}`.
+          lookahead: k >= 1, in moves, Nature's included.
+          evaluation: h, the limited player's evaluation function; asked of leaves too.
+          tie_breaking: "favorable", "static" or "adversarial".
+          order: for "static" only, the preferred action first.
+
+        Raises:
+          ValueError: as `evaluate_against_lookahead`.
+        """
+        follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
+        self.outcome = lookahead_outcome(follower, strategy)
+        super().__init__(game, list(range(game.num_players())))
+        self._rational = follower.rational_player
+        self._strategy = as_batch_policy(strategy, "strategy")
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """Returns {action: probability} of all legal actions.
+
+        Raises:
+          ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
+            strategy gives no probabilities.
+        """
+        check_turn(state, player_id, self.game)
+        actions = state.legal_actions()
+        if state.current_player() == self._rational:
+            return dict(zip(actions, legal_probabilities(self._strategy, state, "strategy"), strict=True))
+        row = dict.fromkeys(actions, 0.0)
+        row[self.outcome.response[infoset_key(state)]] = 1.0
+        return row

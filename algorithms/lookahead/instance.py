@@ -7,7 +7,7 @@ below is worth the least of them.
 
 Rows for strict rivals are d @ x >= margin * reach(x), so that the follower, who compares conditional
 expectations, sees a lead of `margin` (in units of the largest |h| that it sees). With margin 0 the program is
-that of the closure, whose value is the supremum if some x satisfies all strict rows strictly (`interior`).
+that of the closure, whose value is the supremum if some x satisfies all strict rows strictly (`conflict`).
 
 Source: `limited_lookahead`, equations (2), (3) and (8).
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,22 +26,18 @@ from .follower import TIE_TOLERANCE
 from .options import InformationSet
 from .sequence_form import SequenceForm
 
-__all__ = ["Instance", "Interior", "Plan", "add_realization_plan", "nonzero"]
+__all__ = ["Choices", "Instance", "Plan", "add_realization_plan", "nonzero"]
 
 Plan = Mapping[int, int]
 """{information set that the follower comes to: its option}."""
+
+Choices = tuple[tuple[int, int], ...]
+"""A part of a plan: (information set, option) each."""
 
 _SAMPLES = 64
 _VARIANTS = 81
 _LENGTH = 1e3  # sum of a row's coefficients: the solver's tolerance is then less than any margin
 _INSIDE = 1e-8  # a least lead, of rows of that length, that counts as positive
-
-
-class Interior(NamedTuple):
-    """Whether some x satisfies all strict rows of a plan strictly; if not, a part of the plan to blame."""
-
-    exists: bool
-    conflict: tuple[tuple[int, int], ...]
 
 
 class Instance:
@@ -51,6 +46,7 @@ class Instance:
     Attributes:
       leader, follower: Their sequences.
       sets: The follower's information sets, by number.
+      options: Theirs, by (information set, number of the option).
       unit: What the leader's utilities are multiplied with here, see `SequenceForm.normalized`.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
         leaves}.
@@ -61,6 +57,7 @@ class Instance:
         """Puts an instance together."""
         form, self.unit = form.normalized(rational_player)
         self.form, self.rational_player, self.sets = form, rational_player, sets
+        self.options = {(infoset, k): o for infoset, each in sets.items() for k, o in enumerate(each.options)}
         self.leader, self.follower = form.players[rational_player], form.players[1 - rational_player]
         self.payoff = form.payoff(rational_player)
         utility = form.utility[form.leaves, rational_player]
@@ -74,11 +71,7 @@ class Instance:
 
     def values(self, x: np.ndarray) -> dict[tuple[int, int], float]:
         """What each (information set, option) is worth to the follower at a realization plan."""
-        return {
-            (infoset, k): float(option.value @ x)
-            for infoset, found in self.sets.items()
-            for k, option in enumerate(found.options)
-        }
+        return {key: float(option.value @ x) for key, option in self.options.items()}
 
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
         """The plan that takes the option with the greatest entry at each information set it comes to."""
@@ -114,8 +107,10 @@ class Instance:
             return None
         return solution.objective, solution.x[: self.leader.num_sequences]
 
-    def interior(self, plan: Plan) -> Interior:
-        """Whether the plan's strict rows can all hold strictly, by more than what counts as a tie.
+    def conflict(self, plan: Plan) -> Choices:
+        """A part of the plan whose strict rows cannot all hold strictly, by more than what counts as a tie.
+
+        It is empty if those of the whole plan can.
 
         Raises:
           LinearProgramError: HiGHS fails.
@@ -123,14 +118,14 @@ class Instance:
         program, rows = self._program(plan, TIE_TOLERANCE, with_lead=True)
         solution = program.built().solve(presolve=False, attempt=True)
         if solution.found and (not rows or solution.objective > _INSIDE):
-            return Interior(True, ())
+            return ()
         blamed = set(rows.values())
         if solution.found:
             # The rows with multipliers prove by themselves that there is no lead.
             blamed = {rows[k] for k in rows if abs(solution.duals[k]) > 1e-9} or blamed
-        return Interior(False, tuple(sorted(blamed)))
+        return tuple(sorted(blamed))
 
-    def conflicts(self, plan: Plan) -> list[tuple[tuple[int, int], ...]]:
+    def conflicts(self, plan: Plan) -> list[Choices]:
         """Minimal parts of plans whose strict rows have no common strict solution; some for `plan`, if any.
 
         Where a part of the plan is in conflict, other options of the same information sets may be so too, and
@@ -139,32 +134,31 @@ class Instance:
         Raises:
           LinearProgramError: HiGHS fails.
         """
-        found: list[tuple[tuple[int, int], ...]] = []
+        minimal: list[Choices] = []
         left = dict(plan)
-        while not (inside := self.interior(left)).exists:
-            conflict = self._minimal(inside.conflict)
-            found.append(conflict)
-            for infoset, _ in conflict:
-                del left[infoset]
+        while conflict := self.conflict(left):
+            conflict = self._minimal(conflict)
+            minimal.append(conflict)
             sets = [infoset for infoset, _ in conflict]
+            for infoset in sets:
+                del left[infoset]
             if len(sets) == 1 or math.prod(len(self.sets[k].options) for k in sets) > _VARIANTS:
                 continue
             for chosen in itertools.product(*(range(len(self.sets[k].options)) for k in sets)):
                 variant = tuple(zip(sets, chosen, strict=True))
-                if any(set(known) <= set(variant) for known in found):
+                if any(set(known) <= set(variant) for known in minimal):
                     continue
-                inside = self.interior(dict(variant))
-                if not inside.exists:
-                    found.append(self._minimal(inside.conflict))
-        return found
+                if conflict := self.conflict(dict(variant)):
+                    minimal.append(self._minimal(conflict))
+        return minimal
 
-    def _minimal(self, conflict: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    def _minimal(self, conflict: Choices) -> Choices:
         """A conflict of which every part is needed."""
         needed = list(conflict)
         for pair in conflict:
             rest = [other for other in needed if other != pair]
-            if pair in needed and rest and not (inside := self.interior(dict(rest))).exists:
-                needed = [other for other in rest if other in inside.conflict]
+            if pair in needed and rest and (within := self.conflict(dict(rest))):
+                needed = [other for other in rest if other in within]
         return tuple(needed)
 
     def never_best(self) -> list[tuple[int, int]]:
@@ -175,18 +169,15 @@ class Instance:
         """
         # Most options are seen to be best at one of some random x, without a linear program.
         rng = np.random.default_rng(0)
-        odds = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
-        x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *odds]))
-        found = []
-        for infoset, options in self.sets.items():
-            for k, option in enumerate(options.options):
-                strict = [rival.difference for rival in option.rivals if rival.strict]
-                if not strict:
-                    continue
+        drawn = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
+        x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *drawn]))
+        never = []
+        for (infoset, k), option in self.options.items():
+            if any(rival.strict for rival in option.rivals):
                 lead = np.array([rival.difference for rival in option.rivals]) @ x
-                if not (lead > 1e-6).all(axis=0).any() and not self.interior({infoset: k}).exists:
-                    found.append((infoset, k))
-        return found
+                if not (lead > 1e-6).all(axis=0).any() and self.conflict({infoset: k}):
+                    never.append((infoset, k))
+        return never
 
     def _program(
         self, plan: Plan, margin: float, with_lead: bool
@@ -197,9 +188,9 @@ class Instance:
         lead = program.columns(1, -1.0, 1.0, 1.0) if with_lead else -1
         rows = {}
         for infoset, chosen in plan.items():
-            found = self.sets[infoset]
-            for rival in found.options[chosen].rivals:
-                d = rival.difference - margin * found.reach if rival.strict else rival.difference
+            information_set = self.sets[infoset]
+            for rival in information_set.options[chosen].rivals:
+                d = rival.difference - margin * information_set.reach if rival.strict else rival.difference
                 size = float(np.abs(d).sum())
                 if size == 0.0:
                     continue

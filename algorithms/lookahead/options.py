@@ -106,7 +106,7 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
     """
     leader, own = form.players[follower.rational_player], form.players[follower.player]
     reader = _Reader(form, follower, h)
-    found = {}
+    sets = {}
     for infoset, members in form.members(follower.player).items():
         sequences = form.sequence[members, follower.rational_player]
         reach = np.bincount(sequences, form.chance[members], leader.num_sequences)
@@ -125,8 +125,8 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
         ranked = follower.ranked(own.keys[infoset], legal)
         rank = {own.sequences(infoset)[k]: ranked.index(action) for k, action in enumerate(legal)}
         above = _greatest_lead(leader, table, reach)
-        found[infoset] = InformationSet(reach, _options(table, owner, above, follower.tie_breaking, rank))
-    return found
+        sets[infoset] = InformationSet(reach, _options(table, owner, above, follower.tie_breaking, rank))
+    return sets
 
 
 class _Reader:
@@ -155,15 +155,15 @@ class _Reader:
                 own.setdefault(int(form.infoset[history]), []).append((history, moves))
             else:
                 stack += [(child, moves - 1) for child in form.children[history]]
-        found = [base]
+        values = [base]
         for infoset, members in own.items():
             choices: list[np.ndarray] = []
             for position in range(len(self.own.sequences(infoset))):
                 choices += self.plans([(form.children[s][position], moves - 1) for s, moves in members])
-            if len(found) * len(choices) > MOST_PLANS:
-                raise self.too_many(len(found) * len(choices), self.own.keys[infoset])
-            found = [one + other for one in found for other in choices]
-        return found
+            if len(values) * len(choices) > MOST_PLANS:
+                raise self.too_many(len(values) * len(choices), self.own.keys[infoset])
+            values = [one + other for one in values for other in choices]
+        return values
 
     def too_many(self, count: int, key: str, seen: str = "") -> ValueError:
         """What is raised where there are more plans than are enumerated."""
@@ -187,45 +187,41 @@ def _greatest_lead(leader: PlayerSequences, table: np.ndarray, reach: np.ndarray
 def _options(
     table: np.ndarray, owner: list[int], lead: np.ndarray, tie_breaking: str, rank: dict[int, int]
 ) -> tuple[Option, ...]:
-    count = len(table)
+    """The options of an information set.
+
+    Args:
+      table: float[n, leader's sequences], the value under each pair of an action and a plan.
+      owner: the follower's sequence of each action.
+      lead: as `_greatest_lead` gives it.
+      tie_breaking: the rule.
+      rank: {follower's sequence: its place in the static order}.
+    """
+    adversarial, static, count = tie_breaking == "adversarial", tie_breaking == "static", len(table)
     small = _ZERO * max(1.0, float(np.abs(table).sum(axis=1).max()))
     never = lead <= small  # [i, j]: i is never better than j
-    kept: list[int] = []
+    ranks = np.array([rank[sequence] for sequence in owner])
+    preferred = static & (ranks < ranks[:, None])  # [i, j]: j's action is, to that of i
+    # By the first member of each class of structural ties, the actions of all of them.
     actions: dict[int, set[int]] = {}
-    classes = list(range(count))
-    if tie_breaking == "adversarial":
-        for i in range(count):
-            twin = next((j for j in kept if never[i, j] and never[j, i]), None)
-            if twin is None:
-                kept.append(i)
-                actions[i] = {owner[i]}
-            else:
-                actions[twin].add(owner[i])
-        classes, kept = kept, [i for i in kept if not any(never[i, j] and j != i for j in kept)]
+    for i in range(count):
+        same = [j for j in actions if never[i, j] and never[j, i]] if adversarial else []
+        actions.setdefault(same[0] if same else i, set()).add(owner[i])
+    classes = list(actions)
+    if adversarial:
+        kept = [i for i in classes if not any(never[i, j] and j != i for j in classes)]
     else:
-        for i in range(count):
-            # Of two plans for the same action that are never apart, the first stays.
-            same = [j for j in range(count) if j != i and owner[j] == owner[i] and never[i, j]]
-            if any(not never[j, i] or j < i for j in same):
-                continue
-            if tie_breaking == "static" and any(
-                never[i, j] and rank[owner[j]] < rank[owner[i]] for j in range(count)
-            ):
-                continue
-            kept.append(i)
-            actions[i] = {owner[i]}
+        # Of two plans for the same action that are never apart, the first stays.
+        alike = np.equal.outer(owner, owner) & never & (~never.T | np.tri(count, k=-1, dtype=bool))
+        np.fill_diagonal(alike, False)
+        kept = [i for i in classes if not (alike[i] | (never[i] & preferred[i])).any()]
     options = []
     for i in kept:
         rivals = []
         # What can never be best can still tie with i at some x.
         for j in classes:
-            if actions.get(j, {owner[j]}) == actions[i]:
+            strict = adversarial or bool(preferred[i, j])
+            if actions[j] == actions[i] or (never[j, i] and not strict):  # which holds whatever x is
                 continue
-            strict = tie_breaking == "adversarial" or (
-                tie_breaking == "static" and rank[owner[j]] < rank[owner[i]]
-            )
-            if never[j, i] and not strict:
-                continue  # holds whatever x is
             difference = table[i] - table[j]
             difference[np.abs(difference) <= small] = 0.0
             worst = 0.0 if never[j, i] else float(lead[j, i]) + TIE_TOLERANCE

@@ -11,21 +11,22 @@ Cost: every history of the game is visited once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, GeneralSumGame, Player, public
-from precomp_games._support.checks import check_integer, check_numbers, check_state
+from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import check_state
+from precomp_games.policies.rows import infoset_key
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
-from ..sequence_form import FoundSequences, PlayerSequences
-from .follower import infoset_key
-from .recent import Recent
+from ..sequence_form import PlayerSequences, SequencesBuilder
 
-__all__ = ["SequenceForm", "find"]
+__all__ = ["Recent", "SequenceForm"]
+
+_T = TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,13 +59,12 @@ class SequenceForm:
     players: tuple[PlayerSequences, PlayerSequences] = dataclasses.field(repr=False)
 
     @classmethod
-    @public
-    def of(cls, game: GeneralSumGame) -> SequenceForm:
+    def of(cls, game: pyspiel.Game) -> SequenceForm:
         """Flattens a game; asked again for the same game object, it gives the same form.
 
         Raises:
-          ValueError: no sequential game of two players with explicit chance; a player forgets what it knew or
-            did (no perfect recall); histories of one information set differ in legal actions.
+          ValueError: a player forgets what it knew or did (no perfect recall); histories of one information
+            set differ in legal actions.
         """
         return _FORMS.of(game, lambda: _flatten(game))
 
@@ -78,34 +78,24 @@ class SequenceForm:
         """The terminal histories."""
         return np.flatnonzero(self.player == TERMINAL)
 
-    @public
-    def normalized(self, player: Player) -> tuple[SequenceForm, float]:
+    def normalized(self, player: int) -> tuple[SequenceForm, float]:
         """(the game in which a player's greatest |utility| is 1, what all were multiplied with).
 
         So tolerances mean the same whatever utilities are measured in.
-
-        Raises:
-          ValueError: there is no such player.
         """
         greatest = float(np.abs(self.utility[:, player]).max())
         scale = 1.0 / greatest if greatest > 0.0 else 1.0
         return dataclasses.replace(self, utility=self.utility * scale), scale
 
-    @public
-    def payoff(self, player: Player) -> list[dict[int, float]]:
-        """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other.
-
-        Raises:
-          ValueError: there is no such player.
-        """
+    def payoff(self, player: int) -> list[dict[int, float]]:
+        """{own sequence: chance times own utility, summed over leaves}, for each sequence of the other."""
         payoff: list[dict[int, float]] = [{} for _ in range(self.players[1 - player].num_sequences)]
         for leaf in self.leaves.tolist():
             row, own = payoff[int(self.sequence[leaf, 1 - player])], int(self.sequence[leaf, player])
             row[own] = row.get(own, 0.0) + float(self.chance[leaf] * self.utility[leaf, player])
         return payoff
 
-    @public
-    def against(self, player: Player, plan: np.ndarray, whose: Player) -> np.ndarray:
+    def against(self, player: int, plan: np.ndarray, whose: int) -> np.ndarray:
         """What `whose` earns with each of the other's sequences against a realization plan of `player`.
 
         Args:
@@ -115,61 +105,34 @@ class SequenceForm:
 
         Returns:
           float64, a number for each sequence of the other player.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
-        plan = check_numbers(plan, self.players[player].num_sequences, "plan")
         leaves, count = self.leaves, self.players[1 - player].num_sequences
         worth = self.chance[leaves] * self.utility[leaves, whose] * plan[self.sequence[leaves, player]]
         return np.bincount(self.sequence[leaves, 1 - player], worth, count)
 
-    @public
-    def child(self, history: int, action: int) -> int:
-        """The history that an action leads to, -1 where there is none.
-
-        Raises:
-          ValueError: there is no such history, or the action is no integer.
-        """
-        history = check_integer(history, "history", least=0, most=self.num_histories - 1)
-        return self._after(history, action)
-
-    def _after(self, history: int, action: int) -> int:
-        """As `child`, for `find`, which runs for each state that is evaluated."""
-        for child in self.children[history]:
-            if self.action[child] == action:
-                return child
-        return -1
-
-    @public
-    def members(self, player: Player) -> dict[int, list[int]]:
-        """The histories of each of a player's information sets, by its number.
-
-        Raises:
-          ValueError: the player is not 0 or 1.
-        """
+    def members(self, player: int) -> dict[int, list[int]]:
+        """The histories of each of a player's information sets, by its number."""
         sets: dict[int, list[int]] = {}
         for history in np.flatnonzero(self.player == player).tolist():
             sets.setdefault(int(self.infoset[history]), []).append(history)
         return sets
 
+    def find(self, state: Any) -> int:
+        """Which history of the game a state is.
 
-def find(form: SequenceForm, state: Any) -> int:
-    """Which history of a game a state is.
-
-    Raises:
-      ValueError: it is none.
-    """
-    history = 0
-    for action in check_state(state, form.game).history():
-        history = form._after(history, action)
-        if history < 0:
-            raise ArgumentError(f"expected a history of {form.game}, got {state.history_str()!r}")
-    return history
+        Raises:
+          ValueError: it is none.
+        """
+        history = 0
+        for action in check_state(state, self.game).history():
+            history = next((child for child in self.children[history] if self.action[child] == action), -1)
+            if history < 0:
+                raise ArgumentError(f"expected a history of {self.game}, got {state.history_str()!r}")
+        return history
 
 
 def _flatten(game: pyspiel.Game) -> SequenceForm:
-    own = (FoundSequences(game, 0), FoundSequences(game, 1))
+    own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
     # State, history before, depth, action, chance, and both players' sequences.
     queue: list[tuple[Any, int, int, int, float, int, int]] = [
         (game.new_initial_state(), -1, 0, -1, 1.0, 0, 0)
@@ -209,6 +172,23 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
         utility=np.array(utility),
         players=(PlayerSequences(**own[0].arrays()), PlayerSequences(**own[1].arrays())),
     )
+
+
+class Recent(Generic[_T]):
+    """What was last made of a few games, each asked about again and again; games cannot be hashed."""
+
+    def __init__(self, size: int = 8) -> None:
+        """Initializes an empty store."""
+        self._size = size
+        self._kept: dict[int, tuple[pyspiel.Game, _T]] = {}
+
+    def of(self, game: pyspiel.Game, make: Callable[[], _T]) -> _T:
+        """What belongs to this game object; `make` makes it where it is not there."""
+        # Nothing else has the object's id while it is kept. What was asked for last stands last.
+        self._kept[id(game)] = entry = self._kept.pop(id(game), None) or (game, make())
+        if len(self._kept) > self._size:
+            del self._kept[next(iter(self._kept))]
+        return entry[1]
 
 
 _FORMS: Recent[SequenceForm] = Recent()

@@ -12,6 +12,7 @@ import pyspiel
 import scipy.optimize
 
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.correlation_plans import plan_error
 from tests.random_games import EfgText
 
 # -- games, subgames and refinements -----------------------------------------------------------------------
@@ -111,8 +112,8 @@ def all_refined(level):
 def stitched(level, of_blueprint, refinements):
     """How safe the plan of all of the game is."""
     plan = efce.stitch(level.game, of_blueprint, refinements)
-    assert efce.plan_error(plan.pairs, plan.xi) < 1e-7
-    return efce.safety(plan, efce.plan_of(of_blueprint, plan.pairs))
+    assert plan_error(plan.pairs, plan.xi) < 1e-7
+    return efce.safety(plan, of_blueprint)
 
 
 # -- oracles -----------------------------------------------------------------------------------------------

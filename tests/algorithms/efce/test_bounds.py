@@ -114,7 +114,7 @@ def test_every_inequality_of_the_proof_holds(kind):
         start = blueprint(seed, 0.9)
         level = resolving(whole, start, kind)
         plan = efce.stitch(whole, start, all_refined(level))
-        before = efce.plan_of(start, plan.pairs)
+        before = efce.CorrelationPlan.of(plan.game, start)
         for player in (0, 1):
             old, new = Trunk(before, player, kind), Trunk(plan, player, kind)
             gains, after = (efce.exploitability(p).delta[player] for p in (before, plan))

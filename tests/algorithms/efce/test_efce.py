@@ -10,7 +10,13 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.scaled_extensions import fill_plan, shares_of
+from precomp_games.algorithms.efce.blueprints import ProductBlueprint
+from precomp_games.algorithms.efce.correlation_plans import (
+    RelevantPairs,
+    flow_constraints,
+    plan_error,
+)
+from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from tests.algorithms.efce.reference import (
     OwnTree,
     as_plans,
@@ -37,13 +43,13 @@ SMALL = {
 
 
 def pairs_of(game):
-    return efce.RelevantPairs.of(held(game))
+    return RelevantPairs.of(held(game))
 
 
 def random_plan(pairs, seed):
     """A point of Xi that is no product: random shares on the scaled extensions."""
     rng = np.random.default_rng(seed)
-    steps = efce.ScaledExtensions.of(pairs, whole=True)
+    steps = ScaledExtensions.of(pairs, whole=True)
     shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
     shares_of(steps, rng.random(len(pairs)) ** 3, shares)
     xi[0] = 1.0
@@ -58,13 +64,12 @@ def random_plan(pairs, seed):
 def test_pair_counts(height, width, shots, subgame, total):
     game = battleship(height, width, shots)
     public = efce.public_moves(game, 1)
-    names = efce.subgame_names(game, public)
-    assert len(names) == (height * width) ** 2
-    counts = efce.count_pairs(game, public, names)
-    assert {counts.refinement(name) for name in names} == {subgame}
+    counts = efce.Resolving.of(game, blueprint(None), public).counts
+    assert len(counts.subgames) == (height * width) ** 2
+    assert {counts.trunk + count for count in counts.subgames.values()} == {subgame}
     assert counts.total == total
     whole = held(game, 1)
-    pairs = efce.RelevantPairs.of(whole)
+    pairs = RelevantPairs.of(whole)
     assert len(pairs) == total
     # Theorem 1: the pairs of the subgames and of the trunk are a partition.
     label = np.bincount(pairs.pair_label + 1)
@@ -78,12 +83,12 @@ def test_theorem_1_on_random_games(cases):
         if whole is None:
             continue
         assert set(whole.node_label[whole.node_player >= 0]) >= set(range(len(whole.labels)))
-        pairs = efce.RelevantPairs.of(whole)
+        pairs = RelevantPairs.of(whole)
         first, second = whole.players[0].label[pairs.first], whole.players[1].label[pairs.second]
         assert not ((first >= 0) & (second >= 0) & (first != second)).any()
         total = (pairs.pair_label < 0).sum()
         for k in range(len(whole.labels)):
-            total += (efce.RelevantPairs.of(whole.restrict(k)[0]).pair_label >= 0).sum()
+            total += (RelevantPairs.of(whole.restrict(k)[0]).pair_label >= 0).sum()
         assert total == len(pairs), seed
         tried += 1
     assert tried > cases(20)
@@ -129,7 +134,7 @@ def test_information_state_strings_may_be_empty():
 
 def check_exploitability(game, plan):
     """Every trigger's delta and both utilities are those of the plan's profiles, played out."""
-    assert efce.is_plan(plan.pairs, plan.xi, 1e-12)
+    assert plan_error(plan.pairs, plan.xi) <= 1e-12
     plans = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
     expected = brute_force_deltas(game, plans)
     measured = efce.exploitability(plan)
@@ -156,7 +161,7 @@ def test_exploitability_is_that_by_brute_force_on_random_games(cases):
 @pytest.mark.parametrize("name", SMALL)
 def test_exploitability_is_that_by_brute_force(name):
     pairs = pairs_of(SMALL[name])
-    for plan in (random_plan(pairs, 0), efce.plan_of(blueprint(1), pairs)):
+    for plan in (random_plan(pairs, 0), efce.CorrelationPlan.of(pairs.game, blueprint(1))):
         check_exploitability(SMALL[name], plan)
 
 
@@ -203,8 +208,8 @@ def test_xi_is_what_pure_strategies_span():
     points = [
         pure_plan(pairs, plans) for plans in itertools.product(*(tree.plans(tree.first) for tree in trees))
     ]
-    assert all(efce.is_plan(pairs, point, 1e-12) for point in points)
-    rows = [efce.flow_constraints(pairs, i)[0].toarray() for i in (0, 1)]
+    assert all(plan_error(pairs, point) <= 1e-12 for point in points)
+    rows = [flow_constraints(pairs, i)[0].toarray() for i in (0, 1)]
     dimension = len(pairs) - np.linalg.matrix_rank(np.vstack([*rows, np.eye(len(pairs))[:1]]))
     assert np.linalg.matrix_rank(np.array(points)[1:] - points[0]) == dimension
 
@@ -221,17 +226,17 @@ def test_drawn_profiles_have_the_plan_as_their_mean():
 @pytest.mark.parametrize("name", SMALL)
 def test_scaled_extensions_write_every_plan(name):
     pairs = pairs_of(SMALL[name])
-    steps = efce.ScaledExtensions.of(pairs, whole=True)
+    steps = ScaledExtensions.of(pairs, whole=True)
     written = np.concatenate(
         [
             [steps.other[n]]
             if steps.is_sum[n]
             else steps.start[n] + steps.stride[n] * np.arange(steps.size[n])
-            for n in range(steps.num_steps)
+            for n in range(len(steps.start))
         ]
     )
     np.testing.assert_array_equal(np.sort(written), np.arange(1, len(pairs)))
-    plan = efce.plan_of(blueprint(2), pairs)
+    plan = efce.CorrelationPlan.of(pairs.game, blueprint(2))
     shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
     shares_of(steps, plan.xi, shares)
     xi[0] = 1.0
@@ -244,14 +249,14 @@ def test_plan_error_is_that_of_the_sparse_constraints(cases):
     for seed in range(cases(20)):
         pairs = pairs_of(random_game(seed, 5))
         for noise in (0.0, 1e-3, 1.0):
-            xi = efce.plan_of(blueprint(seed), pairs).xi + noise * rng.normal(size=len(pairs))
-            rows = [efce.flow_constraints(pairs, player)[0] for player in (0, 1)]
+            xi = efce.CorrelationPlan.of(pairs.game, blueprint(seed)).xi + noise * rng.normal(size=len(pairs))
+            rows = [flow_constraints(pairs, player)[0] for player in (0, 1)]
             worst = [abs(xi[0] - 1.0), -xi.min(), *(abs(r @ xi).max() for r in rows if r.shape[0])]
-            assert efce.plan_error(pairs, xi) == pytest.approx(max(worst), abs=1e-15)
+            assert plan_error(pairs, xi) == pytest.approx(max(worst), abs=1e-15)
 
 
 def test_plans_are_read_and_not_written():
-    plan = efce.plan_of(blueprint(1), pairs_of(battleship(1, 3, 2)))
+    plan = efce.CorrelationPlan.of(held(battleship(1, 3, 2)), blueprint(1))
     with pytest.raises(ValueError, match="read-only"):
         plan.xi[:] = 0.0
     with pytest.raises(ValueError, match=r"entries\(\): expected relevant pairs"):
@@ -270,14 +275,14 @@ def test_blueprints_of_openspiel_policies():
     pairs = pairs_of(game)
 
     def plan_of(policies):
-        return efce.plan_of(efce.policy_blueprint(policies), pairs)
+        return efce.CorrelationPlan.of(pairs.game, efce.policy_blueprint(policies))
 
     tabular = openspiel_policy.TabularPolicy(game)
     rows = {key: actions for player in (0, 1) for key, actions in OwnTree(game, player).actions.items()}
     table = pyspiel.TabularPolicy(
         {key: [(a, 1 / len(actions)) for a in actions] for key, actions in rows.items()}
     )
-    uniform = efce.plan_of(blueprint(None), pairs)
+    uniform = efce.CorrelationPlan.of(pairs.game, blueprint(None))
     for policies in (tabular, table, (tabular, table)):
         np.testing.assert_allclose(plan_of(policies).xi, uniform.xi, atol=1e-12)
     first = pyspiel.TabularPolicy(
@@ -306,7 +311,7 @@ def test_plans_are_blueprints_of_the_parts_they_hold():
     for level in levels:
         parts = {name: level.problem(name).blueprint for name in walked.labels}
         welfare = {name: part.welfare(0) for name, part in parts.items()}
-        assert max(efce.plan_error(part.pairs, part.xi) for part in parts.values()) < 1e-12
+        assert max(plan_error(part.pairs, part.xi) for part in parts.values()) < 1e-12
         assert welfare == pytest.approx(
             {name: levels[0].problem(name).blueprint.welfare(0) for name in parts}
         )
@@ -338,7 +343,7 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
             leaf[tuple(state.history())] = weight
             return
         player, key = state.current_player(), state.information_state_string()
-        mediator._told = told  # each recommendation is followed
+        mediator._recommended = told  # each recommendation is followed
         for action, p in mediator.probabilities(state).items():
             if p > 0:
                 after = list(told)
@@ -381,14 +386,11 @@ def test_what_is_no_decomposition():
     def placement(state):  # the first player's is secret
         return state.history()[0] if state.history() else None
 
-    public, placements = efce.public_moves(game, 1), efce.subgame_names(game, placement)
-    label = np.append(np.zeros(whole.num_nodes - 1, int), -1)
+    public = efce.public_moves(game, 1)
     for refused, words in (
         (lambda: efce.decompose(whole, placement), "valid decomposition"),
-        (lambda: efce.check_decomposition(whole, label, ("a",)), "valid decomposition"),
         (lambda: efce.SequenceGame.of(game, public=placement), "share no information set"),
         (lambda: efce.Resolving.of(game, blueprint(None), placement), "share an information set"),
-        (lambda: efce.count_pairs(game, placement, placements), "share an information set"),
         (lambda: efce.finest_subgames(whole, 6), "moves below"),  # all games end there, or before
         (lambda: efce.SequenceGame.of(game, only=(0, 1)), "public"),
         (lambda: efce.efce_lp(efce.SequenceGame.of(game, public=public, trunk=True)), "held whole"),
@@ -409,7 +411,7 @@ def test_what_is_no_decomposition():
 )
 def test_what_is_no_behavior(behavior):
     with pytest.raises(ValueError, match="expected a strategy"):
-        efce.plan_of(efce.ProductBlueprint(behavior, "mine"), pairs_of(battleship(1, 3, 2)))
+        efce.CorrelationPlan.of(held(battleship(1, 3, 2)), ProductBlueprint(behavior, "mine"))
 
 
 def test_programs_without_a_solution():

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.correlation_plans import plan_error
 from precomp_games.algorithms.efce.projection import project
-from precomp_games.algorithms.efce.resolving import whole_game_problem
+from precomp_games.algorithms.efce.refinement import whole_game_problem
+from precomp_games.algorithms.efce.regret import RegretResolver
 from precomp_games.algorithms.efce.subgame_rows import player_rows
+from precomp_games.algorithms.efce.subgames import one_subgame
 from tests.algorithms.efce.reference import (
     all_refined,
     battleship,
@@ -71,7 +74,7 @@ SAFE = {
     "sheriff, separate": (lambda: held(sheriff(2, 2, 3), 1), 0, "separate"),
     "sheriff, aggregate": (lambda: held(sheriff(2, 2, 3), 1), None, "aggregate"),
     "sheriff, two rounds": (lambda: held(sheriff(2, 2, 3), 2), 0, "separate"),
-    "one subgame": (lambda: efce.one_subgame(held(SMALL)), 0, "aggregate"),
+    "one subgame": (lambda: one_subgame(held(SMALL)), 0, "aggregate"),
     "finest": (lambda: efce.finest_subgames(held(battleship(2, 2, 2)), 4), 4, "aggregate"),
 }
 
@@ -107,10 +110,11 @@ def test_aggregate_bounds_have_more_welfare_here():
 def test_one_subgame_at_a_time_gives_the_same_problems():
     public = efce.public_moves(LARGER, 1)
     whole = resolving(held(LARGER, 1), blueprint(3))
-    told = []
-    parts = efce.Resolving.of(LARGER, blueprint(3), public, progress=told.append)
-    assert told == parts.names and set(parts.names) == set(whole.names)
-    assert parts.counts == efce.count_pairs(LARGER, public, parts.names)
+    shown = []
+    parts = efce.Resolving.of(LARGER, blueprint(3), public, progress=lambda *done: shown.append(done))
+    assert shown == [(k, len(parts.names)) for k in range(1, len(parts.names) + 1)]
+    assert set(parts.names) == set(whole.names)
+    assert parts.counts == whole.counts
     for name in parts.names[::5]:
         one, two = parts.problem(name), whole.problem(name)
         assert one.bounds.kind == two.bounds.kind == "aggregate"
@@ -136,7 +140,7 @@ def test_refining_again_deeper(game, bounds):
             deeper = level.deeper(one, efce.public_moves(game, 2))
             for inner in all_refined(deeper):
                 assert inner.welfare > inner.blueprint_welfare - 1e-7
-            done = efce.complete(one, all_refined(deeper), deeper.game)
+            done = deeper.complete(all_refined(deeper))
             gain += done.welfare - one.welfare
             one = done
         refinements.append(one)
@@ -153,8 +157,8 @@ def test_deeper_subgames_three_times():
         if rounds < 3:
             level = level.deeper(chain[-1][0], efce.public_moves(game, rounds + 1))
     done, level = chain.pop()
-    for above, level_above in reversed(chain):
-        done, level = efce.complete(above, [done], level.game), level_above
+    for _, level_above in reversed(chain):
+        done, level = level.complete([done]), level_above
     assert stitched(first, blueprint(1, 0.9), [done]).violation < 1e-6
 
 
@@ -180,7 +184,7 @@ def refined_again(level, one, depth):
     except ValueError as error:
         assert "reach before it" in str(error)
         return one
-    return efce.complete(one, all_refined(deeper), deeper.game)
+    return deeper.complete(all_refined(deeper))
 
 
 @pytest.mark.seconds("linear programs of several games")
@@ -199,7 +203,7 @@ def test_stitched_refinements_are_safe_on_random_games(cases):
         level = resolving(whole, start, bounds)
         refinements = [refined_again(level, one, depth + 1) for one in all_refined(level)]
         for one in refinements:
-            assert efce.RegretResolver(one.problem).violation(one.plan) < 1e-6, (seed, one.problem.name)
+            assert one.problem.violation(one.plan) < 1e-6, (seed, one.problem.name)
         found = stitched(level, start, refinements)
         assert found.violation < 1e-6, seed
         assert found.welfare > found.blueprint_welfare - 1e-6, seed
@@ -227,7 +231,7 @@ def test_regret_resolver_finds_safe_refinements(bounds, variant):
     problem = level.problem(level.names[5])
     found = efce.refine_regret(problem, iterations=3000, start="random", variant=variant)
     assert found.violation < 1e-4
-    assert efce.plan_error(found.plan.pairs, found.plan.xi) < 1e-12
+    assert plan_error(found.plan.pairs, found.plan.xi) < 1e-12
     outside = found.plan.pairs.pair_label < 0
     np.testing.assert_allclose(found.plan.xi[outside], problem.blueprint.xi[outside], atol=1e-13)
     assert found.curve.violation[0] > 10 * found.violation
@@ -244,7 +248,7 @@ def test_regret_resolver_agrees_with_the_linear_program(game, seed, number, shar
     level = resolving(held(game, 1), blueprint(seed), "separate")
     optimum = refined(level, level.names[number])
     problem = optimum.problem
-    resolver = efce.RegretResolver(problem)
+    resolver = RegretResolver(problem)
     assert resolver.violation(optimum.plan) < 1e-7
     assert resolver.violation(problem.blueprint) < 1e-12
     gap = optimum.welfare - optimum.blueprint_welfare
@@ -274,7 +278,7 @@ def test_violation_is_the_worst_of_the_constraints():
     for bounds in efce.BOUNDS:
         level = resolving(held(LARGER, 1), blueprint(3), bounds)
         problem = level.problem(level.names[1])
-        resolver = efce.RegretResolver(problem, start="random", seed=5)
+        resolver = RegretResolver(problem, start="random", seed=5)
         with pytest.raises(ValueError, match="at least one iteration"):
             resolver.average()
         resolver.run(3)
@@ -337,7 +341,7 @@ def test_no_more_is_claimed_than_a_safe_plan_has(name):
 def test_plans_are_made_safe(bounds):
     level = resolving(held(LARGER, 1), blueprint(3), bounds)
     problem = level.problem(level.names[0])
-    resolver = efce.RegretResolver(problem, start="random", seed=1)
+    resolver = RegretResolver(problem, start="random", seed=1)
     for iterations in (1, 10, 100, 500):
         resolver.run(iterations)
         plan = resolver.average()
@@ -361,8 +365,8 @@ def test_where_nothing_is_safe():
     harder = dataclasses.replace(problem, bounds=dataclasses.replace(bounds, players=tuple(sides)))
     with pytest.raises(efce.LinearProgramError, match="nfeasible"):
         efce.refine_lp(harder)
-    resolver = efce.RegretResolver(harder)
-    assert project(resolver.steps, resolver.sides, problem.blueprint.xi, 1e-10) is None
+    resolver = RegretResolver(harder)
+    assert project(resolver.steps, resolver.constraints.sides, problem.blueprint.xi, 1e-10) is None
     with pytest.raises(ValueError, match="expected a safe plan"):
         resolver.make_safe(problem.blueprint, problem.blueprint)
 

@@ -48,11 +48,10 @@ def test_welfare_adds_up_utilities_in_the_games_own_units(cases):
 def test_exploitability_is_measured_to_the_same_precision():
     for seed in range(10):
         whole = held(random_game(seed, 5))
-        pairs = efce.RelevantPairs.of(whole)
-        before = efce.exploitability(efce.plan_of(blueprint(seed), pairs))
+        before = efce.exploitability(efce.CorrelationPlan.of(whole, blueprint(seed)))
         for scale, offset in UNITS:
-            pairs = efce.RelevantPairs.of(moved(whole, scale, offset))
-            after = efce.exploitability(efce.plan_of(blueprint(seed), pairs))
+            plan = efce.CorrelationPlan.of(moved(whole, scale, offset), blueprint(seed))
+            after = efce.exploitability(plan)
             for i in (0, 1):
                 np.testing.assert_allclose(after.delta[i] / scale, before.delta[i], atol=1e-13)
                 np.testing.assert_array_equal(after.deviate[i], after.follow[i] + after.delta[i])

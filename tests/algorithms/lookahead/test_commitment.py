@@ -9,7 +9,6 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from precomp_games.algorithms.lookahead import (
     LookaheadPolicy,
-    StrategyPolicy,
     commit_against_lookahead,
     cumulative_noise,
     equilibrium,
@@ -18,6 +17,7 @@ from precomp_games.algorithms.lookahead import (
     independent_noise,
     lookahead_nash_equilibrium,
 )
+from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPolicy
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
 from tests.algorithms.lookahead.games import (

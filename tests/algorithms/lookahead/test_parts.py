@@ -12,13 +12,13 @@ from open_spiel.python.policy import UniformRandomPolicy
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.lookahead import (
     LookaheadPolicy,
-    StrategyPolicy,
     cumulative_noise,
     equilibrium,
     equilibrium_values,
     evaluate_against_lookahead,
     independent_noise,
 )
+from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPolicy
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker
 from precomp_games.tree.facts import TERMINAL
@@ -51,13 +51,11 @@ def test_realization_plans():
     form = SequenceForm.of(kj_poker.KJPokerGame())
     rng = np.random.default_rng(0)
     player = form.players[1]
-    rows = {
-        key: dict(zip(player.actions(k), rng.dirichlet(np.ones(player.num_actions[k])), strict=True))
-        for key, k in player.index.items()
-    }
-    plan = player.plan(rows)
+    drawn = [rng.dirichlet(np.ones(count)) for count in player.num_actions]
+    plan = player.realized(np.concatenate(drawn))
     for key, row in player.behavior(plan).items():
-        assert row == pytest.approx(rows[key])
+        k = player.index[key]
+        assert row == pytest.approx(dict(zip(player.actions(k), drawn[k], strict=True)))
     weights = rng.normal(size=(player.num_sequences, 3))
     for column in range(3):
         best, pure = player.best_reply(weights[:, column])

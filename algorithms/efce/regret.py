@@ -1,0 +1,399 @@
+"""Refining a subgame by regret minimization, for subgames that no linear program can hold.
+
+`refine_regret` runs a `RegretResolver` and measures its average on the way, until it is good enough.
+`search_target` looks for the greatest target of welfare by bisection, and claims what a safe plan has
+(`projection`).
+
+The refinement's constraints (A), (B) and (C) are a zero-sum game. A mediator chooses the plan. A deviator
+puts weights, which add up to 1, on the constraints, and chooses how the player deviates after each trigger;
+it is paid the weighted violation. Its best answer is the worst violation, which is at most 0 where the
+refinement is safe. Welfare of at least a target is one more constraint, "target - welfare".
+
+Both sides minimize regrets by regret matching+, by default the predictive kind, which acts as if the last
+gain came again and needs some ten times fewer iterations here: the mediator on each simplex of Xi's scaled
+extensions, the deviator on its weights and on each set after each trigger (counterfactual regrets). They take
+turns, and the plans' average, later ones weighing more, converges. It is in Xi, so that only (A) to (C) and
+the target can be violated. All this happens in the units of `RefinementProblem.normalize`; results are in the
+game's.
+
+Regrets of zero mean equal shares, and so the mediator would start exactly at the uniform blueprint, whose
+violation is 0; `start="random"` starts elsewhere.
+
+Source: `efce_resolving`, Algorithm 2, Experiments, and appendices E and F; regret matching+: Tammelin 2014;
+predictive: Farina, Kroer and Sandholm 2021.
+
+Cost: an iteration touches each pair a few times and each leaf once for each action at the player's
+information sets before it, twice; `search_target` runs some ten times as many. Memory: some 70 bytes a pair.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from precomp_games._support.arguments import (
+    ArgumentError,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    public,
+)
+from precomp_games._support.kernels import kernel, read_only
+
+from .constraints import DeviatorState, NormalizedConstraints, RefinementProblem, add_gradient, evaluate
+from .correlation_plans import CorrelationPlan
+from .projection import project
+from .refinement import Refinement
+from .scaled_extensions import ScaledExtensions, advantages, fill_plan
+
+__all__ = ["Curve", "RegretRefinement", "RegretResolver", "refine_regret", "search_target"]
+
+Start = Literal["uniform", "random"]
+"""The first shares: equal, or drawn."""
+Variant = Literal["plain", "predictive"]
+"""Of regret matching+."""
+_SAFE = 1e-10
+"""What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
+_NEAR = 50.0
+"""How many times the violation asked for a plan may have that `search_target` tries to make safe."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """How a run went. iterations, seconds (of iterations alone), violation and welfare of the average."""
+
+    iterations: tuple[int, ...]
+    seconds: tuple[float, ...]
+    violation: tuple[float, ...]
+    welfare: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegretRefinement(Refinement):
+    """A refinement with a certificate.
+
+    Attributes:
+      violation: The worst of (A), (B), (C) and the target, 0 where none is violated; in utility, weighted
+        with the probability of what it is about.
+      target: The welfare asked for, -inf for none.
+    """
+
+    violation: float = math.nan
+    target: float = -math.inf
+    curve: Curve = Curve((), (), (), ())
+
+
+@public
+def refine_regret(
+    problem: RefinementProblem,
+    *,
+    iterations: PositiveInt = 1000,
+    violation: NonNegativeFloat = 0.0,
+    target: float | None = None,
+    start: Start = "uniform",
+    seed: NonNegativeInt = 0,
+    variant: Variant = "predictive",
+    check_every: PositiveInt | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> RegretRefinement:
+    """Refines a subgame.
+
+    Args:
+      problem: from `resolving.Resolving.problem`.
+      iterations: at most so many.
+      violation: stop when the average violates nothing by more (`RefinementProblem.violation`, and the
+        target).
+      target: welfare of the subgame's leaves to be reached; None for none.
+      start: "uniform": equal shares; "random": shares drawn with `seed`.
+      seed: of the start.
+      variant: "plain" regret matching+, or "predictive".
+      check_every: iterations between measurements; default: at 1, 2, 5, 10, 20, 50, ...
+      progress: told iterations and violation after each measurement.
+
+    Raises:
+      ValueError: `problem` is none; `iterations` or `check_every` is not positive, `violation` negative;
+        another start or variant, or a target or seed that is no number.
+    """
+    began = time.perf_counter()
+    resolver = RegretResolver(problem, target, start, seed, variant)
+    points: list[tuple[int, float, float, float]] = []
+    while resolver.iterations < iterations:
+        after = _next_check(resolver.iterations, check_every)
+        resolver.run(min(after, iterations) - resolver.iterations)
+        plan = resolver.average()
+        worst = resolver.violation(plan)
+        points.append((resolver.iterations, resolver.seconds, worst, resolver.welfare(plan)))
+        if progress is not None:
+            progress(resolver.iterations, worst)
+        if worst <= violation:
+            break
+    return RegretRefinement(
+        problem=problem,
+        plan=plan,
+        welfare=points[-1][3],
+        blueprint_welfare=problem.blueprint.welfare(0),
+        iterations=resolver.iterations,
+        seconds=time.perf_counter() - began,
+        violation=points[-1][2],
+        target=resolver.target,
+        curve=Curve(*zip(*points, strict=True)),
+    )
+
+
+@public
+def search_target(
+    problem: RefinementProblem,
+    *,
+    violation: PositiveFloat | None = None,
+    gap: PositiveFloat | None = None,
+    iterations: PositiveInt = 1000,
+) -> RegretRefinement:
+    """The greatest welfare that `iterations` come to, by bisection on targets.
+
+    What a target comes to is made safe (`RegretResolver.make_safe`), and what counts is the welfare of that:
+    so no more is claimed than a safe refinement has.
+
+    Args:
+      problem: as for `refine_regret`.
+      violation: stop on a target when the average violates nothing by more; then it is made safe. Default: a
+        hundred-thousandth of the subgame's range of utilities, weighted with the probability of coming to it.
+      gap: stop when the bracket is no wider. Default: a thousandth of the same.
+      iterations: for each target; a target that needs more counts as out of reach.
+
+    Returns:
+      The refinement of greatest welfare that was found, which is `target` too; the blueprint itself at least.
+      Its `violation` is rounding.
+
+    Raises:
+      ValueError: `problem` is none, or a tolerance is not positive.
+    """
+    began = time.perf_counter()
+    game, mass = problem.game, problem.mass
+    inside = game.leaf_utility[:, game.leaf_label >= 0]
+    unit = mass * float((inside.max(axis=1) - inside.min(axis=1)).max())
+    violation = 1e-5 * unit if violation is None else violation
+    gap = 1e-3 * unit if gap is None else gap
+    best = problem.blueprint
+    before = low = best.welfare(0)
+    # The subgame's pairs sum to what the trunk lets in: no plan has more than its best leaf throughout.
+    high = float(inside.sum(axis=0).max()) * mass
+    resolver = RegretResolver(problem)
+    total, curve = 0, Curve((), (), (), ())
+    while high - low > gap:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break  # no number lies between them
+        tried = refine_regret(
+            problem, iterations=iterations, violation=violation, target=middle, check_every=50
+        )
+        total += tried.iterations
+        if tried.violation <= _NEAR * violation:
+            plan = resolver.make_safe(tried.plan, best)
+            welfare = resolver.welfare(plan)
+            if welfare > low:
+                best, low, curve = plan, welfare, tried.curve
+        # Being made safe costs a little, for which a target is not yet out of reach.
+        if low < middle - 0.25 * gap:
+            high = middle
+    return RegretRefinement(
+        problem=problem,
+        plan=best,
+        welfare=low,
+        blueprint_welfare=before,
+        iterations=total,
+        seconds=time.perf_counter() - began,
+        violation=resolver.violation(best),
+        target=low,
+        curve=curve,
+    )
+
+
+def _next_check(done: int, every: int | None) -> int:
+    if every is not None:
+        return done + every
+    scale = 10 ** int(math.log10(done)) if done else 1
+    return next(k * scale for k in (1, 2, 5, 10) if k * scale > done)
+
+
+class RegretResolver:
+    """Self-play on one subgame, which can be run on and looked at; arguments as of `refine_regret`.
+
+    Attributes:
+      constraints: The problem's, normalized.
+      steps: The mediator's choices.
+      iterations: How many were done. seconds: what they took.
+      regret, share, xi, total, gradient: float64[pairs], the mediator's: regrets and shares of the entries
+        that are shares of others, the last plan, the weighted sum of all, and what entries were worth last.
+      arm_regret, arm_weight, arm_gain: float64[arms + 1], the deviator's: player 0's arms, player 1's, and
+        the target. `work` has views of the latter two.
+    """
+
+    def __init__(
+        self,
+        problem: RefinementProblem,
+        target: float | None = None,
+        start: Start = "uniform",
+        seed: int = 0,
+        variant: Variant = "predictive",
+    ) -> None:
+        """Has done nothing yet."""
+        self.problem = problem
+        self._predict = 1.0 if variant == "predictive" else 0.0
+        self.target = -math.inf if target is None else target
+        pairs, game = problem.blueprint.pairs, problem.game
+        self.steps = ScaledExtensions.of(pairs)
+        self.constraints = NormalizedConstraints.of(problem)
+        units, mass = self.constraints.units, problem.mass
+        self._tolerance = _SAFE * (mass or 1.0)
+        # The target's arm: what welfare is in normalized units, and what of the target is the centers'.
+        inside = game.leaf_label >= 0
+        self._leaf_pair, utility = pairs.leaves()[inside], game.leaf_utility[:, inside]
+        self._leaf_welfare = np.ascontiguousarray(utility.sum(axis=0))
+        normalized = (utility - units.center[:, None]) / units.scale[:, None]
+        self._normalized_welfare = units.normalized_welfare(normalized)
+        self._normalized_target = (self.target - float(sum(units.center)) * mass) / units.welfare
+        count = len(pairs)
+        self.regret, self.share, self.total, self.gradient = (np.zeros(count) for _ in range(4))
+        if start == "random":
+            self.regret += 1e-9 * np.random.default_rng(seed).random(count)
+        self.xi = problem.blueprint.xi.copy()
+        work = [DeviatorState.of(side) for side in self.constraints.sides]
+        ends = np.cumsum([len(one.gains) for one in work])
+        self.arm_regret, self.arm_weight, self.arm_gain = (np.zeros(ends[-1] + 1) for _ in range(3))
+        gains, weights = np.split(self.arm_gain, ends), np.split(self.arm_weight, ends)
+        self.work = tuple(one._replace(gains=gains[i], weights=weights[i]) for i, one in enumerate(work))
+        self.iterations = 0
+        self.seconds = 0.0
+
+    def run(self, iterations: int) -> None:
+        """Does so many iterations."""
+        start = time.perf_counter()
+        for _ in range(iterations):
+            self._iterate()
+        self.seconds += time.perf_counter() - start
+
+    def _iterate(self) -> None:
+        self.iterations += 1
+        _match(self.steps, self.regret, self.gradient, self.share, self._predict)
+        fill_plan(self.steps, self.share, self.xi)
+        for side, work in zip(self.constraints.sides, self.work, strict=True):
+            evaluate(side, work, read_only(self.xi), self._predict)
+        self.arm_gain[-1] = -np.inf
+        if self.target > -math.inf:
+            welfare = float(self._normalized_welfare @ self.xi[self._leaf_pair])
+            self.arm_gain[-1] = self._normalized_target - welfare
+        _weigh(self.arm_gain, self.arm_regret, self.arm_weight, self._predict)
+        self.gradient[:] = 0.0
+        for side, work in zip(self.constraints.sides, self.work, strict=True):
+            add_gradient(side, work, self.gradient)
+        if self.arm_weight[-1] > 0.0:
+            # A pair has one leaf at most, where there is no chance.
+            self.gradient[self._leaf_pair] += self.arm_weight[-1] * self._normalized_welfare
+        advantages(self.steps, self.gradient, self.share, self.regret)
+        _accumulate(self.total, self.xi, float(self.iterations))
+
+    def average(self) -> CorrelationPlan:
+        """The average plan so far; the blueprint's in the trunk.
+
+        Raises:
+          ValueError: nothing has been run.
+        """
+        if not self.iterations:
+            raise ArgumentError("expected at least one iteration, got none")
+        weight = self.iterations * (self.iterations + 1) / 2.0
+        return CorrelationPlan(self.problem.blueprint.pairs, self.total / weight)
+
+    def violation(self, plan: CorrelationPlan) -> float:
+        """As `RefinementProblem.violation`, of the target too."""
+        missed = max(0.0, self.target - self.welfare(plan)) if self.target > -math.inf else 0.0
+        return max(missed, self.constraints.violation(plan.xi))
+
+    def welfare(self, plan: CorrelationPlan) -> float:
+        """Of the subgame's leaves."""
+        return float(self._leaf_welfare @ plan.xi[self._leaf_pair])
+
+    def make_safe(self, plan: CorrelationPlan, safe: CorrelationPlan) -> CorrelationPlan:
+        """A plan near `plan` that violates nothing but for rounding.
+
+        Args:
+          plan: nearly safe, such as `average()`.
+          safe: one that is, such as the blueprint. Where nothing near `plan` is found, the two are mixed,
+            with as little as possible of this one.
+
+        Raises:
+          ValueError: `safe` is not safe.
+        """
+        gains, tolerance = self.constraints.gains, self._tolerance
+        if gains(safe.xi).max() > tolerance:
+            raise ArgumentError(f"expected a safe plan, got a violation of {self.violation(safe):.1e}")
+        xi = project(self.steps, self.constraints.sides, plan.xi, tolerance)
+        if xi is None:
+            # Violations are convex, so the mixtures that are safe are those with enough of the safe plan.
+            less, share = 0.0, 1.0
+            for _ in range(30):
+                middle = 0.5 * (less + share)
+                if gains((1.0 - middle) * plan.xi + middle * safe.xi).max() > tolerance:
+                    less = middle
+                else:
+                    share = middle
+            xi = (1.0 - share) * plan.xi + share * safe.xi
+        return CorrelationPlan(self.problem.blueprint.pairs, xi)
+
+
+# Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
+# lets signed indices count from the end, so theirs are unsigned where it matters.
+
+
+@kernel
+def _match(
+    steps: ScaledExtensions, regret: np.ndarray, last: np.ndarray, share: np.ndarray, predict: float
+) -> None:
+    """Shares in proportion to regrets plus `predict` times the last gains; equal ones where all are 0."""
+    starts, strides, sizes, sums = steps.start, steps.stride, steps.size, steps.is_sum
+    for n in range(len(starts)):
+        if sums[n]:
+            continue
+        first, stride, size = np.uint64(starts[n]), np.uint64(strides[n]), sizes[n]
+        at, total = first, 0.0
+        for _ in range(size):
+            r = max(regret[at] + predict * last[at], 0.0)
+            share[at] = r
+            total += r
+            at += stride
+        factor, at = 1.0 / total if total > 0.0 else 0.0, first
+        for _ in range(size):
+            share[at] = share[at] * factor if total > 0.0 else 1.0 / size
+            at += stride
+
+
+@kernel
+def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: float) -> None:
+    """Regret matching on the constraints. A gain of -inf is a constraint that is not there."""
+    mean, total, present = 0.0, 0.0, 0
+    for n in range(len(gain)):
+        if weight[n] > 0.0:
+            mean += weight[n] * gain[n]
+    for n in range(len(gain)):
+        weight[n] = 0.0
+        if gain[n] > -np.inf:
+            present += 1
+            regret[n] = max(regret[n] + gain[n] - mean, 0.0)
+            weight[n] = max(regret[n] + predict * (gain[n] - mean), 0.0)
+            total += weight[n]
+    for n in range(len(gain)):
+        if total > 0.0:
+            weight[n] /= total
+        elif gain[n] > -np.inf:
+            weight[n] = 1.0 / present
+
+
+@kernel
+def _accumulate(total: np.ndarray, xi: np.ndarray, weight: float) -> None:
+    for n in range(len(total)):
+        total[n] += weight * xi[n]
