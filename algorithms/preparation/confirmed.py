@@ -3,7 +3,7 @@
 Evaluated stops are estimates, and an optimum over estimates is an optimum over their errors: the more there
 is to choose among, the more a preparation promises and the less it keeps. So here
 
-1. The tree grows best first in the optimistic order (`best_first_search`), at a large penalty at first and
+1. The tree grows best first in the optimistic order (`best_first`), at a large penalty at first and
    then at half of it, and so on down to the one that was asked for: what matters most is looked at first.
 
 2. At each penalty the best set by estimates that games correct (`played_values`) is found, and games are
@@ -61,7 +61,7 @@ from precomp_games.policies.leaf_values import Evaluator
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability, as_batch_policies
 
-from .best_first_search import BestFirstSearch
+from .best_first import BestFirstSearch
 from .partial_tree import (
     Branch,
     CertifiedPrecomputation,
@@ -290,7 +290,7 @@ class _Confirmed:
         chosen = self.search.chosen()
         if self.budget is None or len(chosen) <= self.budget:
             return chosen, None
-        chosen, lower, upper = self.search.within(self.budget)
+        chosen, lower, upper = self.search.within_budget(self.budget)
         return chosen, (lower, upper)
 
     def _left(self, chosen: list[Branch]) -> _Left:

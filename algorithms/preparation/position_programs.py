@@ -1,11 +1,12 @@
 """What a price per position makes hard: budgets between bends of the curve, and menus.
 
-**Budgets.** At most B positions, which then cost nothing. Where the frontier bends, its sets are best.
-Between bends the problem is hard (docs/position_prices.md), so it is solved as an integer program. As with a
-price per information state (`budget`), prices y at the curve's slope say what each choice loses: an
-information state at least what the way to it is worth below 0, and leaving one out what it is worth. Choices
-that lose more than a guess of how far the best set is below the curve are fixed before. If a set is found
-within the guess, it is the best one; otherwise the guess grows.
+**Budgets.** A set has at most B positions, which then cost nothing. At the sizes where the frontier bends,
+its own sets are best. Between two of them the problem is hard (docs/position_prices.md), so an integer
+program solves it. As with a price per information state (`budget`), prices y at the slope of the curve say
+what each choice loses: to take an information state loses at least as much as its ancestors are worth below
+0, and to leave one out loses what it is worth. Choices that lose more than a guess of how far the best set
+falls short of the curve are fixed before the program is solved. A set that is within the guess is the best
+one; otherwise the guess grows.
 
 **Menus.** A position has one move: where its information states are memorized, it is by the same entry. Such
 sets are no closure, and which entry to take is a choice, z(P, e), of at most one e for each P:
@@ -32,9 +33,17 @@ from precomp_games._support.kernels import kernel
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
 from .decisions import Decisions
-from .position_prices import Closure, PricedForest, best_closure, only_after, positions_of, values_at
+from .position_prices import (
+    Closure,
+    PricedForest,
+    add_no_more_than,
+    best_closure,
+    only_after,
+    positions_of,
+    values_at,
+)
 
-__all__ = ["BoundedSet", "best_at_most", "best_choices"]
+__all__ = ["BoundedSet", "best_closure_within_budget", "best_shared_entries"]
 
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 _ROUNDING = 1e-11  # of the sum of gains
@@ -54,7 +63,7 @@ class BoundedSet:
     upper: float
 
 
-def best_at_most(
+def best_closure_within_budget(
     forest: PricedForest,
     curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]],
     threshold: npt.NDArray[np.float64],
@@ -89,9 +98,9 @@ def best_at_most(
     widest = max(curve_at - float(gains[below]), 0.0) + rounding
     guess = widest * _FIRST_GUESS
     while True:
-        solution, found = _within(forest, closure, slope, budget, guess, best, clock)
-        if found is not None and forest.gain[found].sum() > forest.gain[best].sum():
-            best = found
+        solution, chosen = _solve_open(forest, closure, slope, budget, guess, best, clock)
+        if chosen is not None and forest.gain[chosen].sum() > forest.gain[best].sum():
+            best = chosen
         # What was fixed loses more than the guess.
         most = min(most, max(solution.bound, curve_at - guess))
         reached = float(forest.gain[best].sum())
@@ -101,7 +110,7 @@ def best_at_most(
         guess = min(guess * _GROWTH, widest)
 
 
-def _within(
+def _solve_open(
     forest: PricedForest,
     closure: Closure,
     slope: float,
@@ -137,12 +146,8 @@ def _within(
     program.set_costs(dict(enumerate((rest.gain * scale).tolist())))
     for k in range(count):
         program.integer(n + k)
-    node = np.arange(n)
-    nothing = np.full(n, -np.inf)
-    for other in (rest.previous.astype(np.int64), np.where(rest.position < count, n + rest.position, -1)):
-        rows = program.rows(nothing, np.zeros(n))
-        program.put(np.where(other >= 0, rows, -1), node, np.ones(n))
-        program.put(rows, other, -np.ones(n))
+    add_no_more_than(program, rest.previous.astype(np.int64))
+    add_no_more_than(program, np.where(rest.position < count, n + rest.position, -1))
     program.row(((n + k, 1.0) for k in range(count)), high=float(room))
     # The position of each node that is left, as the program numbers it.
     number = np.full(forest.num_positions + 1, -1)
@@ -168,25 +173,18 @@ def _within(
     return solution, positions_of(forest, bought | chosen)
 
 
-def best_choices(
-    decisions: Decisions,
-    shared: npt.NDArray[np.int64],
-    penalty: float,
-    budget: int | None,
-    clock: Clock,
-) -> BoundedSet:
+def best_shared_entries(decisions: Decisions, price: float, budget: int | None, clock: Clock) -> BoundedSet:
     """The entries to memorize where a position has one of them.
 
     Args:
-      decisions: the player's.
-      shared: int64[m], equal where information states share a price and an entry.
-      penalty: what a position costs; with a budget, nothing.
-      budget: the most positions.
+      decisions: the player's; information states that share a price share the entry.
+      price: what a position costs; with a budget, nothing.
+      budget: the most positions; None: any number.
       clock: how long it may take.
     """
-    tree, player = decisions.forest, decisions.player
-    gain, _ = decisions.gains()
-    price = penalty if budget is None else 0.0
+    tree, player, shared = decisions.forest, decisions.player, decisions.shared
+    assert shared is not None
+    gain, unprepared = decisions.gains()
     own = tree.entry_player == player
     value = np.where(own, 0.0, -np.inf)
     position = np.unique(shared, return_inverse=True)[1]
@@ -207,17 +205,14 @@ def best_choices(
     program.set_costs(costs | {n + k: -price * scale for k in range(count)})
     for k in range(count):
         program.integer(n + k)
-    node, one = np.arange(n), np.ones(n)
     number = np.full(tree.num_entries + 1, -1)
-    number[entries] = node
+    number[entries] = np.arange(n)
     infosets, at = np.unique(tree.entry_infoset[entries], return_inverse=True)
     before = number[tree.previous[infosets]]
     rows = program.rows(np.full(len(infosets), -np.inf), np.where(before >= 0, 0.0, 1.0))
-    program.put(rows[at], node, one)
+    program.put(rows[at], np.arange(n), np.ones(n))
     program.put(rows, before, -np.ones(len(infosets)))
-    rows = program.rows(np.full(n, -np.inf), np.zeros(n))
-    program.put(rows, node, one)
-    program.put(rows, n + pair, -one)
+    add_no_more_than(program, n + pair)
     places, at = np.unique(keys // most, return_inverse=True)
     rows = program.rows(np.full(len(places), -np.inf), np.ones(len(places)))
     program.put(rows[at], n + np.arange(count), np.ones(count))
@@ -231,10 +226,10 @@ def best_choices(
         attempt=True,
     )
     if solution.found:
-        found = _of_pairs(decisions, gain, pairs, keys[solution.x[n:] > 0.5])
-        if _worth(gain, pairs, found, price) > _worth(gain, pairs, best, price):
-            best = found
-    free = decisions.best(0.0).value - decisions.gains()[1]
+        chosen = _of_pairs(decisions, gain, pairs, keys[solution.x[n:] > 0.5])
+        if _worth(gain, pairs, chosen, price) > _worth(gain, pairs, best, price):
+            best = chosen
+    free = decisions.best(0.0).value - unprepared
     return BoundedSet(best, max(min(solution.bound / scale, free), _worth(gain, pairs, best, price)))
 
 
@@ -277,10 +272,10 @@ def _agreed(
     nothing = np.zeros(tree.num_entries, bool)
     if budget is not None or not len(entries):
         return nothing
-    lead = decisions.best(price).lead
+    advantage = decisions.best(price).advantage
     keys, pair = np.unique(pairs[entries], return_inverse=True)
     # Of each position, the entry that is worth most in all.
-    weight = np.bincount(pair, np.maximum(lead[entries], 0.0))
+    weight = np.bincount(pair, np.maximum(advantage[entries], 0.0))
     order = np.lexsort((-weight, keys // most))
     taken = keys[order[np.append(True, np.diff(keys[order] // most) > 0)]]
     allowed = np.zeros(tree.num_entries, bool)
