@@ -29,9 +29,11 @@ from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import (
     BestPrecomputation,
+    PlanStep,
     best_of_frontier,
     best_precomputation,
     memorized_states,
+    precomputation_plan,
 )
 from .preparation.certified_sampling import certified_precomputation
 from .preparation.components import value_against_components
@@ -41,7 +43,6 @@ from .preparation.every_visit import every_visit_exchange, every_visit_policy, e
 from .preparation.frontier import MemoryFrontier, memory_frontier
 from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
-from .preparation.plan import PlanStep, precomputation_plan
 from .search import (
     MCTSResult,
     MinimaxResult,

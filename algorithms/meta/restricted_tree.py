@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.arrays import ARRAYS
-from precomp_games.tree.expansion.levels import COLUMNS
+from precomp_games.tree.expansion.columns import COLUMNS
 from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = ["restricted_tree"]

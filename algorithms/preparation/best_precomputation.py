@@ -18,6 +18,11 @@ take the place of the penalty. These are solved by
     position             of one entry     `position_prices`            `position_programs`: a closure
     position             of several       `position_programs`: entries that information states share
 
+A plan says what to learn first, and what then. The best sets of each size need not contain each other; where
+menus have one entry, those do at which the memory frontier bends. Each step extends what is known already as
+well as possible, and says what the best set of that size would have been worth. It looks no further than
+itself; another first book might make a better second one.
+
 Source: `precomputation`, Algorithm 1 and Theorem 3; leaves' values: `precomp_games.policies.leaf_values`.
 
 Deviations: the algorithm serves either player; information states may have several histories (imperfect
@@ -25,12 +30,14 @@ information, where perfect recall makes the recursion sound); stopping has two m
 (`HistoryTree.from_game`, `stop_value`).
 
 Cost: one pass down the tree (reaches) and one back (values), and three over the information states: what each
-is worth alone, the recursion, and what the set is worth. No policy is asked.
+is worth alone, the recursion, and what the set is worth. No policy is asked. A plan has two budgets a step.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -39,6 +46,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
+from precomp_games._support.checks import check_integer, shown
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
@@ -57,7 +65,15 @@ from .frontier import MemoryFrontier, frontier_of
 from .position_prices import PricedForest, best_closure
 from .position_programs import best_closure_within_budget, best_shared_entries
 
-__all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation", "best_set", "memorized_states"]
+__all__ = [
+    "BestPrecomputation",
+    "PlanStep",
+    "best_of_frontier",
+    "best_precomputation",
+    "best_set",
+    "memorized_states",
+    "precomputation_plan",
+]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -211,7 +227,8 @@ def best_of_frontier(
     Raises:
       ValueError: an argument is not as above.
     """
-    return _result(frontier.decisions, _of_frontier(frontier, budget, Clock(time_limit)), budget)
+    decisions = frontier.decisions
+    return _result(decisions, _within_budget(decisions, budget, Clock(time_limit), frontier), budget)
 
 
 def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrecomputation:
@@ -245,26 +262,20 @@ def _at_penalty(decisions: Decisions, budget: int | None, clock: Clock) -> _Solu
     return _Solution(best.memorize, best.advantage)
 
 
-def _within_budget(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
-    """The best set within a budget, where there is a frontier."""
+def _within_budget(
+    decisions: Decisions, budget: int | None, clock: Clock, frontier: MemoryFrontier | None = None
+) -> _Solution:
+    """The best set within a budget, where there is a frontier, which may be known."""
     assert budget is not None
-    return _of_frontier(frontier_of(decisions), budget, clock)
-
-
-def _of_frontier(frontier: MemoryFrontier, budget: int, clock: Clock) -> _Solution:
-    decisions = frontier.decisions
+    frontier = frontier or frontier_of(decisions)
     if frontier.shared is None:
         choice = best_within_budget(frontier, budget)
         loss = truncation_loss(frontier, choice.utility, float(budget))
         return _Solution(choice.played.memorize, choice.best.advantage, choice.played, loss)
-    assert frontier.threshold is not None
-    forest, own = PricedForest.of_decisions(decisions)
-    _, unprepared = decisions.gains()
-    curve = (frontier.breakpoints, frontier.sizes, frontier.utilities - unprepared)
-    most = best_closure_within_budget(forest, curve, frontier.threshold[own], frontier.penalty, budget, clock)
-    played = decisions.value(_marked(decisions, own[most.chosen]), 0.0)
+    closure = best_closure_within_budget(frontier, budget, clock)
+    played = decisions.value(_marked(decisions, np.flatnonzero(closure.chosen)), 0.0)
     loss = truncation_loss(frontier, played.value, float(budget))
-    upper = max(unprepared + most.upper, played.value)
+    upper = max(decisions.gains()[1] + closure.upper, played.value)
     return _Solution(played.memorize, played.advantage, played, loss, upper)
 
 
@@ -422,3 +433,68 @@ def _memorized_state(
         alternatives=tuple(alternatives),
         **worth,
     )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlanStep:
+    """One step of a plan; utilities are the player's.
+
+    Attributes:
+      budget: The most that is learned by then, in information states or positions.
+      learned: How many are, without what was known at the start; at most `budget`.
+      chosen: The set by then, with all that was known before. Its `paid` is what this step adds.
+      best: The best set of at most `budget` that need not contain the plan's earlier ones.
+    """
+
+    budget: int
+    learned: int
+    chosen: BestPrecomputation
+    best: BestPrecomputation
+
+    @property
+    def loss(self) -> float:
+        """What nesting loses: the utility of the best set of this size less that of the plan's."""
+        return self.best.utility - self.chosen.utility
+
+
+@public
+def precomputation_plan(
+    tree: HistoryTree,
+    player: Player,
+    budgets: Sequence[int],
+    *,
+    price: Any = "infosets",
+    keep: npt.ArrayLike | None = None,
+    time_limit: NonNegativeFloat | None = None,
+) -> tuple[PlanStep, ...]:
+    """Plans what `player` learns first, and what then.
+
+    Args:
+      tree: see `best_precomputation`.
+      player: 0 or 1.
+      budgets: how much is learned by each step, growing: 10, 20, 50 is 10 at first, then 10 more, then 30.
+      price: see `best_precomputation`; with a price per position, menus must have one entry.
+      keep: what is known at the start, see there.
+      time_limit: seconds after which each integer program is stopped, see there.
+
+    Returns:
+      A step for each budget. Each contains the one before, and is its best extension.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    numbers = budgets if isinstance(budgets, Sequence) and not isinstance(budgets, str | bytes) else ()
+    wanted = [check_integer(budget, f"budgets[{k}]", least=0) for k, budget in enumerate(numbers)]
+    if not wanted or any(after <= before for before, after in itertools.pairwise(wanted)):
+        raise ArgumentError(f"expected budgets to be numbers that grow, got {shown(budgets)}")
+
+    best_of = functools.partial(best_precomputation, tree, player, price=price, time_limit=time_limit)
+    steps: list[PlanStep] = []
+    known, learned = keep, 0
+    for budget in wanted:
+        chosen = best_of(budget=budget - learned, keep=known)
+        learned += round(chosen.paid)
+        best = best_of(budget=budget, keep=keep) if steps else chosen
+        steps.append(PlanStep(budget, learned, chosen, best))
+        known = chosen.memorization_set if keep is None else np.union1d(keep, chosen.memorization_set)
+    return tuple(steps)

@@ -4,8 +4,8 @@ The set is fixed, and the drawn opponent plays as itself from the first move on:
 
     u_k = sum over h where play by the set ends of  pi_own(h) pi_chance(h) r_k(h) v_k(h),
 
-with r_k(h) the product of component k's probabilities on the way to h. So sum_k w_k u_k is the set's utility
-against the mixture. The tree has what is needed (`HistoryTree.mixture`), and nobody is asked.
+with r_k(h) the product of component k's probabilities at the ancestors of h. So sum_k w_k u_k is the set's
+utility against the mixture. The tree has what is needed (`HistoryTree.mixture`), and nobody is asked.
 
 Source: docs/mixtures.md. Cost: a pass down the part of the tree that the set reaches (where stopping is not
 evaluated on the spot, that is nearly all of it), with K multiplications and 8 K bytes for each of the
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, public
 from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import TreeArrays
 
 from .best_precomputation import BestPrecomputation
 
@@ -51,27 +52,19 @@ def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float6
     chosen[found.memorization_set] = True
     memorized = np.zeros(tree.num_infosets, bool)
     memorized[tree.entry_infoset[found.memorization_set]] = True
-    own = np.zeros(tree.num_histories)
-    edges = _reach(
-        tree.parent, tree.player, tree.infoset, tree.sigma, tree.sigma_pre, tree.edge_entry, mixture.edge_row,
-        chosen, memorized, player, tree.stop_value == "evaluate", own,
-    )  # fmt: skip
+    own, evaluates = np.zeros(tree.num_histories), tree.stop_value == "evaluate"
     total = np.zeros(mixture.num_components)
+    edges = _reach(tree.arrays, tree.edge_entry, mixture.edge_row, chosen, memorized, player, evaluates, own)
     _values(
-        tree.parent, tree.num_children, tree.player, tree.infoset, tree.value, mixture.edge_row,
-        mixture.sigma, mixture.value_row, mixture.value, memorized, player, tree.stop_value == "evaluate",
-        own, np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32), total,
+        tree.arrays, mixture.edge_row, mixture.sigma, mixture.value_row, mixture.value, memorized, player,
+        evaluates, own, np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32), total,
     )  # fmt: skip
     return total if player == 0 else tree.utility_sum - total
 
 
 @kernel
 def _reach(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    sigma_pre: np.ndarray,
+    tree: TreeArrays,
     edge_entry: np.ndarray,
     edge_row: np.ndarray,
     chosen: np.ndarray,
@@ -82,29 +75,26 @@ def _reach(
 ) -> int:
     """Writes the reach by the player and chance alone into `own`; how many edges of the opponent's it has."""
     own[0], edges = 1.0, 0
-    for h in range(1, len(parent)):
-        p = parent[h]
+    for h in range(1, len(tree.parent)):
+        p = tree.parent[h]
+        infoset = tree.infoset[p]
         if own[p] == 0.0:
             continue
         if edge_row[h] >= 0:
             own[h] = own[p]
             edges += 1
-        elif mover[p] != player:
-            own[h] = own[p] * sigma[h]
-        elif infoset[p] >= 0 and memorized[infoset[p]]:
-            own[h] = own[p] * sigma_pre[h] if chosen[edge_entry[h]] else 0.0
+        elif tree.mover[p] != player:
+            own[h] = own[p] * tree.sigma[h]
+        elif infoset >= 0 and memorized[infoset]:
+            own[h] = own[p] * tree.sigma_pre[h] if chosen[edge_entry[h]] else 0.0
         elif not evaluates:
-            own[h] = own[p] * sigma[h]
+            own[h] = own[p] * tree.sigma[h]
     return edges
 
 
 @kernel
 def _values(
-    parent: np.ndarray,
-    num_children: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    value: np.ndarray,
+    tree: TreeArrays,
     edge_row: np.ndarray,
     sigma: np.ndarray,
     value_row: np.ndarray,
@@ -122,18 +112,19 @@ def _values(
     `rival` takes r_k after each of the opponent's edges, `at` which of its rows a history has.
     """
     rival[0, :], filled = 1.0, 1
-    for h in range(len(parent)):
+    for h in range(len(tree.parent)):
         if own[h] == 0.0:
             continue
         if h > 0:
-            at[h] = at[parent[h]]
+            at[h] = at[tree.parent[h]]
             if edge_row[h] >= 0:
                 for k in range(len(total)):
                     rival[filled, k] = rival[at[h], k] * sigma[edge_row[h], k]
                 at[h] = filled
                 filled += 1
-        stops = evaluates and mover[h] == player and infoset[h] >= 0 and not memorized[infoset[h]]
-        if num_children[h] == 0 or stops:
+        infoset = tree.infoset[h]
+        stops = evaluates and tree.mover[h] == player and infoset >= 0 and not memorized[infoset]
+        if tree.num_children[h] == 0 or stops:
             for k in range(len(total)):
-                worth = values[value_row[h], k] if value_row[h] >= 0 else value[h]
+                worth = values[value_row[h], k] if value_row[h] >= 0 else tree.value[h]
                 total[k] += own[h] * rival[at[h], k] * worth

@@ -202,27 +202,9 @@ def confirmed_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    work = _Confirmed(
-        problem,
-        PlayedValues(
-            evaluator,
-            problem.player,
-            (problem.low, problem.high),
-            problem.total,
-            position_key or _history,
-            prior_games=prior_games,
-            inherited=inherited,
-        ),
-        budget,
-        max_evaluations,
-        seed,
-        progress,
-    )
+    values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
+    work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
     return work.run(games, promise_games, precision)
-
-
-def _history(state: Any) -> Hashable:
-    return tuple(state.history())
 
 
 class _Left(NamedTuple):

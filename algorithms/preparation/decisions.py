@@ -46,7 +46,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import check_indices, check_instance, shown
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import AnyForest, Forest, has_choice, weighted
+from precomp_games.tree.facts import AnyForest, Forest, TreeArrays, has_choice, weighted
 from precomp_games.tree.history_tree import TERMINAL, HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_strategy
 
@@ -194,8 +194,7 @@ class Decisions:
         reach, stop, after = np.zeros(m), np.zeros(m), np.zeros(tree.num_entries + 1)
         history_reach, worth = np.empty(n), np.zeros(n)
         cut_reach = _collect(
-            tree.parent, tree.num_children, tree.player, tree.infoset, played, tree.sigma_pre, tree.value,
-            tree.own_edges[player], tree.first_entry, tree.entry, player, tree.utility_sum,
+            tree.arrays, played, tree.own_edges[player], player, tree.utility_sum,
             tree.stop_value == "evaluate", TERMINAL, history_reach, worth, reach, stop, after,
         )  # fmt: skip
         if len(tree.cut_menus):
@@ -344,16 +343,9 @@ def shared_prices(price: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.
 
 @kernel
 def _collect(
-    parent: np.ndarray,
-    num_children: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
+    tree: TreeArrays,
     played: np.ndarray,
-    sigma_pre: np.ndarray,
-    value: np.ndarray,
     own_edge: np.ndarray,
-    first_entry: np.ndarray,
-    entry: np.ndarray,
     player: int,
     utility_sum: float,
     evaluates: bool,
@@ -365,21 +357,21 @@ def _collect(
     after: np.ndarray,
 ) -> float:
     """Writes into the last five arguments, all but `reach` zeros before; returns `Decisions.cut_reach`."""
-    n = len(parent)
-    cut_reach = 0.0
+    parent, mover, infoset, value = tree.parent, tree.mover, tree.infoset, tree.value
+    n, cut_reach = len(parent), 0.0
     reach[0] = 1.0
     for h in range(1, n):
         p = parent[h]
         if mover[p] != player:
             reach[h] = reach[p] * played[h]
         elif infoset[p] >= 0:
-            reach[h] = reach[p] * sigma_pre[h]
+            reach[h] = reach[p] * tree.sigma_pre[h]
         else:  # it has stopped for good: nothing below is by the book
             reach[h] = 0.0
     for h in range(n - 1, -1, -1):
         own = mover[h] == player
         decides = own and infoset[h] >= 0
-        leaf = num_children[h] == 0
+        leaf = tree.num_children[h] == 0
         if leaf or (evaluates and decides):
             worth[h] = value[h] if player == 0 else utility_sum - value[h]
         if h > 0:
@@ -390,8 +382,8 @@ def _collect(
         elif (own or leaf) and reach[h] > 0.0:
             edge = own_edge[h]
             before = infoset[parent[edge]] if edge > 0 else -1
-            if len(entry) and edge > 0:
-                before = first_entry[before] + entry[edge]
+            if len(tree.entry) and edge > 0:
+                before = tree.first_entry[before] + tree.entry[edge]
             after[before + 1] += reach[h] * worth[h]
             if own or mover[h] != terminal:
                 cut_reach += reach[h]

@@ -396,9 +396,7 @@ class _Graph:
         values, worth, plays = self._up(chosen)
         reach = np.zeros(len(values))
         reach[0] = 1.0
-        for (source, first, child), probability, row in zip(
-            self.rows, self.probabilities, plays, strict=True
-        ):
+        for (source, first, child), p, row in zip(self.rows, self.probabilities, plays, strict=True):
             if len(source):
                 weight = np.where(row, reach[source], 0.0)
                 np.add.at(reach, child, np.repeat(weight, np.diff(first)) * p)

@@ -33,6 +33,7 @@ from precomp_games._support.kernels import kernel
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
 from .decisions import Decisions
+from .frontier import MemoryFrontier
 from .position_prices import (
     Closure,
     PricedForest,
@@ -63,28 +64,34 @@ class BoundedSet:
     upper: float
 
 
-def best_closure_within_budget(
+def best_closure_within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BoundedSet:
+    """The information states of a set of most gain with at most `budget` >= 0 positions: bool[m].
+
+    Args:
+      frontier: of decisions on which positions have a price, and menus one entry.
+      budget: the most positions.
+      clock: how long it may take.
+    """
+    assert frontier.threshold is not None
+    forest, own = PricedForest.of_decisions(frontier.decisions)
+    chosen = np.zeros(len(frontier.threshold), bool)
+    best = _within_budget(forest, frontier, frontier.threshold[own], budget, clock)
+    chosen[own] = best.chosen
+    return BoundedSet(chosen, best.upper)
+
+
+def _within_budget(
     forest: PricedForest,
-    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]],
+    frontier: MemoryFrontier,
     threshold: npt.NDArray[np.float64],
-    penalty: float,
     budget: int,
     clock: Clock,
 ) -> BoundedSet:
-    """The set of most gain with at most `budget` positions.
-
-    Args:
-      forest: the gains.
-      curve: (breakpoints, sizes, gains) of `closure_frontier`.
-      threshold: of its nodes.
-      penalty: from which the curve is known.
-      budget: at least 0.
-      clock: how long it may take.
-    """
-    breakpoints, sizes, gains = curve
+    """The same on the nodes of the forest."""
+    sizes, gains = frontier.sizes, frontier.utilities - frontier.decisions.gains()[1]
     below = int(np.searchsorted(sizes, budget, side="right")) - 1
-    last = below == len(breakpoints)
-    slope = penalty if last else float(breakpoints[below])
+    last = below == len(frontier.breakpoints)
+    slope = frontier.penalty if last else float(frontier.breakpoints[below])
     inner = threshold > (0.0 if last else slope)
     if sizes[below] == budget:
         return BoundedSet(inner, float(gains[below]))
@@ -185,18 +192,17 @@ def best_shared_entries(decisions: Decisions, price: float, budget: int | None, 
     tree, player, shared = decisions.forest, decisions.player, decisions.shared
     assert shared is not None
     gain, unprepared = decisions.gains()
-    own = tree.entry_player == player
-    value = np.where(own, 0.0, -np.inf)
+    value = np.where(tree.entry_player == player, 0.0, -np.inf)
     position = np.unique(shared, return_inverse=True)[1]
     _rule_out(tree.first_entry, tree.previous, gain, position, price, value)
     entries = np.flatnonzero(value > 0.0)
+    if not len(entries):
+        return BoundedSet(np.zeros(tree.num_entries, bool), 0.0)
     choice = np.arange(tree.num_entries) - tree.first_entry[tree.entry_infoset]
     most = int(choice.max(initial=0)) + 1
-    pairs = position[tree.entry_infoset] * most + choice
-    best = _agreed(decisions, gain, pairs, most, entries, price, budget, clock)
-    if not len(entries):
-        return BoundedSet(best, 0.0)
-    keys, pair = np.unique(pairs[entries], return_inverse=True)
+    pairs = _Pairs(decisions, gain, position[tree.entry_infoset] * most + choice, most, price)
+    best = np.zeros(tree.num_entries, bool) if budget is not None else pairs.agreed(entries)
+    keys, pair = np.unique(pairs.pair[entries], return_inverse=True)
     scale = unit(float(np.abs(gain[entries]).max()), one=price)
     program = ProgramBuilder()
     n, count = len(entries), len(keys)
@@ -218,7 +224,7 @@ def best_shared_entries(decisions: Decisions, price: float, budget: int | None, 
     program.put(rows[at], n + np.arange(count), np.ones(count))
     if budget is not None:
         program.row(((n + k, 1.0) for k in range(count)), high=float(budget))
-    start = np.isin(keys, pairs[best]).astype(np.float64)
+    start = np.isin(keys, pairs.pair[best]).astype(np.float64)
     solution = program.built().solve(
         time_limit=clock.remaining(),
         start={n + k: x for k, x in enumerate(start.tolist())},
@@ -226,70 +232,65 @@ def best_shared_entries(decisions: Decisions, price: float, budget: int | None, 
         attempt=True,
     )
     if solution.found:
-        chosen = _of_pairs(decisions, gain, pairs, keys[solution.x[n:] > 0.5])
-        if _worth(gain, pairs, chosen, price) > _worth(gain, pairs, best, price):
+        chosen = pairs.best_of(keys[solution.x[n:] > 0.5])
+        if pairs.worth(chosen) > pairs.worth(best):
             best = chosen
     free = decisions.best(0.0).value - unprepared
-    return BoundedSet(best, max(min(solution.bound / scale, free), _worth(gain, pairs, best, price)))
+    return BoundedSet(best, max(min(solution.bound / scale, free), pairs.worth(best)))
 
 
-def _worth(
-    gain: npt.NDArray[np.float64],
-    pairs: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
-    price: float,
-) -> float:
-    return float(gain[chosen].sum()) - price * len(np.unique(pairs[chosen]))
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Entries by (position, entry of its menu): those of a pair are bought together.
 
+    Attributes:
+      decisions: The player's.
+      gain: float64[E].
+      pair: int64[E], the number of each entry's pair, for a position counted from a multiple of `most` on.
+      most: The length of the longest menu.
+      price: What a pair costs.
+    """
 
-def _of_pairs(
-    decisions: Decisions,
-    gain: npt.NDArray[np.float64],
-    pairs: npt.NDArray[np.int64],
-    bought: npt.NDArray[np.int64],
-) -> npt.NDArray[np.bool_]:
-    """bool[E]: the best entries of pairs (position, entry) that are bought, one entry a position."""
-    tree = decisions.forest
-    value = np.where(np.isin(pairs, bought) & (tree.entry_player == decisions.player), 0.0, -np.inf)
-    _rule_out(tree.first_entry, tree.previous, gain, np.arange(tree.num_infosets), 0.0, value)
-    chosen = value > 0.0
-    only_after(tree.previous[tree.entry_infoset], chosen)
-    return chosen
+    decisions: Decisions
+    gain: npt.NDArray[np.float64]
+    pair: npt.NDArray[np.int64]
+    most: int
+    price: float
 
+    def worth(self, chosen: npt.NDArray[np.bool_]) -> float:
+        """The gains of a set, bool[E], less what it pays."""
+        return float(self.gain[chosen].sum()) - self.price * len(np.unique(self.pair[chosen]))
 
-def _agreed(
-    decisions: Decisions,
-    gain: npt.NDArray[np.float64],
-    pairs: npt.NDArray[np.int64],
-    most: int,
-    entries: npt.NDArray[np.int64],
-    price: float,
-    budget: int | None,
-    clock: Clock,
-) -> npt.NDArray[np.bool_]:
-    """bool[E]: the best closure of what a price per information state chooses; for a budget, nothing."""
-    tree = decisions.forest
-    nothing = np.zeros(tree.num_entries, bool)
-    if budget is not None or not len(entries):
-        return nothing
-    advantage = decisions.best(price).advantage
-    keys, pair = np.unique(pairs[entries], return_inverse=True)
-    # Of each position, the entry that is worth most in all.
-    weight = np.bincount(pair, np.maximum(advantage[entries], 0.0))
-    order = np.lexsort((-weight, keys // most))
-    taken = keys[order[np.append(True, np.diff(keys[order] // most) > 0)]]
-    allowed = np.zeros(tree.num_entries, bool)
-    allowed[entries] = np.isin(pairs[entries], taken)
-    only_after(tree.previous[tree.entry_infoset], allowed)
-    kept = np.flatnonzero(allowed)
-    number = np.full(tree.num_entries + 1, -1, np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    keys, position = np.unique(pairs[kept], return_inverse=True)
-    forest = PricedForest(
-        number[tree.previous[tree.entry_infoset[kept]]], gain[kept], position.astype(np.int32), len(keys)
-    )
-    nothing[kept[best_closure(forest, price).chosen]] = True
-    return nothing
+    def best_of(self, bought: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool[E]: the best entries of pairs that are bought, one entry a position."""
+        tree = self.decisions.forest
+        own = tree.entry_player == self.decisions.player
+        value = np.where(np.isin(self.pair, bought) & own, 0.0, -np.inf)
+        _rule_out(tree.first_entry, tree.previous, self.gain, np.arange(tree.num_infosets), 0.0, value)
+        chosen = value > 0.0
+        only_after(tree.previous[tree.entry_infoset], chosen)
+        return chosen
+
+    def agreed(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool[E]: the best closure of what a price per information state chooses."""
+        tree, pair = self.decisions.forest, self.pair
+        advantage = self.decisions.best(self.price).advantage
+        keys, at = np.unique(pair[entries], return_inverse=True)
+        # Of each position, the entry that is worth most in all.
+        weight = np.bincount(at, np.maximum(advantage[entries], 0.0))
+        order = np.lexsort((-weight, keys // self.most))
+        taken = keys[order[np.append(True, np.diff(keys[order] // self.most) > 0)]]
+        chosen = np.zeros(tree.num_entries, bool)
+        chosen[entries] = np.isin(pair[entries], taken)
+        before = tree.previous[tree.entry_infoset]
+        only_after(before, chosen)
+        kept = np.flatnonzero(chosen)
+        number = np.full(tree.num_entries + 1, -1, np.int32)
+        number[kept] = np.arange(len(kept), dtype=np.int32)
+        keys, position = np.unique(pair[kept], return_inverse=True)
+        forest = PricedForest(number[before[kept]], self.gain[kept], position.astype(np.int32), len(keys))
+        chosen[kept] = best_closure(forest, self.price).chosen
+        return chosen
 
 
 @kernel

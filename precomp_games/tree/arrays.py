@@ -13,7 +13,7 @@ from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import check_penalties, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
-from precomp_games.tree.expansion.levels import COLUMNS
+from precomp_games.tree.expansion.columns import COLUMNS
 from precomp_games.tree.expansion.options import PRICES
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

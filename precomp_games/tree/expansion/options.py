@@ -78,19 +78,15 @@ class ExpansionOptions:
         sigma_pre: Any,
         sigma: Any,
         penalties: Any,
-        weight: Callable[[Any], float] | None,
         leaf_value: Any,
-        truncate: str,
-        price: str,
         stop_value: str,
+        price: str,
         position_key: Callable[[Any], Hashable] | None,
         utility_range: float | None,
-        min_probability: float,
-        max_histories: int,
         max_memory: Any,
-        progress: Progress | None,
+        **more: Any,
     ) -> ExpansionOptions:
-        """Checks what the signature of `HistoryTree.from_game` leaves open.
+        """Checks what the signature of `HistoryTree.from_game` leaves open; `more` is kept as it is.
 
         Raises:
           ValueError: an argument is not as documented there.
@@ -110,18 +106,14 @@ class ExpansionOptions:
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
             sigma=as_batch_policies(sigma, "sigma"),
             penalties=penalty,
-            weight=weight,
             utility_range=utility_range,
             leaf_values=_leaf_values(leaf_value, mixture),
             mixture=mixture,
             evaluate_stops=stop_value == "evaluate",
-            truncate=truncate,
             price=price,
             position_key=None if position_key is None else hashable(position_key),
-            min_probability=min_probability,
-            max_histories=max_histories,
             max_memory=default_memory() if max_memory is None else max_memory,
-            progress=progress,
+            **more,
         )
 
     def advice(self) -> str:

@@ -21,9 +21,9 @@ from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, wit
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicy
 from precomp_games.tree.expansion.alike import AlikeRows
-from precomp_games.tree.expansion.mixed_opponent import MixedOpponent
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import TERMINAL
+from precomp_games.tree.mixture import MixedOpponent
 
 __all__ = ["TreeValues"]
 
