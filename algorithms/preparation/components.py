@@ -27,21 +27,21 @@ __all__ = ["value_against_components"]
 
 
 @public
-def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float64]:
+def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64]:
     """The utility of a memorization set against each component of the mixture that it was made for.
 
     Args:
-      found: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
-        game. The set is taken as it is, also where it was found against a strategy.
+      book: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
+        game. The set is taken as it is, also where it was made against a strategy.
 
     Returns:
       float64[K], the player's base-game utility, without penalties. Its mean by the mixture's weights is
-      `found.utility`.
+      `book.utility`.
 
     Raises:
-      ValueError: `found` is no such result; files of trees do not hold the components.
+      ValueError: `book` is no such result; files of trees do not hold the components.
     """
-    tree, player = found.tree, found.player
+    tree, player = book.tree, book.player
     mixture = tree.mixture
     if mixture is None or mixture.player == player:
         raise ArgumentError(
@@ -49,9 +49,9 @@ def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float6
             f"{tree!r}; trees that were loaded from files know no components"
         )
     chosen = np.zeros(tree.num_entries, bool)
-    chosen[found.memorization_set] = True
+    chosen[book.memorization_set] = True
     memorized = np.zeros(tree.num_infosets, bool)
-    memorized[tree.entry_infoset[found.memorization_set]] = True
+    memorized[tree.entry_infoset[book.memorization_set]] = True
     own, evaluates = np.zeros(tree.num_histories), tree.stop_value == "evaluate"
     total = np.zeros(mixture.num_components)
     edges = _reach(tree.arrays, tree.edge_entry, mixture.edge_row, chosen, memorized, player, evaluates, own)

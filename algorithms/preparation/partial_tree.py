@@ -253,7 +253,7 @@ class Branch:
 
 
 class PartialTree:
-    """The nodes found so far; parents come before their children in `nodes`."""
+    """The nodes known so far; parents come before their children in `nodes`."""
 
     def __init__(self, problem: PreparationProblem, lump: bool) -> None:
         """Opens the root.

@@ -6,9 +6,9 @@ position x of total score T,
 
     V(x) = (n0 clip(f(x) + rho d(y)) + T) / (n0 + n),        d = V - f,
 
-where y is the player's turn before x on the way there: what was too good, or too bad, about y is likely to be
-so about x. A game counts for the first turns of the player's that it passes, since later ones say little
-about where it began.
+where y is the player's last turn among the ancestors of x: what was too good, or too bad, about y is likely
+to be so about x. A game counts for the first turns of the player's that it passes, since later ones say
+little about where it began.
 
 What V is: with rho = 0, and true values that scatter around f with variance v / n0, v that of a game around
 its position's, V is of all linear functions of T the one with the least squared error. It is what is expected

@@ -62,10 +62,10 @@ def _header(tree: HistoryTree) -> dict[str, Any]:
 
 def digest(tree: HistoryTree) -> str:
     """A digest of the arrays and the header, in hexadecimal digits."""
-    found = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
+    hashed = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
     for name, kind in (ARRAYS | _MENUS).items():
-        found.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
-    return found.hexdigest()
+        hashed.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
+    return hashed.hexdigest()
 
 
 def write_fields(tree: HistoryTree, path: str) -> None:

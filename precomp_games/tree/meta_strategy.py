@@ -268,7 +268,7 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
     tree, infoset = strategy.tree, strategy.tree.infoset_of(state)
     if infoset < 0:
         return None
-    # One history speaks for all: the player's own choices on the way are the same.
+    # One history speaks for all: the player's own choices at its ancestors are the same.
     history = int(tree.infoset_history[infoset])
     if strategy.played.memorizing[history] * strategy.totals[infoset] == 0.0 and not stops:
         return None

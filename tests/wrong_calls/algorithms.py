@@ -113,7 +113,7 @@ def table():
         "size": Arg(2.5, [1, -1], [[1], [1, 2]], [True], 1j, fine=[0.5, (1, 2, 3), [2.5]]),
         "penalty": 0.05,
         "at.penalty": Arg(0.01, 0.0009),
-        "found": Arg(best_precomputation(against_several, 0), tree, best),
+        "value_against_components.book": Arg(best_precomputation(against_several, 0), tree, best),
         "book": Arg(best, tree, rival),
         "position_key": str,
         "BestPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),

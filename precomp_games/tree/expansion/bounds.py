@@ -19,7 +19,7 @@ the tree then needs them for what stopping leads to.
 An information state may cost several penalties, or none; what costs nothing stays whatever it is worth, since
 a book may have to contain it.
 
-Where all histories of a position share one price, any of them may be free. So nothing is charged on the way
+Where all histories of a position share one price, any of them may be free. So nothing is charged in backing
 up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
 is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
 and spares it (`kept_positions`).
@@ -47,7 +47,7 @@ class _Bounds:
       played: Whether sigma, too, plays the edge that leads here.
       decides: The player's turns where it may still memorize.
       weight: How many penalties that costs.
-      price: What is charged for it on the way up.
+      price: What is charged for it in backing up.
       position: What shares a price, -1 for what is not to be ruled out; None: each history by itself.
       gone: Below a turn where it stops, or an entry that cannot pay.
     """

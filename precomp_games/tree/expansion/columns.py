@@ -45,7 +45,7 @@ class Level:
       played: Whether sigma plays the edge that leads here.
       position: Index into the level's positions.
       chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
-        state on the way here and what it did there, -1 where there is none; None for perfect information,
+        state among the ancestors and what it did there, -1 where there is none; None for perfect information,
         which does not need them.
     """
 

@@ -151,7 +151,7 @@ class KeptPositions:
     """
 
     def __init__(self, never_cut: set[Hashable]) -> None:
-        """Begins with what an expansion before has found; see the class."""
+        """Begins with the positions that must not be cut, from expansions before."""
         self._kept = set(never_cut)
         self._never_cut = never_cut
         self._cut: dict[Hashable, float] = {}  # what they could bring so far

@@ -1,13 +1,14 @@
 """Expands a base game into the arrays of a `HistoryTree`, a level at a time.
 
-Which histories are kept is decided as they are reached (Lemma 3, with its slips repaired): information
-state I of player i is worth memorizing only if some opponent preparation can make its reach under i's own
-sigma_pre, times the range of utilities R, at least lambda_i. Three numbers per history carry that bound
-forward: c, the chance reach; m_i, player i's reach while memorizing (0 once i has left W_i); b_i, player
-i's best reach over the times at which it may have stopped. The bound of I is min(bound of i's previous
-information state, the sum of c m_i max(m_j, b_j) over I's histories). For a fixed opponent m_j = 0 from the
-start, and the bound is the reach that Algorithm 1 cuts at. A history where neither player can memorize any
-more is a leaf, worth u^sigma(h).
+Each history is kept or cut when it is reached, by Lemma 3, whose slips are repaired here. Information state I
+of player i is worth memorizing only if some preparation of the opponent lets i reach it, under its own
+sigma_pre, so often that this reach times the range of utilities R is at least lambda_i. Three numbers per
+history carry the bound forward: c is the reach by chance; m_i is the reach by player i while it memorizes,
+and 0 once i has left W_i; b_i is the best reach by player i over all the times at which it may have stopped.
+The bound of I is the smaller of two numbers: the bound of i's information state before I, and the sum of c
+m_i max(m_j, b_j) over the histories of I, where j is the opponent. A fixed opponent has m_j = 0 from the
+start, and then the bound is the reach at which Algorithm 1 cuts. A history at which neither player can
+memorize any more is a leaf, and worth u^sigma(h).
 
 Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
 

@@ -137,12 +137,12 @@ def _mixture(sigma_pre: Any, sigma: Any, penalties: tuple[float, float]) -> tupl
         if np.isfinite(penalties[i]):
             refuse_mixture(pre, f"sigma_pre[{i}]")
             refuse_mixture(played, f"sigma[{i}]")
-    found = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
-    if len(found) > 1:
+    drawn = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
+    if len(drawn) > 1:
         raise ArgumentError(
             "expected at most one player whose sigma is drawn once per game, got mixtures for both"
         )
-    return found[0] if found else None
+    return drawn[0] if drawn else None
 
 
 def _leaf_values(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -> tuple[LeafValues, ...]:

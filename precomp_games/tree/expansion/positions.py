@@ -102,10 +102,10 @@ class LevelPositions:
     def _enter(self, reached: list[Any]) -> np.ndarray:
         """Goes on to the distinct ones of states; returns which of them stands for each."""
         distinct = DistinctStates(self._key)
-        found = distinct.add(reached)
+        which = distinct.add(reached)
         self._doubles = []
         new = 0
-        for state, k in zip(reached, found, strict=True) if len(distinct.states) < len(reached) else ():
+        for state, k in zip(reached, which, strict=True) if len(distinct.states) < len(reached) else ():
             if k == new:
                 new += 1
                 continue
@@ -115,7 +115,7 @@ class LevelPositions:
         self.states, self.keys = distinct.states, distinct.keys
         looked_at = self._memory.watched("looked at", self.states, len(self.states))
         self.mover = np.array([state.current_player() for state in looked_at], np.int8)
-        return np.array(found, np.int32)
+        return np.array(which, np.int32)
 
     def ids(self) -> np.ndarray | None:
         """int32[n]: the positions' numbers in the whole tree; None without a key."""
@@ -252,14 +252,14 @@ def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashabl
     """The same function, which says so where its answer cannot be looked up."""
 
     def key(state: Any) -> Hashable:
-        found = position_key(state)
+        answer = position_key(state)
         try:
-            hash(found)
+            hash(answer)
         except TypeError:
             raise ArgumentError(
                 "expected position_key to give something hashable, such as a string "
-                f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
+                f"or a tuple, got {shown(answer)} at history {state.history_str()!r}"
             ) from None
-        return found
+        return answer
 
     return key

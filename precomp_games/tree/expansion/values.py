@@ -62,7 +62,7 @@ class TreeValues:
         memory: MemoryMeter,
         progress: Callable[[int, int], None],
     ) -> None:
-        """Nothing is valued yet; `alike`, `memory` and `progress` are told of states below the leaves."""
+        """Nothing is valued yet; `alike`, `memory` and `progress` hear of states below the leaves."""
         self.evaluations = self.games = 0
         self._range = (game.min_utility(), game.max_utility())
         self._options, self._opponent = options, opponent
@@ -133,20 +133,20 @@ class TreeValues:
         if self._deferred:
             answers = self._answers([waiting.states for waiting in self._waiting])
             for waiting, answer in zip(self._waiting, answers, strict=True):
-                value[waiting.histories], found = self._worth(waiting, answer)
+                value[waiting.histories], worth_rows = self._worth(waiting, answer)
                 if len(rows):
-                    rows[waiting.histories] = found
+                    rows[waiting.histories] = worth_rows
 
     def _answers(self, levels: list[list[Any]]) -> list[npt.NDArray[np.float64]]:
         """float64[positions, 1 or K] of each level."""
         columns = []
         for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
-            found, games = values(levels, context)
+            answers, games = values(levels, context)
             self.games += games
             if isinstance(values, EvaluatedValues):
-                for states, answer in zip(levels, found, strict=True):
+                for states, answer in zip(levels, answers, strict=True):
                     self._check(answer, states)
-            columns.append(found)
+            columns.append(answers)
         return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
 
     def _worth(
