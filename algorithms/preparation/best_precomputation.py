@@ -212,10 +212,7 @@ def best_precomputation(
 
 @public
 def best_of_frontier(
-    frontier: MemoryFrontier,
-    budget: NonNegativeInt,
-    *,
-    time_limit: NonNegativeFloat | None = None,
+    frontier: MemoryFrontier, budget: NonNegativeInt, *, time_limit: NonNegativeFloat | None = None
 ) -> BestPrecomputation:
     """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
 

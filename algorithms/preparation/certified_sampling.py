@@ -46,14 +46,7 @@ from precomp_games._support.arguments import Gt, Lt, NonNegativeInt, Player, Pos
 from precomp_games.policies.rollouts import Rollouts
 from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 
-from .partial_tree import (
-    Branch,
-    CertifiedPrecomputation,
-    Node,
-    PartialTree,
-    PerfectGame,
-    PreparationProblem,
-)
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
 
 __all__ = ["certified_precomputation"]
 

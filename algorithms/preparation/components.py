@@ -20,6 +20,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import ArgumentError, public
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import TreeArrays
+from precomp_games.tree.mixture import TreeMixture
 
 from .best_precomputation import BestPrecomputation
 
@@ -54,11 +55,9 @@ def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64
     memorized[tree.entry_infoset[book.memorization_set]] = True
     own, evaluates = np.zeros(tree.num_histories), tree.stop_value == "evaluate"
     total = np.zeros(mixture.num_components)
-    edges = _reach(tree.arrays, tree.edge_entry, mixture.edge_row, chosen, memorized, player, evaluates, own)
-    _values(
-        tree.arrays, mixture.edge_row, mixture.sigma, mixture.value_row, mixture.value, memorized, player,
-        evaluates, own, np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32), total,
-    )  # fmt: skip
+    edges = _reach(tree.arrays, tree.edge_entry, mixture, chosen, memorized, player, evaluates, own)
+    rival, at = np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32)
+    _values(tree.arrays, mixture, memorized, player, evaluates, own, rival, at, total)
     return total if player == 0 else tree.utility_sum - total
 
 
@@ -66,7 +65,7 @@ def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64
 def _reach(
     tree: TreeArrays,
     edge_entry: np.ndarray,
-    edge_row: np.ndarray,
+    mixture: TreeMixture,
     chosen: np.ndarray,
     memorized: np.ndarray,
     player: int,
@@ -80,7 +79,7 @@ def _reach(
         infoset = tree.infoset[p]
         if own[p] == 0.0:
             continue
-        if edge_row[h] >= 0:
+        if mixture.edge_row[h] >= 0:
             own[h] = own[p]
             edges += 1
         elif tree.mover[p] != player:
@@ -95,10 +94,7 @@ def _reach(
 @kernel
 def _values(
     tree: TreeArrays,
-    edge_row: np.ndarray,
-    sigma: np.ndarray,
-    value_row: np.ndarray,
-    values: np.ndarray,
+    mixture: TreeMixture,
     memorized: np.ndarray,
     player: int,
     evaluates: bool,
@@ -117,14 +113,16 @@ def _values(
             continue
         if h > 0:
             at[h] = at[tree.parent[h]]
-            if edge_row[h] >= 0:
+            edge = mixture.edge_row[h]
+            if edge >= 0:
                 for k in range(len(total)):
-                    rival[filled, k] = rival[at[h], k] * sigma[edge_row[h], k]
+                    rival[filled, k] = rival[at[h], k] * mixture.sigma[edge, k]
                 at[h] = filled
                 filled += 1
         infoset = tree.infoset[h]
         stops = evaluates and tree.mover[h] == player and infoset >= 0 and not memorized[infoset]
         if tree.num_children[h] == 0 or stops:
+            row = mixture.value_row[h]
             for k in range(len(total)):
-                worth = values[value_row[h], k] if value_row[h] >= 0 else tree.value[h]
+                worth = mixture.value[row, k] if row >= 0 else tree.value[h]
                 total[k] += own[h] * rival[at[h], k] * worth

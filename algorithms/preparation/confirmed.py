@@ -62,13 +62,7 @@ from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability, as_batch_policies
 
 from .best_first import BestFirstSearch
-from .partial_tree import (
-    Branch,
-    CertifiedPrecomputation,
-    Node,
-    PerfectGame,
-    PreparationProblem,
-)
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
 from .played_values import PlayedValues
 
 __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation"]

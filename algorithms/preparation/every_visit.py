@@ -53,7 +53,7 @@ from precomp_games.policies.rows import (
     movers_rows,
 )
 from precomp_games.tree.expansion.alike import AlikeRows, history_words
-from precomp_games.tree.expansion.positions import hashable
+from precomp_games.tree.expansion.options import hashable
 from precomp_games.tree.history_tree import HistoryTree
 
 from .best_precomputation import BestPrecomputation

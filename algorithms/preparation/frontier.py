@@ -230,13 +230,12 @@ def frontier_of(decisions: Decisions) -> MemoryFrontier:
     return MemoryFrontier(decisions, penalty, *_nested_curve(decisions, weight))
 
 
-_Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+_Floats = npt.NDArray[np.float64]
+_Curve = tuple[_Floats, npt.NDArray[np.int64], _Floats]
 """(breakpoints, sizes, utilities) of a `MemoryFrontier`."""
 
 
-def _position_curve(
-    decisions: Decisions, penalty: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _position_curve(decisions: Decisions, penalty: float) -> tuple[_Floats, *_Curve]:
     """(threshold, breakpoints, sizes, utilities) where information states share prices."""
     forest, own = PricedForest.of_decisions(decisions)
     at, breakpoints, sizes, gains = closure_frontier(forest, penalty)
@@ -245,14 +244,12 @@ def _position_curve(
     return threshold, breakpoints, sizes, decisions.gains()[1] + gains
 
 
-def _nested_curve(
-    decisions: Decisions, weight: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _nested_curve(decisions: Decisions, weight: npt.NDArray[np.int64]) -> tuple[_Floats, *_Curve]:
     """(threshold, breakpoints, sizes, utilities) where menus have one entry, and sets are nested."""
     forest = decisions.forest
     gains, unprepared = decisions.gains()
     threshold, gain = np.full(forest.num_infosets, np.nan), gains[forest.first_entry[:-1]]
-    _thresholds(forest.infoset_player, decisions.previous_infoset, decisions.player, weight, gain, threshold)
+    _thresholds(decisions.treeplex, decisions.previous_infoset, weight, gain, threshold)
     free = threshold == math.inf
     unprepared += float(gain[free].sum())
     wanted = np.flatnonzero((threshold > 0.0) & ~free)
@@ -335,13 +332,10 @@ def _mean(total: float, size: int) -> float:
 
 @kernel
 def _thresholds(
-    owner: np.ndarray,
-    previous: np.ndarray,
-    player: int,
-    weight: np.ndarray,
-    gain: np.ndarray,
-    threshold: np.ndarray,
+    problem: Treeplex, previous: np.ndarray, weight: np.ndarray, gain: np.ndarray, threshold: np.ndarray
 ) -> None:
+    """Writes `MemoryFrontier.threshold` of the player's; `previous` is of information states."""
+    owner, player = problem.owner, problem.player
     m = len(gain)
     mean, total, size = np.empty(m), gain.copy(), weight.copy()  # of the block that begins at I
     left, right = np.full(m, -1, np.int32), np.full(m, -1, np.int32)

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from precomp_games._support.kernels import kernel
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
-from .decisions import Decisions
+from .decisions import Decisions, Treeplex
 from .frontier import MemoryFrontier
 from .position_prices import (
     Closure,
@@ -194,7 +194,7 @@ def best_shared_entries(decisions: Decisions, price: float, budget: int | None, 
     gain, unprepared = decisions.gains()
     value = np.where(tree.entry_player == player, 0.0, -np.inf)
     position = np.unique(shared, return_inverse=True)[1]
-    _rule_out(tree.first_entry, tree.previous, gain, position, price, value)
+    _rule_out(decisions.treeplex, gain, position, price, value)
     entries = np.flatnonzero(value > 0.0)
     if not len(entries):
         return BoundedSet(np.zeros(tree.num_entries, bool), 0.0)
@@ -266,7 +266,7 @@ class _Pairs:
         tree = self.decisions.forest
         own = tree.entry_player == self.decisions.player
         value = np.where(np.isin(self.pair, bought) & own, 0.0, -np.inf)
-        _rule_out(tree.first_entry, tree.previous, self.gain, np.arange(tree.num_infosets), 0.0, value)
+        _rule_out(self.decisions.treeplex, self.gain, np.arange(tree.num_infosets), 0.0, value)
         chosen = value > 0.0
         only_after(tree.previous[tree.entry_infoset], chosen)
         return chosen
@@ -304,20 +304,15 @@ def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.
 
 @kernel
 def _rule_out(
-    first_entry: np.ndarray,
-    previous: np.ndarray,
-    gain: np.ndarray,
-    position: np.ndarray,
-    price: float,
-    value: np.ndarray,
+    problem: Treeplex, gain: np.ndarray, position: np.ndarray, price: float, value: np.ndarray
 ) -> None:
     """Writes what entries are worth where all is free into `value`, where that is not -inf.
 
     Where all of a position's information states are worth at most its price, they become -inf. Then, of each
     information state, entries that are worth nothing.
     """
-    m = len(previous)
-    count = 0
+    first_entry, previous = problem.first_entry, problem.previous
+    m, count = len(previous), 0
     for k in range(m):
         count = max(count, position[k] + 1)
     total = np.empty(count)

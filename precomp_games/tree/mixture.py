@@ -15,7 +15,7 @@ valued position where values differ; mixing is a pass over the edges with K mult
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,7 @@ from precomp_games.policies.mixtures import MixturePolicy
 __all__ = ["MixedOpponent", "TreeMixture"]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TreeMixture:
+class TreeMixture(NamedTuple):
     """The components of a tree's mixed opponent.
 
     Attributes:
@@ -141,10 +140,7 @@ class MixedOpponent:
         return np.asarray(self._posterior[self._at[histories]])
 
     def valued(
-        self,
-        posterior: npt.NDArray[np.float64],
-        which: npt.NDArray[np.int32],
-        table: npt.NDArray[np.float64],
+        self, posterior: npt.NDArray[np.float64], which: npt.NDArray[np.int32], table: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
         """(what histories are worth, `TreeMixture.value_row`).
 

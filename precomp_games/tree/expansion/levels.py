@@ -115,16 +115,7 @@ class _Expander:
         self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
         alike = None if perfect else AlikeRows()
-        self.positions = LevelPositions(
-            game.new_initial_state(),
-            sigma_pre=options.sigma_pre,
-            sigma=options.sigma,
-            position_key=options.position_key,
-            min_probability=options.min_probability,
-            alike=alike,
-            memory=self.memory,
-            mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
-        )
+        self.positions = LevelPositions(game.new_initial_state(), options, alike, self.memory)
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
@@ -305,17 +296,9 @@ class _Expander:
             shared = None
             if self.by_position:
                 shared = self.kept.shared(self.positions, level.position, own, bounds)
-            decides, gone = bounds.add_level(
-                level.parent,
-                level.entry,
-                level.played,
-                level.chance * before[i] * level.rival_reach(i),
-                np.where(own & ~evaluated, -np.inf, own_value),
-                own,
-                leaf,
-                weight,
-                shared,
-            )
+            reach = level.chance * before[i] * level.rival_reach(i)
+            own_value = np.where(own & ~evaluated, -np.inf, own_value)
+            decides, gone = bounds.add_level(level, reach, own_value, own, leaf, weight, shared)
             ended = gone | (own & ~decides)
             infoset[ended] = -1
             level.memorizing[i][ended] = 0.0

@@ -14,19 +14,23 @@ from precomp_games._support.checks import check_pair, check_penalties, shown
 from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
-from precomp_games.policies.rows import as_batch_policies
-from precomp_games.tree.expansion.positions import PolicyPair, hashable
+from precomp_games.policies.rows import BatchPolicy, as_batch_policies
 
 __all__ = [
     "PRICES",
     "STOP_VALUES",
     "TRUNCATIONS",
     "ExpansionOptions",
+    "PolicyPair",
     "Price",
     "Progress",
     "StopValue",
     "Truncation",
+    "hashable",
 ]
+
+PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
+"""One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
 
 Progress = Callable[[int, int], None]
 """Called after each level with (level, histories so far)."""
@@ -180,3 +184,20 @@ def _check_positions(game: pyspiel.Game, penalties: tuple[float, float], positio
             'expected price="positions" with a position_key and with one player whose penalty is '
             f"infinite, got penalties {penalties} and position_key={position_key!r}"
         )
+
+
+def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+    """The same function, which says so where its answer cannot be looked up."""
+
+    def key(state: Any) -> Hashable:
+        answer = position_key(state)
+        try:
+            hash(answer)
+        except TypeError:
+            raise ArgumentError(
+                "expected position_key to give something hashable, such as a string "
+                f"or a tuple, got {shown(answer)} at history {state.history_str()!r}"
+            ) from None
+        return answer
+
+    return key
