@@ -46,7 +46,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import check_indices, check_instance, shown
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import AnyForest, Forest, TreeArrays, has_choice, weighted
+from precomp_games.tree.facts import AnyForest, Forest, TreeArrays, weighted
 from precomp_games.tree.history_tree import TERMINAL, HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_strategy
 
@@ -149,7 +149,10 @@ class Decisions:
         Where positions have a price, what is known counts too: it shares the entry with the rest.
         """
         whole = self if self.known is None or self.shared is None else self.known[0]
-        return has_choice(whole.forest, self.player)
+        if not whole.forest.has_menus:
+            return False
+        own = whole.forest.infoset_player == self.player
+        return bool((np.diff(whole.forest.first_entry)[own] > 1).any())
 
     @property
     def previous_infoset(self) -> npt.NDArray[np.int32]:

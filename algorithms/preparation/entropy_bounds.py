@@ -55,7 +55,6 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import check_indices, check_number, shown
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import has_choice
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
@@ -159,7 +158,7 @@ class EntropyBounds:
         self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
             raise ArgumentError(f"expected a game of perfect information, got {tree.game_string!r}")
-        if has_choice(tree, player):
+        if decisions.has_choice:
             raise ArgumentError(
                 f"expected sigma_pre of player {player} to be a policy, since the bounds are on "
                 f"lines that it plays, got menus to choose among on {tree}"

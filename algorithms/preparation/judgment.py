@@ -191,6 +191,7 @@ def judge_book(
     loss, better = _losses(tree, members, advantage)
     part = _Part.of(decisions, nothing, owned)
     own_set = part.best(size)
+    owned = np.isin(np.arange(tree.num_entries), own_set)
     return BookJudgment(
         tree=tree,
         player=player,
@@ -207,7 +208,7 @@ def judge_book(
         better=better,
         best=best_set(decisions, size, Clock(None)),
         own_set=own_set,
-        own_utility=decisions.value(_marked(own_set, tree.num_entries), 0.0).value,
+        own_utility=decisions.value(owned.astype(np.float64), 0.0).value,
         holes=_holes(decisions, book, advantage),
         lessons=_lessons(decisions, book, learn),
     )
@@ -247,13 +248,6 @@ class _Part:
         threshold = frontier_of(self.decisions).threshold
         assert threshold is not None
         return threshold
-
-
-def _marked(entries: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.float64]:
-    """float64[count]: a set as a strategy."""
-    memorize = np.zeros(count)
-    memorize[entries] = 1.0
-    return memorize
 
 
 def _losses(

@@ -163,12 +163,7 @@ def _solve_open(
     used = number[forest.position[start & open_]]
     begun = np.zeros(count)
     begun[used[used >= 0]] = 1.0
-    solution = program.built().solve(
-        time_limit=clock.remaining(),
-        start={n + k: x for k, x in enumerate(begun.tolist())} if begun.sum() <= room else None,
-        absolute_gap=_GAP,
-        attempt=True,
-    )
+    solution = _solved(program, n, begun if begun.sum() <= room else None, clock)
     solution = dataclasses.replace(solution, bound=base + solution.bound / scale)
     if not solution.found:
         return solution, None
@@ -225,18 +220,21 @@ def best_shared_entries(decisions: Decisions, price: float, budget: int | None, 
     if budget is not None:
         program.row(((n + k, 1.0) for k in range(count)), high=float(budget))
     start = np.isin(keys, pairs.pair[best]).astype(np.float64)
-    solution = program.built().solve(
-        time_limit=clock.remaining(),
-        start={n + k: x for k, x in enumerate(start.tolist())},
-        absolute_gap=_GAP,
-        attempt=True,
-    )
+    solution = _solved(program, n, start, clock)
     if solution.found:
         chosen = pairs.best_of(keys[solution.x[n:] > 0.5])
         if pairs.worth(chosen) > pairs.worth(best):
             best = chosen
     free = decisions.best(0.0).value - unprepared
     return BoundedSet(best, max(min(solution.bound / scale, free), pairs.worth(best)))
+
+
+def _solved(
+    program: ProgramBuilder, first: int, begun: npt.NDArray[np.float64] | None, clock: Clock
+) -> ProgramSolution:
+    """Solves a program, from what is bought at the beginning, if that fits: columns from `first` on."""
+    start = None if begun is None else {first + k: x for k, x in enumerate(begun.tolist())}
+    return program.built().solve(time_limit=clock.remaining(), start=start, absolute_gap=_GAP, attempt=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

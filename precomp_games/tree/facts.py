@@ -27,7 +27,6 @@ __all__ = [
     "TreeArrays",
     "TreeFacts",
     "edge_product",
-    "has_choice",
     "weighted",
 ]
 
@@ -42,6 +41,11 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 
 class _Entries:
     """What follows from where the entries of each information state begin, of any `AnyForest`."""
+
+    @property
+    def num_infosets(self: Any) -> int:
+        """m, the information states that may be memorized, of both players."""
+        return len(self.infoset_player)
 
     @property
     def num_entries(self: Any) -> int:
@@ -90,11 +94,6 @@ class Forest(_Entries):
     weight: npt.NDArray[np.float64] | None = None
 
     @property
-    def num_infosets(self) -> int:
-        """How many information states there are."""
-        return len(self.previous)
-
-    @property
     def has_menus(self) -> bool:
         """Whether some information state has several entries."""
         return self.num_entries > self.num_infosets
@@ -102,12 +101,12 @@ class Forest(_Entries):
     @functools.cached_property
     def infoset_player(self) -> npt.NDArray[np.int8]:
         """int8[m]: see `owner`."""
-        return np.zeros(self.num_infosets, np.int8) if self.owner is None else self.owner
+        return np.zeros(len(self.previous), np.int8) if self.owner is None else self.owner
 
     @functools.cached_property
     def infoset_weight(self) -> npt.NDArray[np.float64]:
         """float64[m]: see `weight`."""
-        return np.ones(self.num_infosets) if self.weight is None else self.weight
+        return np.ones(len(self.previous)) if self.weight is None else self.weight
 
 
 class TreeArrays(NamedTuple):
@@ -145,11 +144,6 @@ class TreeFacts(_Entries):
     def num_histories(self) -> int:
         """n, with leaves and chance nodes."""
         return len(self.parent)
-
-    @property
-    def num_infosets(self) -> int:
-        """m, the information states that may be memorized, of both players."""
-        return len(self.infoset_player)
 
     @property
     def num_positions(self) -> int:
@@ -261,11 +255,6 @@ class TreeFacts(_Entries):
 
 AnyForest = Forest | TreeFacts
 """What recursions over information states and entries go through."""
-
-
-def has_choice(tree: AnyForest, player: int) -> bool:
-    """Whether some information state of a player has several entries."""
-    return tree.has_menus and bool((np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any())
 
 
 def weighted(

@@ -137,7 +137,10 @@ class _Expander:
             before = (level.memorizing[0].copy(), level.memorizing[1].copy())
             weight = self._weights(level, player)
             infoset = self._memorizable(level, player, weight)
-            value, value_row = self._values(level, player, infoset)
+            needed = level.leaves(player) | self._evaluated(level, player, infoset)
+            value, value_row = self.values.of_level(
+                self.positions.states, level.position, player, needed, self.size
+            )
             self._rule_out(level, player, infoset, value, before, weight)
             self._number(player, infoset, weight)
             edges = self._edges(level, player, infoset)
@@ -311,11 +314,6 @@ class _Expander:
             self.decision_players.append(player[kept])
             self.decision_weights.append(weight[kept])
             self.infosets += len(kept)
-
-    def _values(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `TreeValues.of_level`."""
-        needed = level.leaves(player) | self._evaluated(level, player, infoset)
-        return self.values.of_level(self.positions.states, level.position, player, needed, self.size)
 
     def _progress_below(self, level: int, states: int) -> None:
         """Tells of the states below the leaves, on top of the tree's own."""

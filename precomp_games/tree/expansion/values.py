@@ -70,16 +70,16 @@ class TreeValues:
         self._deferred = any(values.deferred for values in options.leaf_values)
         self._contexts = [
             LeafContext(
-                sigma=_sigma(options, k),
+                sigma=sigma,
                 position_key=options.position_key,
                 min_probability=options.min_probability,
                 utility_range=options.utility_range,
                 max_states=options.max_histories,
-                alike=None if alike is None else functools.partial(alike.hold, names=_names(options, k)),
+                alike=None if alike is None else functools.partial(alike.hold, names=names),
                 memory=memory,
                 progress=progress,
             )
-            for k in range(len(options.leaf_values))
+            for sigma, names in (_against(options, k) for k in range(len(options.leaf_values)))
         ]
         self._waiting: list[_Waiting] = []
 
@@ -168,19 +168,15 @@ class TreeValues:
             )
 
 
-def _sigma(options: ExpansionOptions, number: int) -> tuple[BatchPolicy | None, BatchPolicy | None]:
-    """What is played on by against a component."""
-    first, second = options.sigma
+def _against(
+    options: ExpansionOptions, number: int
+) -> tuple[tuple[BatchPolicy | None, BatchPolicy | None], tuple[str, str]]:
+    """What is played on by against a component, and what errors call the sigma of each player there."""
+    (first, second), names = options.sigma, ("sigma[0]", "sigma[1]")
     if options.mixture is None:
-        return first, second
+        return (first, second), names
     player, mixture = options.mixture
-    component = mixture.components[number]
-    return (component, second) if player == 0 else (first, component)
-
-
-def _names(options: ExpansionOptions, number: int) -> tuple[str, str]:
-    """What errors call each player's sigma against a component."""
-    if options.mixture is None:
-        return "sigma[0]", "sigma[1]"
-    component = component_name(number)
-    return (component, "sigma[1]") if options.mixture[0] == 0 else ("sigma[0]", component)
+    component, name = mixture.components[number], component_name(number)
+    if player == 0:
+        return (component, second), (name, names[1])
+    return (first, component), (names[0], name)
