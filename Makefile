@@ -131,7 +131,7 @@ define LOWER_BOUNDS
 import re, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-for requirement in project["dependencies"] + extras["solvers"] + extras["plots"]:
+for requirement in project["dependencies"] + extras["solvers"]:
     print(re.sub(r"(\[.*\])?>=", "==", requirement))
 endef
 export LOWER_BOUNDS
@@ -141,7 +141,7 @@ test-oldest: ## The fast tests with the oldest versions that pyproject.toml allo
 	"$(PYTHON)" -m venv --clear $(OLDEST)
 	$(OLDEST)/bin/python -c "$$LOWER_BOUNDS" >$(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --use-pep517 \
-	  --constraint $(OLDEST)/constraints.txt --editable '.[plots,solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
+	  --constraint $(OLDEST)/constraints.txt --editable '.[solvers]' 'pytest>=8' pytest-xdist hypothesis selenium
 	echo '== pytest, the fast tests'
 	$(OLDEST)/bin/python $(FAST) $(PYTEST_ARGS)
 

@@ -3,7 +3,7 @@ r"""How many positions are worth learning? What books of several sizes score, be
   python examples/book_size.py --sizes=10,25,50,100 --games=200 --output_dir=output/book_size
 
 prepares a book for each size by the flags of examples/chess_preparation.py, and plays it and the controls of
-examples/book_match.py against the opponent. Prints what was promised and scored; writes sizes.csv, sizes.png
+`precomp-games match` against the opponent. Prints what was promised and scored; writes sizes.csv, sizes.png
 and sizes.svg. --report writes a page of the largest book with the plot, report.html, and --export that book
 for study.
 """
@@ -16,18 +16,19 @@ from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import book_match
 import chess_runs
-import preparation_results
 from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchResult
+from precomp_games.commands import match
+from precomp_games.commands._preparing import preparation_settings, prepared
+from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
 
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
-flags.adopt_module_key_flags(book_match)
-for _flag in ("games", "report", "export"):
-    flags.declare_key_flag(_flag)
+match.define(FLAGS)
+flags.adopt_module_key_flags(match)
+define_showing_flags(FLAGS)
 FLAGS.set_default("output_dir", "output/book_size")
 
 
@@ -36,28 +37,30 @@ def main(argv: Sequence[str]) -> None:
     if not FLAGS.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
-    preparation_results.check_exports()
-    folder = common.output_folder(FLAGS.output_dir, draws=True)
+    check_exports(FLAGS.export)
+    folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
     with chess_runs.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         for size in sorted(set(sizes)):
-            made = book_match.prepare(engines, folder, size)
-            books = {"the book": made.book} | book_match.controls(made, engines)
+            made = prepared(FLAGS, preparation_settings(FLAGS), engines, size)
+            books = {"the book": made.book} | match.controls(made, engines)
             if not rows:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
-            matches: list[tuple[str, MatchResult]] = []
+            matches: dict[str, MatchResult] = {}
             for name, book in books.items():
-                result = chess_runs.match(f"{size}, {name}", book, made.settings, engines)
-                matches.append((name, result))
+                result = engines.match(
+                    f"{size}, {name}", book, made.settings, FLAGS.match_games, seed=FLAGS.match_seed
+                )
+                matches[name] = result
                 low, high = result.interval
                 rows.append(
                     {
                         "budget": size,
                         "player": name,
                         "positions": len(book),
-                        "promised": made.promised if name == "the book" else None,
+                        "promised": made.utility if name == "the book" else None,
                         "games": len(result.games),
                         "score": result.score,
                         "standard_error": result.standard_error,
@@ -74,10 +77,7 @@ def main(argv: Sequence[str]) -> None:
     )
     print(f"Written: {folder}/sizes.csv, sizes.png, sizes.svg")
     plots = {"What books of several sizes score": (folder / "sizes.svg").read_text(encoding="utf-8")}
-    shown = [preparation_results.reported(made, matches, plots=plots)]
-    if FLAGS.report:
-        preparation_results.write_page(folder, shown)
-    preparation_results.export(folder, shown)
+    write_shown(FLAGS, folder, made, matches, plots)
 
 
 def report(rows: Sequence[dict[str, Any]]) -> None:

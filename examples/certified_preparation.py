@@ -229,7 +229,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
             )
         plot(watch.seen, found, "evaluations", folder / "interval.png")
         tell(found, f"{len(needed)} searches", watch, folder)
-        print(f"\n{chess_runs.score_note(settings)}", end="")
+        print(f"\n{settings.kind.note()}", end="")
         book = certified_book(found)
         write_pgn(book, folder / "book.pgn", headers={"Event": "Certified preparation"})
         if book.positions:
@@ -262,7 +262,7 @@ def reported(
             horizon=settings.max_plies,
             min_probability=settings.min_probability,
         ),
-        score_name=chess_runs.score_name(settings),
+        score_name=settings.kind.score_name,
         source=opponent,
         facts={
             "Opponent": opponent,

@@ -115,7 +115,7 @@ def main(argv: Sequence[str]) -> None:
         table.append((row["ticks"], row["unprepared"], *ways))
     common.print_table(table, ("ticks", "unprepared", *_WAYS))
     if _CHESS.value:
-        print(f"\n{chess_runs.score_note(chess_runs.settings(_PLAYER.value, _R.value))}", end="")
+        print(f"\n{chess_runs.settings(_PLAYER.value, _R.value).kind.note()}", end="")
     more = [f"{row['both: value'] - row['moves only: value']:+.4f} at {row['ticks']}" for row in rows]
     saved = [str(row["ticks"]) for row in rows if row["time only: size"] > 0]
     print(

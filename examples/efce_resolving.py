@@ -298,7 +298,7 @@ def main(argv: Sequence[str]) -> None:
         raise ValueError("--rows, --figure: expected something to do, got neither")
     kinds = chosen(_STITCH_BOUNDS, efce.BOUNDS)
     parallel.check_workers(_WORKERS.value, _CLUSTER.value)
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=bool(figures))
+    folder = common.output_folder(_OUTPUT_DIR.value)
     try:
         with kept_work(folder / "plans.unfinished") as kept:
             show(rows, figures, kinds, kept, folder)

@@ -199,7 +199,7 @@ def main(argv: Sequence[str]) -> None:
         count_histories(game, _MOST.value)
         exact[name] = exact_values(game)
         worth[name] = exact[name][1][0](game.new_initial_state())
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     print(f"{len(todo)} commitments, ties {_TIES.value}", flush=True)
     start = time.monotonic()
     with kept_work(folder / "draws.unfinished") as kept:

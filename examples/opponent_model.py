@@ -278,7 +278,7 @@ def plot_by_ply(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     found = person()
     table, player, population = found.table, found.name, found.population
     years = test_years(found)

@@ -28,9 +28,6 @@ import chess
 import chess_runs
 import numpy as np
 import people
-import preparation_books
-import preparation_flags
-import preparation_results
 from absl import flags
 
 from precomp_games.chess import (
@@ -38,11 +35,17 @@ from precomp_games.chess import (
     BookPosition,
     GamesPolicy,
     GameTable,
+    Preparation,
     RollingCounts,
     action_of,
     position_hash,
     prior_of_moves,
+    write_preparation,
 )
+from precomp_games.commands import prepare
+from precomp_games.commands._memory import memory_lines
+from precomp_games.commands._preparing import preparation_settings, prepared, print_preparation
+from precomp_games.commands._showing import check_exports, write_shown
 
 _SELDOM = 3  # games; what came up less often is told
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
@@ -62,18 +65,8 @@ _MIN_PROBABILITY = flags.DEFINE_float(
     upper_bound=0.5,
 )
 _LAST_YEARS = flags.DEFINE_integer("last_years", 1, "How many years the last games are.", lower_bound=1)
-for _flag in (
-    "side",
-    "budget",
-    "menu",
-    "menu_window_cp",
-    "lines",
-    "report",
-    "export",
-    "export_store",
-    "output_dir",
-):
-    flags.declare_key_flag(_flag)
+prepare.define(FLAGS)
+flags.adopt_module_key_flags(prepare)
 flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
@@ -157,12 +150,12 @@ def followed(book: Book, table: GameTable) -> list[int]:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    preparation_results.check_exports()
-    folder = common.output_folder(FLAGS.output_dir, draws=bool(FLAGS.plan) or FLAGS.budget is not None)
+    check_exports(FLAGS.export)
+    folder = common.output_folder(FLAGS.output_dir)
     who = people.named()
     FLAGS["opponent"].value = who.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(
-        preparation_flags.settings(FLAGS.side),
+        preparation_settings(FLAGS),
         min_probability=_MIN_PROBABILITY.value,
     )
     with chess_runs.engines() as engines:
@@ -174,7 +167,7 @@ def main(argv: Sequence[str]) -> None:
             first, last = last_games(found)
             bits = predicted(found, model, first)
         print(told_model(found, model, first, bits), flush=True)
-        made = preparation_books.prepared(settings, engines, folder, FLAGS.budget)
+        made = prepared(FLAGS, settings, engines, FLAGS.budget)
         rows = position_rows(made, met(made.book, found.table, last))
         fitted = {
             "person": found.name,
@@ -185,17 +178,20 @@ def main(argv: Sequence[str]) -> None:
             "moves": None if bits is None else bits[1],
         }
         more = {"model": fitted, "seldom": seldom(rows)}
-        told = preparation_results.write_files(folder, settings, engines, made, more)
+        extra = memory_lines(made, folder)
+        write_preparation(made, folder, more)
         if rows:
             common.write_csv(folder / "positions.csv", rows)
-        preparation_results.print_result(settings, made, len(needed), engines.searches, folder)
+        print_preparation(FLAGS, made, extra, needed=len(needed), searches=engines.searches)
+        prepare.print_files(FLAGS, made, folder)
         lengths = followed(made.book, last)
         print(told_book(found, made, rows, lengths, first))
         if rows:
             print_met(rows, len(lengths))
         print(f"Written: {folder}/positions.csv")
-        preparation_results.write_shown(folder, told)
-        engines.export(needed)
+        write_shown(FLAGS, folder, made)
+        if FLAGS.export_store:
+            engines.export(FLAGS.export_store, needed)
 
 
 def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tuple[float, int] | None) -> str:
@@ -215,9 +211,7 @@ def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tup
     return "\n".join(lines)
 
 
-def position_rows(
-    made: preparation_books.Prepared, where: dict[tuple[chess.Move, ...], Met]
-) -> list[dict[str, Any]]:
+def position_rows(made: Preparation, where: dict[tuple[chess.Move, ...], Met]) -> list[dict[str, Any]]:
     """What is learnt, what it adds, and how often it came up."""
     rows = []
     book = made.book
@@ -248,7 +242,7 @@ def seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def told_book(
     found: people.Person,
-    made: preparation_books.Prepared,
+    made: Preparation,
     rows: Sequence[dict[str, Any]],
     lengths: Sequence[int],
     first: float,

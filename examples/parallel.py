@@ -23,23 +23,11 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from typing import Any
 
-from precomp_games import cluster_client, map_on_cluster
-
-CLUSTER = (
-    'a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or "local:4" for '
-    "four workers on this machine. See docs/cluster.md."
-)
-"""What --cluster may be, for its help."""
+from precomp_games import map_on_cluster
+from precomp_games.commands._flags import CLUSTER as CLUSTER
+from precomp_games.commands._flags import check_workers as check_workers
 
 _MOST_DEATHS = 3  # with a task, until it is blamed for them
-
-
-def check_workers(workers: int | None, cluster: str | None) -> None:
-    """Refuses a --cluster that is none, and --workers beside it."""
-    if cluster is not None:
-        cluster_client(cluster)  # which begins nothing
-        if workers is not None:
-            raise ValueError('--workers: expected none with --cluster, which has its own ("local:4" has 4)')
 
 
 def each_done(

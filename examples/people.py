@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import pathlib
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
@@ -14,12 +13,12 @@ import numpy as np
 from absl import flags
 
 from precomp_games.chess import GameReport, GameTable, read_table, rolling_fit
+from precomp_games.commands._files import DATA
 
 FLAGS = flags.FLAGS
 ERRING = "noisy(policy=uci(nodes=1000,r=40,top_k=8),epsilon=0.2)"
 """An engine that errs as people do: what is behind their games, where nothing else is said."""
 
-_DATA = pathlib.Path(__file__).parent / "data"
 _GAMES = flags.DEFINE_string(
     "games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's."
 )
@@ -104,8 +103,8 @@ def named() -> Named:
     """The person of the flags."""
     path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
     if path is None:
-        path, player = str(_DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
-        population = population or str(_DATA / "championship_sample.pgn")
+        path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
+        population = population or str(DATA / "championship_sample.pgn")
     elif player is None:
         raise ValueError("--player: expected whose games in --games are meant, got none")
     return Named(path, player, population)

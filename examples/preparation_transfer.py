@@ -31,12 +31,12 @@ import chess_runs
 import numpy as np
 import numpy.typing as npt
 import people
-import preparation_flags
 from absl import flags
 from scipy import sparse
 
 from precomp_games.algorithms import MemoryFrontier, best_of_frontier, memory_frontier
 from precomp_games.chess import (
+    MAIN_LINES,
     Book,
     ChessGame,
     ChessState,
@@ -48,13 +48,13 @@ from precomp_games.chess import (
     SearchLimit,
     action_of,
     board_key,
-    main_line_book,
-    most_reached_book,
+    control_book,
     opponent_policy,
     position_hash,
     preparation_book,
     preparation_tree,
 )
+from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
 
 FLAGS = flags.FLAGS
 _SINCE = flags.DEFINE_integer("since", None, "First year that is judged. Default: the last but two.")
@@ -81,8 +81,7 @@ _REGRET = flags.DEFINE_bool(
     "regret", True, "Whether to make the judge's own best books, which takes longest."
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/preparation_transfer", "Where files go.")
-for _flag in ("penalty", "max_plies", "seed"):
-    flags.declare_key_flag(_flag)
+define_preparation_flags(FLAGS)
 flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
@@ -296,9 +295,10 @@ def books_of(
     players = (engines.analyst, engines.opponent)
     found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
     for size in sizes:
-        reached = most_reached_book(settings, *players, positions=size, policies=policies)
+        reached = control_book(settings, *players, positions=size, policies=policies)
         found["most reached", size] = reached
-        found["main lines", size] = main_line_book(settings, *players, positions=size, policies=policies)
+        lines = control_book(settings, *players, positions=size, moves=MAIN_LINES, policies=policies)
+        found["main lines", size] = lines
     return found
 
 
@@ -335,7 +335,7 @@ def trials(
             for side in _SIDES.value:
                 show(year, len(done))
                 settings = dataclasses.replace(
-                    preparation_flags.settings(side),
+                    preparation_settings(FLAGS, side),
                     opponent=spec,
                     min_probability=_MIN_PROBABILITY.value,
                 )
@@ -364,7 +364,7 @@ def trials(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     sizes = sorted(common.numbers(_SIZES, "whole numbers separated by commas", lambda n: n > 0, int))
     if set(_SIDES.value) - {"white", "black"} or not _SIDES.value:
         raise ValueError(f"--sides: expected white and black, got {','.join(_SIDES.value)!r}")

@@ -48,7 +48,7 @@ _PUBLISHED = {
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = common.output_folder(_OUTPUT_DIR.value, draws=True)
+    folder = common.output_folder(_OUTPUT_DIR.value)
     values = common.positive_numbers(_R_VALUES)
     chess_runs.settings(0, values[0])  # whatever is wrong is told before anything is searched
     rows: list[dict[str, Any]] = []
@@ -111,7 +111,7 @@ def main(argv: Sequence[str]) -> None:
     print()
     header = ("side", "r", "log10 r", "utility", "size", "value", "unprepared", "histories")
     common.print_table(table, (*header, *(["published utility"] if comparable else [])))
-    print(f"\n{chess_runs.score_note(settings)}", end="")
+    print(f"\n{settings.kind.note()}", end="")
     print(f"\nWritten: {folder}/randomness.csv, randomness.png, settings.json")
 
 

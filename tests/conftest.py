@@ -70,7 +70,9 @@ def searches(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     It has the shipped searches from the start, which are what many examples ask the same engine by default.
     """
     path = tmp_path_factory.mktemp("searches") / "searches.sqlite"
-    shutil.copy(pathlib.Path(__file__).parents[1] / "examples" / "data" / "evaluations.sqlite", path)
+    shutil.copy(
+        pathlib.Path(__file__).parents[1] / "precomp_games" / "commands" / "data" / "evaluations.sqlite", path
+    )
     return path
 
 

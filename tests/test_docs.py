@@ -137,7 +137,8 @@ def _pages_of_python():
 def test_python_snippets(page, engine, tmp_path, monkeypatch):
     """In a folder that has the shipped searches, as a checkout has them."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(_ROOT / "examples" / "data", tmp_path / "examples" / "data")
+    data = pathlib.Path("precomp_games", "commands", "data")
+    shutil.copytree(_ROOT / data, tmp_path / data)
     namespace = {"__name__": "snippet"}
     said = None
     for block in blocks(page):

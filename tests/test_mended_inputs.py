@@ -34,7 +34,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.play import players as uci_players
-from precomp_games.chess.play.uci_main import main
+from precomp_games.commands.uci import main
 from precomp_games.tree.base_game import loaded_game
 from tools.fuzz.mutate import archive
 from tools.fuzz.targets import books, engines, files

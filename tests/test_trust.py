@@ -17,7 +17,7 @@ from precomp_games import HistoryTree, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import PreparationSettings, preparation_policies, read_preparation
-from precomp_games.chess.play.uci_main import main
+from precomp_games.commands.uci import main
 from precomp_games.policies import specs as policy_specs
 from precomp_games.tree import base_game
 from precomp_games.tree.arrays import ARRAYS
@@ -257,9 +257,11 @@ universal_poker.maxRaises universal_poker.numBoardCards universal_poker.raiseSiz
 _WRITE = "writes the file that its caller names"
 _START = "starts the program that its caller names"
 _EXCEPTIONS = {
-    **dict.fromkeys(("HistoryTree.save", "EvaluationStore.export", "atomic_write", "write_efg"), _WRITE),
+    **dict.fromkeys(
+        ("HistoryTree.save", "EvaluationStore.export", "Engines.export", "atomic_write", "write_efg"), _WRITE
+    ),
     **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
-    **dict.fromkeys(("write_opponent_data", "write_polyglot", "write_report", "write_together"), _WRITE),
+    **dict.fromkeys(("write_preparation", "write_polyglot", "write_report", "write_together"), _WRITE),
     **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "find_engine"), _START),
 }
 

@@ -25,7 +25,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = sorted(
     path.stem
     for path in (_ROOT / "examples").glob("*.py")
-    if "\n    common.run(main)\n" in path.read_text("utf-8")
+    if '\nif __name__ == "__main__":\n' in path.read_text("utf-8")
 )
 """What is run; the other modules there are what these share."""
 

@@ -55,10 +55,10 @@ from precomp_games.chess import (
     read_table,
     reply_games,
     uci_book,
-    write_opponent_data,
 )
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
+from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.policies.specs import parsed_spec, touched
 from precomp_games.tree.base_game import loaded_game
 from tools.audit import Audit
@@ -244,8 +244,11 @@ def _model_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
         spec = f"mixture(a=noisy(policy=games(file={folder}/games.pgn,prior=uci(r=20))),b=uniform)"
         settings = PreparationSettings(opponent=spec, trusted=True)
         engine: Any = _Engine()
-        write_opponent_data(folder, settings, preparation_policies(settings, engine))
-        path = folder / "opponent.npz"
+        policies = preparation_policies(settings, engine)
+        files = ModelFiles.of(settings, policies.sigma[1], policies.leaf_value)
+        assert files is not None
+        path = folder / MODEL_FILE
+        files.save(path)
         header, arrays = read_archive(path, ("keys_0", "actions_0", "weights_0"))
         header["named"]["opponent"] = _NAMED  # and not a folder's name, which is another one each time
         return header, arrays, _archive(header, arrays)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tqdm import tqdm
 
 from precomp_games._support.arguments import public
 
-__all__ = ["bar", "use_progress_bars"]
+__all__ = ["bar", "progress", "use_progress_bars"]
 
 _DELAY = 1.0  # seconds, below which a bar would only flicker
 
@@ -18,7 +19,7 @@ _DELAY = 1.0  # seconds, below which a bar would only flicker
 def _on_terminal(**arguments: Any) -> tqdm[Any]:
     # None: wherever standard error is no terminal. Workers' bars would write over each other.
     disable = None if multiprocessing.parent_process() is None else True
-    return tqdm(delay=_DELAY, leave=False, disable=disable, **arguments)
+    return tqdm(**({"leave": False} | arguments), delay=_DELAY, disable=disable)
 
 
 _make: Callable[..., Any] = _on_terminal
@@ -29,16 +30,44 @@ def bar(**arguments: Any) -> Any:
     return _make(**arguments)
 
 
+@contextlib.contextmanager
+def progress(description: str, unit: str, **arguments: Any) -> Iterator[Callable[..., None]]:
+    """A bar for work that says how far it is; it stays when the work is done.
+
+    Gives a function of the work that is done so far, None where that is as before, and of a note.
+    """
+    with bar(desc=description, unit=f" {unit}", leave=True, **arguments) as shown:
+
+        def show(done: int | None = None, note: str | None = None) -> None:
+            if note is not None:
+                shown.set_postfix_str(note)
+            if done is not None:
+                shown.update(done - shown.n)
+
+        yield show
+
+
 @public
 def use_progress_bars(make: Callable[..., Any] | None = None) -> None:
     """Has the library show what takes long by other bars than its own, which are on terminals alone.
 
     Args:
-        make: called as tqdm is, by name, with `desc`, `unit` and perhaps `total`, such as tqdm.notebook's.
-            None: the library's own again.
+        make: called as tqdm is, by name, with `desc`, `unit` and perhaps `total` and `leave`, such as
+            tqdm.notebook's. None: the library's own again.
 
     Raises:
         ValueError: no function.
     """
     global _make
     _make = make or _on_terminal
+
+
+@contextlib.contextmanager
+def other_bars(make: Callable[..., Any]) -> Iterator[None]:
+    """Within it, the library shows other bars, as with `use_progress_bars`."""
+    global _make
+    before, _make = _make, make
+    try:
+        yield
+    finally:
+        _make = before

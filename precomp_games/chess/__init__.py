@@ -65,25 +65,19 @@ from precomp_games.chess.play.match import (
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.preparation.best_parts import best_parts
-from precomp_games.chess.preparation.control_books import main_line_book, most_reached_book
-from precomp_games.chess.preparation.judged import (
-    KNOWN,
-    KnownEntries,
-    RepertoireMenu,
-    known_entries,
-    repertoire_policies,
+from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.evaluations import EVALUATIONS
+from precomp_games.chess.preparation.judging import (
+    RepertoireJudgment,
+    judge_repertoire,
 )
+from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
+from precomp_games.chess.preparation.prepare import prepare
 from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
-from precomp_games.chess.preparation.settings import (
-    EVALUATIONS,
-    PreparationPolicies,
-    PreparationSettings,
-    equilibrium_tree,
-    kept_entries,
-    preparation_policies,
-    preparation_tree,
-)
-from precomp_games.chess.preparation.written import WrittenPreparation, read_preparation, write_opponent_data
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.trees import equilibrium_tree, kept_entries, preparation_tree
 from precomp_games.chess.records.book_counts import POLYGLOT_WEIGHTS, ExplorerCounts, PolyglotCounts
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, read_games
 from precomp_games.chess.records.move_counts import (
@@ -97,7 +91,7 @@ from precomp_games.chess.records.move_counts import (
 from precomp_games.chess.records.pgn_files import GameReport, pgn_names
 from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.exports import EXPORTS, write_exports
-from precomp_games.chess.study.report import ReportBook, ReportMatch, write_report
+from precomp_games.chess.study.report import ReportBook, ReportMatch, report_book, write_report
 
 __all__ = [
     "ALPHAS",
@@ -105,7 +99,7 @@ __all__ = [
     "EXPORTS",
     "FITS",
     "HALF_LIVES",
-    "KNOWN",
+    "MAIN_LINES",
     "MATCH_PLIES",
     "MAX_LIMIT",
     "PLAYS",
@@ -134,6 +128,7 @@ __all__ = [
     "EnginePlayer",
     "EnginePolicy",
     "EnginePool",
+    "Engines",
     "EvaluationStore",
     "ExitScore",
     "ExplorerCounts",
@@ -142,7 +137,6 @@ __all__ = [
     "GameTable",
     "GameWeights",
     "GamesPolicy",
-    "KnownEntries",
     "LinearUtility",
     "MatchGame",
     "MatchResult",
@@ -151,10 +145,11 @@ __all__ = [
     "PlayedGame",
     "PolicyPlayer",
     "PolyglotCounts",
+    "Preparation",
     "PreparationPolicies",
     "PreparationSettings",
     "Repertoire",
-    "RepertoireMenu",
+    "RepertoireJudgment",
     "RepertoirePosition",
     "RepertoireReport",
     "ReplyGames",
@@ -167,12 +162,12 @@ __all__ = [
     "ThresholdUtility",
     "UciEngine",
     "WdlUtility",
-    "WrittenPreparation",
     "action_of",
     "best_parts",
     "board_key",
     "book_exits",
     "certified_book",
+    "control_book",
     "engine_moves",
     "equilibrium_tree",
     "explorer_policy",
@@ -180,12 +175,10 @@ __all__ = [
     "fit_calibration",
     "fit_opponent",
     "games_policy",
+    "judge_repertoire",
     "kept_entries",
-    "known_entries",
     "load_calibration",
-    "main_line_book",
     "material",
-    "most_reached_book",
     "move_of",
     "opponent_choices",
     "opponent_policy",
@@ -203,20 +196,21 @@ __all__ = [
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
+    "prepare",
     "prior_of_moves",
     "read_games",
     "read_preparation",
     "read_repertoire",
     "read_table",
-    "repertoire_policies",
     "reply_games",
+    "report_book",
     "rolling_fit",
     "save_calibration",
     "uci_book",
     "write_exports",
     "write_match_pgn",
-    "write_opponent_data",
     "write_pgn",
     "write_polyglot",
+    "write_preparation",
     "write_report",
 ]

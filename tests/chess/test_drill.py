@@ -11,7 +11,6 @@ import pytest
 from precomp_games.chess import Book, BookMove, BookPosition, Drill
 from tests.chess.test_book import entry
 
-pytest.importorskip("fsrs", reason="drills need fsrs")
 _START = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
 
 

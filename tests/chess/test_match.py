@@ -17,8 +17,7 @@ from precomp_games.chess import (
     PreparationSettings,
     action_of,
     book_exits,
-    main_line_book,
-    most_reached_book,
+    control_book,
     play_match,
     preparation_book,
     preparation_policies,
@@ -375,7 +374,7 @@ def controlled(player, menu=0):
 def test_the_most_reached_positions(player, menu):
     settings, engine, known = controlled(player, menu)
     for count in (0, 1, 9, 10_000):
-        book = most_reached_book(settings, engine, positions=count)
+        book = control_book(settings, engine, positions=count)
         assert len(book) == min(count, len(known))
         taken = [p.reach for p in book.positions]
         assert taken == pytest.approx(sorted(known.values(), reverse=True)[:count])
@@ -388,8 +387,8 @@ def test_the_most_reached_positions(player, menu):
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_main_line_and_its_departures(player):
     settings, engine, known = controlled(player)
-    assert len(main_line_book(settings, engine, positions=10_000)) == len(known)
-    book = main_line_book(settings, engine, positions=9, moves=3)
+    assert len(control_book(settings, engine, positions=10_000, moves=10)) == len(known)
+    book = control_book(settings, engine, positions=9, moves=3)
     lines = [book.positions[k : k + 3] for k in (0, 3, 6)]
     learnt = set()
     for line in lines:
@@ -400,7 +399,3 @@ def test_the_main_line_and_its_departures(player):
             replies = [r for h, r in known.items() if h[:-2] == before.history and len(h) >= 2]
             assert after.reach == pytest.approx(max(replies)) and after.history[:-2] == before.history
         learnt |= {p.history for p in line}
-    assert (
-        main_line_book(settings, engine, positions=9, moves=1).positions
-        == most_reached_book(settings, engine, positions=9).positions
-    )

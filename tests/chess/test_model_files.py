@@ -19,10 +19,10 @@ from precomp_games.chess import (
     preparation_policies,
     read_preparation,
     save_calibration,
-    write_opponent_data,
     write_polyglot,
 )
-from precomp_games.chess.play.uci_main import main
+from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
@@ -75,9 +75,10 @@ def made(settings, folder):
     (told,) = results()
     nothing = {"memorized": [], "exits": [], "stops": [], "replies": []}
     folder.mkdir()
-    written = write_opponent_data(folder, settings, policies)
+    files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
+    if files is not None:
+        files.save(folder / MODEL_FILE)
     (folder / "result.json").write_text(json.dumps(told | nothing | {"settings": settings.as_dict()}))
-    assert written == (folder / "opponent.npz").exists()
     return policies
 
 
@@ -137,7 +138,7 @@ def test_data_that_are_none(here, tmp_path):
     )
     for told, changed in wrong:
         write_archive(path, header | told, arrays | changed)
-        with pytest.raises(ValueError, match="expected what write_opponent_data"):
+        with pytest.raises(ValueError, match="expected what write_preparation"):
             read_preparation(tmp_path / "out")
     for part in (
         {"name": "counts", "source": 5, "alpha": 1.0},

@@ -25,7 +25,7 @@ MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5"
 
 
 PLAYED = dataclasses.replace(RESULT, played=(("d2d4", 13), ("e2e4", 7)), last=MATES.lines[1:])
-SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "evaluations.sqlite"
+SHIPPED = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "evaluations.sqlite"
 
 
 def drawn(rng: random.Random) -> SearchResult:

@@ -20,7 +20,7 @@ from precomp_games.chess import (
     uci_book,
     write_polyglot,
 )
-from precomp_games.chess.play.uci_main import main
+from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_book import book_of
 from tests.chess.test_engine import FAKE
@@ -226,7 +226,7 @@ def test_programs_that_are_no_engines():
 
 def uci_process(*flags):
     """The entry point, as an interface starts it."""
-    command = [sys.executable, "-m", "precomp_games.chess.play.uci_main", *flags]
+    command = [sys.executable, "-m", "precomp_games.commands.uci", *flags]
     return chess.engine.SimpleEngine.popen_uci(command, timeout=60.0)
 
 

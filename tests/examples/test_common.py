@@ -19,6 +19,7 @@ WORKER = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 import common
+from precomp_games.commands import _progress
 """
 
 
@@ -92,7 +93,7 @@ def test_each_example_starts(example):
     """From nothing, which no other test does with most of them."""
     shown = from_nothing(EXAMPLE.with_stem(example), "--help")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"python examples/{example}.py" in shown.stdout and "Try --helpfull" in shown.stdout
+    assert f"examples/{example}.py" in shown.stdout and "  --output_dir:" in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,7 @@ for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
 """
     few = counting.replace("range(8)", "range(4)")
     assert run_code(few).stderr == ""  # nothing yet worth a line
-    often = run_code("common._SECONDS_A_LINE = 0.7; common._log = common._Log()" + counting)
+    often = run_code("_progress._SECONDS_A_LINE = 0.7; _progress._log = _progress._Log()" + counting)
     lines = often.stderr.splitlines()
     assert 2 <= len(lines) <= 4
     assert all(re.match(r"Counting: .* [1-8]/8 \[.*things", line) for line in lines)
@@ -135,7 +136,7 @@ for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
         # What has no bar is told by what runs.
         ("contextlib.nullcontext()", r"Working: wait, 1 s"),
         # What is typed is waited for in silence.
-        ("contextlib.nullcontext(), mock.patch.object(common._clock, 'waits', True)", ""),
+        ("contextlib.nullcontext(), mock.patch.object(_progress.CLOCK, 'waits', True)", ""),
     ],
 )
 def test_a_run_that_counts_nothing_says_that_it_goes_on(work, line):
@@ -143,7 +144,7 @@ def test_a_run_that_counts_nothing_says_that_it_goes_on(work, line):
 import contextlib, threading
 from unittest import mock
 from precomp_games._support.bars import bar
-common._SECONDS_FIRST = 0.5; common._log = common._Log()
+_progress._SECONDS_FIRST = 0.5; _progress._log = _progress._Log()
 def main(argv):
     with {work}:
         threading.Event().wait(1.6)
@@ -155,29 +156,19 @@ common.run(main)
     assert re.fullmatch(line, result.stderr.strip()), result.stderr
 
 
-def test_a_figure_without_matplotlib_is_one_line_before_any_work(tmp_path):
-    code = """
-import importlib.util
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "matplotlib" else find(name, *more)
-def main(argv):
-    common.output_folder(sys.argv[1], draws=True)
-common.run(main)
-""".replace("sys.argv[1]", repr(str(tmp_path / "out")))
-    result = run_code(code)
-    told = "error: expected matplotlib for the figures, got none: pip install 'precomp-games[plots]'\n"
-    assert (result.returncode, result.stderr) == (1, told) and not (tmp_path / "out").exists()
-
-
 def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():
     code = """
 import time
 import chess_runs
+from precomp_games import use_progress_bars
 class Engine:
     searches, progress = 0, None
-common._SECONDS_A_LINE = 0.1; common._log = common._Log()
+_progress._SECONDS_A_LINE = 0.1; _progress._log = _progress._Log()
+use_progress_bars(common.progress_bar)
 engine = Engine()
-with chess_runs.Engines(engine, engine).progress("Searching") as level:
+engines = object.__new__(chess_runs.Engines)
+engines.analyst = engines.opponent = engine
+with engines.progress("Searching") as level:
     level(3, 77)
     for done in range(1, 9):
         engine.searches = done

@@ -17,10 +17,17 @@ def write_book(folder):
     folder.mkdir()
     told = [("", "e2e4", 1.0, 0.4), ("e2e4 e7e5", "g1f3", 0.7, 0.3), ("e2e4 c7c5", "b1c3", 0.3, 0.1)]
     memorized = [
-        {"after": line.split(), "play": {move: 1.0}, "reach": reach, "net_gain": worth}
+        {"after": line.split(), "play": {move: 1.0}, "reach": reach, "gain": worth, "net_gain": worth}
         for line, move, reach, worth in told
     ]
-    numbers = {"memorized": memorized, "utility": 0.9, "analyst": "Fake", "opponent": "Fake"}
+    numbers = {
+        "memorized": memorized,
+        "utility": 0.9,
+        "unprepared": 0.5,
+        "value": 0.9,
+        "analyst": "Fake",
+        "opponent": "Fake",
+    }
     (folder / "result.json").write_text(json.dumps(numbers | {"settings": PreparationSettings().as_dict()}))
 
 

@@ -68,7 +68,6 @@ EXEMPT = {
     "precomp_games.chess:GameRecord.mover": "asked for every move",
     "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",
     "precomp_games.chess:PolyglotCounts.of_arrays": _ARRAYS,
-    "precomp_games.chess:RepertoireMenu.entries_batch": _MENU,
 }
 """Public names that are not called, and why; results, protocols and errors go without saying."""
 

@@ -76,13 +76,12 @@ def table():
     policies = face.preparation_policies(with_menu, analyst)
     without_menu = face.preparation_policies(dataclasses.replace(with_menu, menu=0), analyst)
     with_a_menu = Arg(policies, without_menu)
-    both = face.repertoire_policies(policies, repertoire, 3)
-    with_repertoire = face.preparation_tree(with_menu, analyst, policies=both, truncate="reach")
     drill = face.Drill(book, ":memory:", seed=1)
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-    told = {"settings": settings.as_dict(), "memorized": [], "utility": 0.5}
-    told |= {"analyst": "Fake 1.0", "opponent": "Fake 1.0"}
-    (folder() / "result.json").write_text(json.dumps(told))
+    two = face.Engines(engine, engine)
+    within = dataclasses.replace(settings, max_plies=2, top_k=1, analyst_limit=limit, opponent_limit=limit)
+    made = face.prepare(within, two)
+    (folder() / "result.json").write_text(json.dumps(made.to_json()))
 
     new_path = Arg(folder() / "new", "\0", fine=["nonsense"])
     headers = [{"Result": "1-0"}, {"White": 7}, {7: "White"}, {"White": "a\nb"}]
@@ -255,6 +254,28 @@ def table():
         "window_cp": 50.0,
         "utility": Arg(face.LinearUtility(), face.LinearUtility),
         # preparations
+        **dict.fromkeys(("Engines.analyst", "Engines.opponent"), engine),
+        "engines": two,
+        "record": Arg(set(), {7}),
+        "description": Arg("Searching", fine=...),
+        "match.settings": within,
+        "against": Arg(None, fine=[None]),
+        "prepare.settings": Arg(within, face.PreparationSettings, limit),
+        "prepare.games": Arg(0, -1),
+        "prepare.budget": None,
+        "order": Arg("optimistic", "random"),
+        "gap": 0.001,
+        "max_evaluations": Arg(9, 0),
+        "plan": Arg((), (3, 2), ("a",), fine=[(1, 2, 3)]),
+        "prepare.keep": Arg(None, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
+        "announce": Arg(None, fine=...),
+        "preparation": Arg(made, face.Preparation),
+        "from_json.data": Arg(made.to_json(), {"settings": 5}),
+        "write_preparation.folder": Arg(folder(), fine=["nonsense"]),
+        "more": Arg(None, fine=[{"a": "b"}]),
+        "report_book.matches": Arg({}, fine=[None, {"a": "b"}]),
+        "report_book.rows": Arg([], [7], fine=[{"a": "b"}]),
+        "report_book.notes": Arg({}, {(): 7}),
         "PreparationSettings.player": Arg(0, 2),
         "penalty": Arg(0.001, 0.0),
         # One opponent, or several.
@@ -278,9 +299,8 @@ def table():
         "preparation_book.states": Arg(states, other_states or 0, states[0]),
         "kept_entries.tree": tree,
         "kept_entries.player": 0,
-        "write_opponent_data.folder": Arg(folder(), fine=["nonsense"]),
         "policies": face.preparation_policies(small, analyst),
-        **dict.fromkeys(("main_line_book.policies", "most_reached_book.policies"), with_a_menu),
+        "control_book.policies": with_a_menu,
         "found": Arg(_certified("python_chess(max_plies=2)"), tree, _certified("tic_tac_toe")),
         "BookPosition.history": Arg((), "e2e4", ["e2e4"]),
         "BookPosition.moves": Arg((face.BookMove(_MOVE, 1.0),), (), [_MOVE]),
@@ -334,9 +354,8 @@ def table():
         "book_exits.horizon": Arg(9, 0),
         "result": face.play_match(book, first, first, 2, max_plies=4),
         "positions": Arg(2, -1),
-        "main_line_book.moves": Arg(3, 0),
+        "control_book.moves": Arg(3, 0),
         # for chess programs
-        "told": Arg(told, {"settings": 5}),
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
         "uci_book.book": Arg(book, face.Book, position, fine=["nonsense"]),
@@ -357,11 +376,10 @@ def table():
         "paths": Arg([str(files.repertoire)], [], [None], "\0", fine=["nonsense"]),
         "read_repertoire.fen": Arg(chess.STARTING_FEN, "nonsense", _START + " x"),
         "repertoire": repertoire,
-        "repertoire_policies.policies": Arg(policies, without_menu, policies.sigma),
-        "repertoire_policies.horizon": 3,
-        "known_entries.tree": with_repertoire,
+        "judge_repertoire.settings": with_menu,
+        "judge_repertoire.policies": Arg(policies, without_menu, policies.sigma),
+        "judge_repertoire.horizon": 3,
         "known": Arg("lines", "moves"),
-        "engine_menu": face.EngineMenu(engine, limit, 2, 2, 50.0),
     }
 
 

@@ -26,68 +26,40 @@ from precomp_games._support.checks import shown
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.settings import (
-    PreparationPolicies,
-    PreparationSettings,
-    preparation_policies,
-)
+from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
 
-__all__ = ["main_line_book", "most_reached_book"]
+__all__ = ["MAIN_LINES", "control_book"]
+
+MAIN_LINES = 10
+"""How many of our moves a main line has in a control."""
 
 
 @public
-def most_reached_book(
+def control_book(
     settings: PreparationSettings,
     analyst: ScoringEngine,
     opponent: EngineLike | None = None,
     *,
     positions: NonNegativeInt,
+    moves: PositiveInt = 1,
     policies: PreparationPolicies | None = None,
 ) -> Book:
-    """The analyst's first move in the positions that come up most often.
+    """The analyst's first move where games come most often, in lines of `moves` moves of ours.
 
     Args:
       settings: what `preparation_policies` takes.
       analyst: see there.
       opponent: see there.
       positions: how many to learn; fewer where games end before.
-      policies: see `main_line_book`.
-
-    Raises:
-      ValueError, EngineError, StoreError: as `preparation_tree`, or a number of positions that is none.
-    """
-    return _grow(settings, analyst, opponent, positions, 1, policies)
-
-
-@public
-def main_line_book(
-    settings: PreparationSettings,
-    analyst: ScoringEngine,
-    opponent: EngineLike | None = None,
-    *,
-    positions: NonNegativeInt,
-    moves: PositiveInt = 10,
-    policies: PreparationPolicies | None = None,
-) -> Book:
-    """The analyst's first move along the main line, and along the likeliest departures from it.
-
-    Args:
-      settings: what `preparation_policies` takes.
-      analyst: see there.
-      opponent: see there.
-      positions: how many to learn; fewer where games end before.
-      moves: how many of our moves a line is followed for, from where it departs.
+      moves: how many of our moves a line is followed for, from the most reached position that is not learnt
+        yet. 1: the most reached positions. `MAIN_LINES`: the main line and its likeliest departures.
       policies: of `preparation_policies`, with a menu of 1, where they have been made already.
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`, or a number that is none.
     """
-    return _grow(settings, analyst, opponent, positions, moves, policies)
-
-
-def _grow(settings: Any, analyst: Any, opponent: Any, positions: int, moves: int, policies: Any) -> Book:
-    """Learns lines of `moves` moves of ours, each from the most reached position that is not learnt."""
     lines = _Lines(settings, analyst, opponent, policies)
     learnt: list[BookPosition] = []
     # Equally often: the shorter history, then the first by its moves.

@@ -124,8 +124,7 @@ class ModelFiles:
             return cls(dict(header["named"]), dict(header["opponent"]), sources, fit)
         except _PROBLEMS as error:
             raise ArgumentError(
-                f"expected what write_opponent_data() writes, got {os.fspath(path)!r} "
-                f"({one_line(repr(error))})"
+                f"expected what write_preparation() writes, got {os.fspath(path)!r} ({one_line(repr(error))})"
             ) from None
 
     def policy(self, game: pyspiel.Game, engine: StoredEngine | None) -> PolicyLike:
@@ -193,7 +192,7 @@ def _kept(spec: Any, policy: Any, sources: list[MoveSource]) -> dict[str, Any] |
 def named_things(settings: PreparationSettings) -> dict[str, str]:
     """See `PreparationSettings.touches`."""
     opponent = touched(settings.opponent) if settings.opponent else ""
-    own = settings.evaluation == "calibrated" and not fits.is_shipped(settings.calibration)
+    own = settings.kind.fitted and not fits.is_shipped(settings.calibration)
     named = {"opponent": opponent, "calibration": settings.calibration if own else ""}
     return {name: each for name, each in named.items() if each}
 

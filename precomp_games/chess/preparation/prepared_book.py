@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated
 
 import chess
-import numpy as np
-import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.arguments import ArgumentError, Player, each_of, public
 from precomp_games._support.checks import check_instance, shown
+from precomp_games.algorithms import CertifiedPrecomputation
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.tree.history_tree import HistoryTree
@@ -55,28 +54,8 @@ def _is_of(tree: HistoryTree, player: int, state: MemorizedState) -> bool:
     )
 
 
-@runtime_checkable
-class _Certified(Protocol):
-    """What a book needs of a preparation with a certificate."""
-
-    @property
-    def game(self) -> pyspiel.Game: ...
-    @property
-    def player(self) -> int: ...
-    @property
-    def histories(self) -> Sequence[tuple[int, ...]]: ...
-    @property
-    def rows(self) -> Sequence[Mapping[int, float]]: ...
-    @property
-    def alternatives(self) -> Sequence[tuple[Alternative, ...]]: ...
-    @property
-    def reach(self) -> npt.NDArray[np.float64]: ...
-    @property
-    def net_gain(self) -> npt.NDArray[np.float64]: ...
-
-
 @public
-def certified_book(found: _Certified) -> Book:
+def certified_book(found: CertifiedPrecomputation) -> Book:
     """The book of what `best_first_precomputation` found in a `ChessGame`.
 
     A position's worth is its net gain: what forgetting it and all that follows it would cost.
@@ -84,8 +63,6 @@ def certified_book(found: _Certified) -> Book:
     Raises:
       ValueError: `found` is no such preparation, or one of another game.
     """
-    if isinstance(found, type) or not isinstance(found, _Certified):
-        raise ArgumentError(f"expected found to be a preparation with a certificate, got {shown(found)}")
     check_instance(found.game, ChessGame, "found.game")
     worth = map(float, found.net_gain)
     entries = zip(

@@ -17,8 +17,6 @@ asked again before the end, without a rating.
 
 Progress stands in an SQLite file, a row for each card and a log of all answers. A card belongs to the EPD and
 the book's side, so that another book with the same positions finds it. The file is not trusted.
-
-Needs fsrs: `pip install precomp-games[study]`.
 """
 
 from __future__ import annotations
@@ -91,14 +89,15 @@ class Drill:
 
         Raises:
           ValueError: no book, path or seed, a book without positions, or a file that is no progress.
-          ImportError: fsrs is not installed.
         """
         self.book = book
         self.cards = tuple(sorted(book_cards(book), key=lambda card: (-card.worth, card.epd)))
         if not self.cards:
             raise ArgumentError("expected a book with positions, got an empty one")
         self._rng = np.random.default_rng(seed)
-        self._fsrs = _load_fsrs()
+        import fsrs  # here, since that takes a third of a second
+
+        self._fsrs: Any = fsrs
         self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
         self._side = chess.COLOR_NAMES[book.side]
         self._again: list[tuple[int, DrillCard]] = []
@@ -303,14 +302,6 @@ def book_cards(book: Book) -> Iterable[DrillCard]:
                     odds[entry.move] = odds.get(entry.move, 0.0) + position.reach * entry.probability
         worth = sum(max(position.worth, 0.0) for position in positions)
         yield DrillCard(epd, tuple(positions), tuple(sorted(odds, key=lambda m: (-odds[m], m.uci()))), worth)
-
-
-def _load_fsrs() -> Any:
-    try:
-        import fsrs
-    except ImportError:
-        raise ImportError("expected fsrs to be installed: pip install 'precomp-games[study]'") from None
-    return fsrs
 
 
 def _time(value: Any, name: str) -> datetime.datetime:

@@ -48,10 +48,12 @@ from precomp_games._support.files import atomic_write
 from precomp_games._support.messages import plain_text
 from precomp_games.chess.books.book import Book, BookExit, BookPosition, Exits, Node, trie_with_exits
 from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames
+from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.best_parts import best_parts
+from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.study.plots import embedded_plot
 
-__all__ = ["ReportBook", "ReportMatch", "write_report"]
+__all__ = ["ReportBook", "ReportMatch", "report_book", "write_report"]
 
 _LONGEST_NAME = 80  # characters of what a score is called
 # In an order in which each has what it needs; `import` and `export` lines are left out.
@@ -158,6 +160,74 @@ class ReportBook:
         for text in (*self.facts, *self.plots):
             if not isinstance(text, str):
                 raise ArgumentError(f"expected names of facts and plots to be texts, got {shown(text)}")
+
+
+@public
+def report_book(
+    preparation: Preparation,
+    matches: Mapping[str, MatchResult] | None = None,
+    rows: Annotated[Sequence[Mapping[str, Any]], each_of(Mapping)] = (),
+    notes: Mapping[tuple[chess.Move, ...], str] | None = None,
+    plots: Mapping[str, str] | None = None,
+) -> ReportBook:
+    """What a page and exports show of a preparation.
+
+    Args:
+      preparation: the preparation.
+      matches: that were played, by the player's name; "the book" is its own.
+      rows: of matches, as the result.json of `precomp-games match` has them.
+      notes: texts at positions, by the moves up to them.
+      plots: SVG files, by what they show.
+
+    Raises:
+      ValueError, LookupError, TypeError: rows are of another kind, or what there is to show is.
+    """
+    settings, book = preparation.settings, preparation.book
+    played: dict[tuple[chess.Move, ...], tuple[int, float]] = {}
+    shown = []
+    for name, match in (matches or {}).items():
+        own = name == "the book"
+        promised = preparation.utility if own else None
+        games, (low, high) = len(match.games), match.interval
+        shown.append(ReportMatch(name, len(match.book), games, match.score, low, high, promised))
+        if own:
+            scores = match.exit_scores(preparation.exits)
+            played |= {row.exit.history: (row.games, row.score) for row in scores if row.games}
+    for row in (row for row in rows if row["side"] == preparation.side):
+        shown.append(ReportMatch(*(row[field.name] for field in dataclasses.fields(ReportMatch))))
+        if row["player"] == "the book":
+            exits = (each for each in row["exits"] if each["games"])
+            played |= {
+                tuple(map(chess.Move.from_uci, each["after"])): (each["games"], each["score"])
+                for each in exits
+            }
+    budget = preparation.budget
+    replies = settings.opponent_replies(preparation.engines[1])
+    corrected = ", corrected by games" if preparation.standard_error is not None else ""
+    return ReportBook(
+        book,
+        gains=preparation.gains,
+        utility=preparation.utility,
+        unprepared=preparation.unprepared,
+        standard_error=preparation.standard_error,
+        exits=preparation.exits,
+        score_name=preparation.score_name,
+        source=replies,
+        facts={
+            "Opponent": replies,
+            "The book's moves": f"{preparation.engines[0]}, {settings.analyst_limit}",
+            "Where lines end": f"{settings.evaluation} evaluation{corrected}",
+            "Memory": f"{settings.penalty:g} of a game a position"
+            if budget is None
+            else f"at most {budget} positions",
+        },
+        notes=notes or {},
+        matches=shown,
+        played=played,
+        games=preparation.games,
+        evaluations=preparation.evaluations,
+        plots=plots or {},
+    )
 
 
 ReportBooks = Annotated[Sequence[ReportBook], each_of(ReportBook)]

@@ -46,7 +46,7 @@ from precomp_games.chess.evaluation import calibration
 from tools.fuzz import target
 from tools.fuzz.mutate import bent, bent_database, bent_json
 
-_DATA = pathlib.Path(__file__).parents[3] / "examples" / "data"
+_DATA = pathlib.Path(__file__).parents[3] / "precomp_games" / "commands" / "data"
 _PGN_WORDS = (
     *(b"[Event ", b'[Event "x"]\n', b'[White "Karpov Anatoli"]\n', b'[FEN "8/8/8/8/8/8/8/K1k5 w - - 0 1"]\n'),
     *(

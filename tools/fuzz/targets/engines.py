@@ -33,7 +33,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.engines import _uci
 from precomp_games.chess.play import players as uci_players
-from precomp_games.chess.play import uci_main
+from precomp_games.commands import uci
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
 from tools.fuzz.targets.books import small_book
@@ -267,5 +267,5 @@ def _(data: bytes, folder: pathlib.Path) -> object:
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
     ):
-        assert uci_main.main(words) == 0, err.getvalue()
+        assert uci.main(words) == 0, err.getvalue()
     return None

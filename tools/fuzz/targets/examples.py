@@ -26,14 +26,18 @@ from unittest import mock
 
 import tqdm
 
+from precomp_games import commands
 from precomp_games.chess import write_polyglot
 from precomp_games.chess.engines import pool as engine
+from precomp_games.commands import report
 from tools.forked_runs import EXAMPLES
 from tools.fuzz import target
 from tools.fuzz.mutate import bent_json
 from tools.fuzz.targets.books import make_pgn, sample_games, small_book
 
 _EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
+_COMMANDS = pathlib.Path(commands.__file__).parent
+_IMPORT = r"^\s*(?:import|from) (?:precomp_games\.commands(?:\.| import ))?(\w+)"
 _CPU_SECONDS = 0.1
 _SECONDS = 8.0
 _NUMBERS = ("0", "1", "2", "3", "7", "50", "1000", "-1", "0.5", "1e-9", "1e300", "nan", "inf", "9" * 30)
@@ -104,11 +108,12 @@ def flags_of(example: str) -> dict[str, str]:
     """The kind of each flag of an example, by its source and those of what it imports, and so on."""
     waiting, whole = [example], {}
     while waiting:
-        path = _EXAMPLES / f"{waiting.pop()}.py"
-        if path.exists() and path not in whole:
-            whole[path] = path.read_text(encoding="utf-8")
-            waiting += re.findall(r"^\s*(?:import|from) (\w+)", whole[path], re.M)
-    kinds = re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', "".join(whole.values()))
+        name = waiting.pop()
+        for path in (_EXAMPLES / f"{name}.py", _COMMANDS / f"{name}.py"):
+            if path.exists() and path not in whole:
+                whole[path] = path.read_text(encoding="utf-8")
+                waiting += re.findall(_IMPORT, whole[path], re.M)
+    kinds = re.findall(r'(?:DEFINE_|define\.)(\w+)\(\s*"(\w+)"', "".join(whole.values()))
     return {flag: kind for kind, flag in sorted(kinds, key=lambda kind: kind[1])}
 
 
@@ -170,7 +175,12 @@ def _run(name: str, words: list[str]) -> None:
     status = 1
     try:
         sys.argv = words
-        sys.modules["common"].run(sys.modules[name].main)
+        example = vars(sys.modules[name])
+        if "main" in example:
+            sys.modules["common"].run(example["main"])
+        for value in example.values():
+            if getattr(value, "__name__", "").startswith("precomp_games.commands."):
+                status = value.main(words)
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
     except BaseException:
@@ -233,13 +243,10 @@ def _make_shown(rng: random.Random) -> bytes:
 @target("report", _make_shown, prepare=sample_games)
 def _(data: bytes, folder: pathlib.Path) -> object:
     """What pages are made of besides books."""
-    if str(_EXAMPLES) not in sys.path:
-        sys.path.insert(0, str(_EXAMPLES))
-    book_report = importlib.import_module("book_report")
     (folder / "result.json").write_bytes(data)
     if data.startswith(b"{"):
-        return book_report.read_match(str(folder))
-    return book_report.read_notes(str(folder / "result.json")), book_report.read_plot(folder / "result.json")
+        return report._read_match(str(folder))
+    return report._read_notes(str(folder / "result.json")), report._read_plot(folder / "result.json")
 
 
 def _import_all() -> None:

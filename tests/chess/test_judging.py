@@ -9,15 +9,14 @@ import pytest
 from precomp_games.algorithms import best_precomputation, judge_book
 from precomp_games.chess import (
     PreparationSettings,
-    known_entries,
     preparation_book,
     preparation_policies,
     preparation_tree,
     read_repertoire,
-    repertoire_policies,
     write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.preparation.judging import known_entries, repertoire_policies
 from tests.chess.test_preparation import HashEngine
 
 _ENGINE = HashEngine(spread=400.0)

@@ -31,8 +31,9 @@ from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
-from precomp_games.chess.preparation.settings import modelled_play
-from precomp_games.chess.preparation.written import WrittenPreparation, read_preparation
+from precomp_games.chess.preparation.policies import modelled_play
+from precomp_games.chess.preparation.preparation import Preparation, read_preparation
+from precomp_games.commands._flags import Define
 
 __all__ = ["main"]
 
@@ -43,65 +44,52 @@ _MOST_OPTIONS = 8  # of an identity, in an error
 def _flags() -> flags.FlagValues:
     """Flags of its own: a library defines none for its users."""
     own = flags.FlagValues()  # type: ignore[no-untyped-call]
-    flags.DEFINE_string(
-        "book", None, "A Polyglot file, or an output folder of chess_preparation.py.", flag_values=own
-    )
-    flags.DEFINE_string(
+    define = Define(own)
+    define.string("book", None, "A Polyglot file, or an output folder of chess_preparation.py.")
+    define.string(
         "engine",
         None,
         "UCI engine, a path or a command, without arguments. Default: $STOCKFISH, stockfish on PATH, "
         "/usr/games/stockfish.",
-        flag_values=own,
     )
-    flags.DEFINE_multi_string(
+    define.multi_string(
         "engine_option",
         [],
         'With --opponent or --play=model: UCI option of the engine, "Name=value"; may be repeated.',
-        flag_values=own,
     )
-    flags.DEFINE_string(
+    define.string(
         "opponent_engine",
         None,
         "With --opponent: UCI engine of the opponent, where the preparation was given another one.",
-        flag_values=own,
     )
-    flags.DEFINE_multi_string(
-        "opponent_option",
-        [],
-        'UCI option of the opponent\'s engine, "Name=value"; may be repeated.',
-        flag_values=own,
+    define.multi_string(
+        "opponent_option", [], 'UCI option of the opponent\'s engine, "Name=value"; may be repeated.'
     )
-    flags.DEFINE_enum(
+    define.enum(
         "play",
         "engine",
         ["engine", "model"],
         "Who plays out of book: the engine, as the interface asks it, or what the preparation in --book "
         "counts on.",
-        flag_values=own,
     )
-    flags.DEFINE_string(
+    define.string(
         "opponent",
         None,
         "An output folder of chess_preparation.py: play the opponent that it was made against.",
-        flag_values=own,
     )
-    flags.DEFINE_string(
+    define.string(
         "opponent_spec",
         None,
         "With --opponent: the preparation's --opponent, repeated word for word, where that names files or an "
         "engine that are to be opened and run again.",
-        flag_values=own,
     )
-    flags.DEFINE_string(
+    define.string(
         "store",
         ":memory:",
         "With --opponent or --play=model: where searches are kept and found, as the examples' --store.",
-        flag_values=own,
     )
-    flags.DEFINE_integer(
-        "seed", None, "Of random moves. Default: other games each time.", lower_bound=0, flag_values=own
-    )
-    flags.DEFINE_bool("help", False, "Shows this help.", short_name="h", flag_values=own)
+    define.integer("seed", None, "Of random moves. Default: other games each time.", lower_bound=0)
+    define.bool("help", False, "Shows this help.", short_name="h")
     return own
 
 
@@ -159,9 +147,7 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
     return _modelled(given, found, found.settings.player, found.book)
 
 
-def _modelled(
-    given: flags.FlagValues, found: WrittenPreparation, player: int, book: Book | None
-) -> UciEngine:
+def _modelled(given: flags.FlagValues, found: Preparation, player: int, book: Book | None) -> UciEngine:
     """One of a preparation's two players."""
     settings = found.settings
     own = player == settings.player

@@ -1,0 +1,319 @@
+"""A preparation: a book, what it was made by, and what it is worth; as JSON and in a folder.
+
+What reads a result from a file does not trust it: settings, moves and numbers are checked as if they were
+given anew, and what settings name is neither opened nor run (`PreparationSettings.trusted`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import chess
+import chess.engine
+
+from precomp_games._support.arguments import ArgumentError, FilePath, public
+from precomp_games._support.checks import check_integer, check_number, check_numbers, shown
+from precomp_games._support.files import atomic_write, write_together
+from precomp_games._support.messages import one_line, plain_text
+from precomp_games.algorithms import MemoryFrontier
+from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
+from precomp_games.chess.books.pgn import write_pgn
+from precomp_games.chess.engines.searches import SearchLimit
+from precomp_games.chess.opponents.reply_games import PlayedGame, ReplyGames
+from precomp_games.chess.preparation.evaluations import EXPECTED_SCORE
+from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.preparation.settings import PreparationSettings
+
+__all__ = ["Preparation", "read_preparation", "write_preparation"]
+
+_History = tuple[chess.Move, ...]
+# What another kind of value than was written ends in.
+_NO_RESULT = "read_preparation(): expected a result.json of chess_preparation.py, got {!r} ({})"
+_PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Preparation:
+    """A book and what it was made by; utilities are the preparing side's, in [0, 1].
+
+    Attributes:
+      settings: Of the preparation.
+      book: What is memorized.
+      engines: The analyst's and the opponent's identity, as `StoredEngine` has it.
+      utility: What the book promises: its expected score, or its score by the evaluation (`score_name`).
+      unprepared: The same without the book.
+      value: `utility` less the penalties, which a budget or a plan without games takes the place of.
+      gains: Of each of the book's positions, what knowing it adds to knowing those before it, in all games.
+      budget: At most so many positions were to be learned; None: as many as are worth it.
+      exits: Where games leave the book, and what is promised there.
+      evaluations: The analyst's when it chose the book's moves, by the moves up to the position.
+      games: In which the opponent's replies were played, by the moves up to the reply and with it.
+      search: How the book was found, as JSON has it: see `prepare`.
+      files: What the files that the settings name have come to; they are written beside the result.
+      frontier: What each size of memory is worth, where the whole tree was looked at; no JSON has it.
+    """
+
+    _made_by: ClassVar[str] = "prepare() or read_preparation()"
+
+    settings: PreparationSettings
+    book: Book
+    engines: tuple[str, str]
+    utility: float
+    unprepared: float
+    value: float
+    gains: Sequence[float]
+    budget: int | None = None
+    exits: Sequence[BookExit] = ()
+    evaluations: Mapping[_History, chess.engine.PovScore] = dataclasses.field(default_factory=dict)
+    games: Mapping[_History, ReplyGames] = dataclasses.field(default_factory=dict)
+    search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    files: ModelFiles | None = dataclasses.field(default=None, repr=False)
+    frontier: MemoryFrontier | None = dataclasses.field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Checks the numbers, which may come from a file."""
+        for name in ("utility", "unprepared"):
+            object.__setattr__(self, name, check_number(getattr(self, name), name, least=0.0, most=1.0))
+        object.__setattr__(self, "value", check_number(self.value, "value"))
+        gains = check_numbers(self.gains, len(self.book), "gains")
+        object.__setattr__(self, "gains", tuple(gains.tolist()))
+
+    @property
+    def player(self) -> int:
+        """Whose book it is, 0 White, 1 Black."""
+        return self.settings.player
+
+    @property
+    def side(self) -> str:
+        """The book's, "white" or "black"."""
+        return chess.COLOR_NAMES[self.book.side]
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of `utility`, where it comes from games."""
+        error = self.search.get("standard_error")
+        return None if error is None else check_number(error, "standard_error", least=0.0)
+
+    @property
+    def score_name(self) -> str:
+        """What `utility` is: expected where games say so, and otherwise an opinion, with its owner."""
+        return self.settings.kind.score_name if self.standard_error is None else EXPECTED_SCORE
+
+    @property
+    def score_note(self) -> str:
+        """A line that says what such a score is not; "" of an expected score."""
+        return self.settings.kind.note() if self.standard_error is None else ""
+
+    @property
+    def learned(self) -> int:
+        """How many positions, or histories, are paid for."""
+        return check_integer(self.search.get("learned", len(self.book)), "learned", least=0)
+
+    @property
+    def stops(self) -> dict[tuple[str, ...], float]:
+        """What games from where lines leave the book are expected to score, by moves in UCI notation."""
+        return {tuple(stop["after"]): float(stop["value"]) for stop in self.search.get("stops", ())}
+
+    def to_json(self) -> dict[str, Any]:
+        """The preparation for programs, as `from_json` takes it; what the settings name is not in it."""
+        positions = zip(self.book.positions, self.gains, strict=True)
+        return {
+            "settings": self.settings.as_dict(),
+            "analyst": self.engines[0],
+            "opponent": self.engines[1],
+            "value": self.value,
+            "utility": self.utility,
+            "unprepared": self.unprepared,
+            "score": self.score_name,
+            "size": len(self.book),
+            "distinct_positions": self.book.distinct_positions,
+            "budget": self.budget,
+            **self.search,
+            "memorized": [self._position_json(position, gain) for position, gain in positions],
+            "exits": [
+                {"after": _uci(e.history), "over": e.over, "reach": e.reach, "promised": e.promised}
+                for e in self.exits
+            ],
+            "replies": [
+                {
+                    "after": _uci(history),
+                    "count": behind.count,
+                    "games": [dataclasses.asdict(game) for game in behind.games],
+                }
+                for history, behind in self.games.items()
+            ],
+        }
+
+    def _position_json(self, position: BookPosition, gain: float) -> dict[str, Any]:
+        entry: dict[str, Any] = {
+            "after": _uci(position.history),
+            "play": {play.move.uci(): play.probability for play in position.moves},
+            "instead": {move.uci(): -loss for move, loss in position.others},
+            "reach": position.reach,
+            "gain": gain,
+            "net_gain": position.worth,
+        }
+        if (score := self.evaluations.get(position.history)) is not None:
+            mate = score.pov(self.book.side).mate()
+            entry["evaluation"] = (
+                {"cp": score.pov(self.book.side).score()} if mate is None else {"mate": mate}
+            )
+        return entry
+
+    @classmethod
+    @public
+    def from_json(cls, data: Any) -> Preparation:
+        """The preparation that JSON has, with settings that are not trusted.
+
+        Raises:
+          ValueError: `data` is no such result.
+        """
+        try:
+            return cls._parsed(data)
+        except _PROBLEMS as error:
+            raise ArgumentError(
+                f"expected a result of chess_preparation.py, got {shown(data)} ({one_line(repr(error))})"
+            ) from None
+
+    @classmethod
+    def _parsed(cls, data: Any, files: ModelFiles | None = None) -> Preparation:
+        given = dict(data["settings"])
+        for name in ("analyst_limit", "opponent_limit"):
+            given[name] = SearchLimit.parse(given[name])
+        settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused
+        engines = (plain_text(str(data["analyst"])), plain_text(str(data["opponent"])))
+        for text in (*engines, settings.opponent, settings.calibration):  # which terminals are shown
+            if not text.isprintable():
+                raise ValueError(f"a name that cannot be printed, {shown(text)}")
+        side = chess.WHITE if settings.player == 0 else chess.BLACK
+        entries = data["memorized"]
+        positions = list(map(_position, entries))
+        made = cls(
+            settings,
+            Book(settings.game().start_board, side, positions),
+            engines,
+            data["utility"],
+            data["unprepared"],
+            data["value"],
+            [entry["gain"] for entry in entries],
+            None if data.get("budget") is None else check_integer(data["budget"], "budget", least=0),
+            tuple(
+                BookExit(_moves(each["after"]), each["over"], each["reach"], each["promised"])
+                for each in data.get("exits", ())
+            ),
+            {
+                position.history: _score(entry["evaluation"], side)
+                for position, entry in zip(positions, entries, strict=True)
+                if "evaluation" in entry
+            },
+            {_moves(each["after"]): _games(each) for each in data.get("replies", ())},
+            {name: value for name, value in data.items() if name not in _OWN_NAMES},
+            files,
+        )
+        _ = made.standard_error, made.stops, made.learned  # each is checked where it is read
+        return made
+
+
+_OWN_NAMES = {
+    *("settings", "analyst", "opponent", "value", "utility", "unprepared", "score", "size"),
+    *("distinct_positions", "budget", "memorized", "exits", "replies"),
+}
+
+
+def _uci(moves: Sequence[chess.Move]) -> list[str]:
+    return [move.uci() for move in moves]
+
+
+def _moves(texts: Sequence[str]) -> _History:
+    """Moves in UCI notation."""
+    return tuple(map(chess.Move.from_uci, texts))
+
+
+def _position(entry: Mapping[str, Any]) -> BookPosition:
+    return BookPosition(
+        _moves(entry["after"]),
+        tuple(BookMove(chess.Move.from_uci(move), p) for move, p in entry["play"].items()),
+        entry["reach"],
+        entry["net_gain"],
+        tuple((chess.Move.from_uci(move), -change) for move, change in entry.get("instead", {}).items()),
+    )
+
+
+def _score(given: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
+    """An evaluation, in centipawns or moves to mate, of the book's side."""
+    ((unit, value),) = given.items()
+    kinds = {"cp": chess.engine.Cp, "mate": chess.engine.Mate}
+    return chess.engine.PovScore(kinds[unit](check_integer(value, unit)), side)
+
+
+def _games(given: Mapping[str, Any]) -> ReplyGames:
+    """The games of a reply."""
+    names = [field.name for field in dataclasses.fields(PlayedGame)]
+    games = [PlayedGame(**{name: each[name] for name in names}) for each in given["games"]]
+    return ReplyGames(given["count"], tuple(games))
+
+
+# -- a folder ----------------------------------------------------------------------------------------------
+
+
+@public
+def read_preparation(folder: FilePath) -> Preparation:
+    """Reads `result.json` in a folder, and what its opponent was made of, if `opponent.npz` is there.
+
+    Raises:
+      ValueError: the folder has no such file, or what is in it is no result of a preparation.
+    """
+    path = pathlib.Path(folder) / "result.json"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        model = path.with_name(MODEL_FILE)
+        files = ModelFiles.load(model) if model.is_file() else None
+    except OSError as error:
+        raise ArgumentError(
+            f"expected an output folder of chess_preparation.py, got {str(folder)!r} "
+            f"({error.strerror}: {path})"
+        ) from None
+    except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
+    try:
+        return Preparation._parsed(data, files)
+    except _PROBLEMS as error:
+        raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
+
+
+@public
+def write_preparation(
+    preparation: Preparation, folder: FilePath, more: Mapping[str, Any] | None = None
+) -> None:
+    """Writes book.bin (Polyglot), book.pgn (variations) and result.json, which belong together: all or none.
+
+    Where the settings name files, what these came to is written as well, as opponent.npz: counts of moves as
+    they were fitted, and a calibration, to be played without the files. It has no games.
+
+    Args:
+      preparation: what is written.
+      folder: where; it is there already.
+      more: what result.json has besides.
+
+    Raises:
+      ValueError: arguments of another kind.
+      OSError: a file cannot be written.
+    """
+    settings, book, exits = preparation.settings, preparation.book, preparation.exits
+    opponent = settings.opponent or preparation.engines[1]
+    names = ("Book", opponent) if settings.player == 0 else (opponent, "Book")
+    headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
+    if preparation.standard_error is None:  # what evaluations count is no expected score
+        exits = [dataclasses.replace(each, promised=None) for each in exits]
+    with write_together(folder) as drafts:
+        if preparation.files is not None:
+            preparation.files.save(drafts / MODEL_FILE)
+        write_polyglot(book, drafts / "book.bin")
+        write_pgn(book, drafts / "book.pgn", headers, exits)
+        with atomic_write(drafts / "result.json") as file:
+            json.dump(preparation.to_json() | dict(more or {}), file, indent=1)
+            file.write("\n")

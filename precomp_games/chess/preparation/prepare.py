@@ -1,0 +1,415 @@
+"""From settings to a preparation: by the whole tree, best first, or by games between both sides' play."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+import chess
+import numpy as np
+
+from precomp_games._support import bars
+from precomp_games._support.arguments import (
+    ArgumentError,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    each_of,
+    one_of,
+    public,
+)
+from precomp_games._support.memory import Memory
+from precomp_games.algorithms import (
+    ORDERS,
+    best_first_precomputation,
+    best_of_frontier,
+    best_precomputation,
+    confirmed_precomputation,
+    memory_frontier,
+    precomputation_plan,
+    value_against_components,
+)
+from precomp_games.chess.books.book import Book, BookExit
+from precomp_games.chess.game import ChessState, board_key, move_of, position_key
+from precomp_games.chess.opponents.policies import GamesPolicy
+from precomp_games.chess.opponents.reply_games import ReplyGames, reply_games
+from precomp_games.chess.play.match import book_exits
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model_files import ModelFiles
+from precomp_games.chess.preparation.policies import PreparationPolicies
+from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.trees import kept_entries, preparation_tree
+from precomp_games.tree.history_tree import HistoryTree
+
+__all__ = ["exits_of", "is_by_games", "prepare"]
+
+_MOST = 150  # positions, where games are played and no budget is given
+_UNPREPARED = 100  # games at most that say what there is without a book
+_TEACHING = 6  # one game in so many teaches what positions are worth
+_SECONDS = 120.0  # for each integer program, of which there are some with a price per position
+
+
+@public
+def prepare(
+    settings: PreparationSettings,
+    engines: Engines,
+    *,
+    budget: NonNegativeInt | None = None,
+    games: NonNegativeInt = 1200,
+    order: Annotated[str, one_of(ORDERS)] = "optimistic",
+    gap: NonNegativeFloat = 0.001,
+    max_evaluations: PositiveInt = 20_000,
+    plan: Annotated[Sequence[int], each_of(int)] = (),
+    keep: Mapping[str, chess.Move] | None = None,
+    announce: Callable[[int, int], Any] | None = None,
+    max_memory: Memory | None = None,
+) -> Preparation:
+    """Finds what one side has to know, and what that is worth.
+
+    Without a choice of moves (`settings.menu` 0 or 1, and no games), all that the penalty allows is looked at
+    and the best book of it is taken. With a choice, lines are looked at in the order of their promise, up to
+    `max_evaluations`; where a fitted evaluation says what they are worth, games correct it.
+
+    Args:
+      settings: what is prepared, against whom, and how it is valued.
+      engines: whose searches.
+      budget: learn at most so many positions, as well as possible; the penalty then only says how far is
+        looked. None: as many as are worth the penalty, and 150 at most where games are played.
+      games: of a fitted evaluation, how many games between both sides' play there may be: a sixth teaches
+        what positions are worth, the others say what the book is worth. 0: the evaluation stands alone.
+      order: with a choice and without games, which lines come first, see `best_first_precomputation`.
+      gap: there, the search stops when no book is worth more by this.
+      max_evaluations: with a choice, how many evaluations there are at most.
+      plan: sizes that grow, of books each of which contains the one before (`precomputation_plan`).
+      keep: what is known already and stays, see `preparation_tree`.
+      announce: see `preparation_tree`.
+      max_memory: see there as well.
+
+    Returns:
+      The preparation. Its `search` says how it was found. Of a whole tree: "learned" (positions that are
+      paid for), "plan", "kept", "truncation_loss", "components" (the utility against each of several
+      opponents) and "tree". Best first: "upper" (no such book is worth more), "order" and "work". By games:
+      "standard_error", "interval" and "unprepared_interval" (95 %), "games" (how many taught, promised, and
+      were played without the book), "work", "rounds" and "stops".
+
+    Raises:
+      ValueError, EngineError, StoreError: settings, engines, the store or another argument are not what they
+        should be.
+    """
+    whole_tree = bool(plan) or keep is not None or settings.price != "infosets"
+    if whole_tree and settings.menu > 1:
+        raise ArgumentError(
+            f"expected settings.menu to be 0 or 1 with a plan, a price per position or a book to keep, "
+            f"got {settings.menu}"
+        )
+    if is_by_games(settings, games, whole_tree=whole_tree):
+        found = _by_games(settings, engines, budget, games, max_evaluations)
+    elif settings.menu > 1:
+        found = _by_best_first(settings, engines, budget, order, gap, max_evaluations)
+    else:
+        found = _by_tree(settings, engines, budget, plan, keep, announce, max_memory)
+    return _completed(dataclasses.replace(found, budget=budget), engines)
+
+
+def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) -> bool:
+    """Whether games say what the book is worth."""
+    return settings.kind.fitted and settings.menu > 0 and games > 0 and not whole_tree
+
+
+def _completed(found: Preparation, engines: Engines) -> Preparation:
+    """With what there is to say of the book that was found."""
+    settings, book = found.settings, found.book
+    policies = engines.policies(settings)
+    opponent = policies.sigma[1 - settings.player]
+    exits = exits_of(book, settings, policies, found.stops)
+    results = engines.analyst.search(
+        [board.epd() for board in book.boards], settings.analyst_limit, settings.multipv
+    )
+    evaluations = {
+        position.history: _score(result.lines[0], book.side)
+        for position, result in zip(book.positions, results, strict=True)
+    }
+    return dataclasses.replace(
+        found,
+        exits=exits,
+        evaluations=evaluations,
+        games=_games_behind(book, exits, opponent),
+        files=ModelFiles.of(settings, opponent, policies.leaf_value),
+    )
+
+
+def _score(line: Any, side: chess.Color) -> chess.engine.PovScore:
+    """What the analyst said of a position, for the side that is to move."""
+    score = chess.engine.Cp(line.cp) if line.mate is None else chess.engine.Mate(line.mate)
+    return chess.engine.PovScore(score, side)
+
+
+def _games_behind(
+    book: Book, exits: Sequence[BookExit], opponent: Any
+) -> Mapping[tuple[chess.Move, ...], ReplyGames]:
+    """The games behind the replies of an opponent who is a person, as its games say."""
+    if not isinstance(opponent, GamesPolicy) or opponent.read["player"] is None:
+        return {}
+    with bars.progress("Games behind replies", "bytes") as show:
+        return reply_games(book, exits=exits, progress=lambda done, size: show(done), **opponent.read)
+
+
+# -- where games leave a book ------------------------------------------------------------------------------
+
+
+def exits_of(
+    book: Book,
+    settings: PreparationSettings,
+    policies: PreparationPolicies,
+    stops: Mapping[tuple[str, ...], float],
+) -> list[BookExit]:
+    """Where games leave a book, and what its preparation counts for them.
+
+    Args:
+      book: the book.
+      settings: what it was made by.
+      policies: of these settings.
+      stops: what games have said there, see `Preparation.stops`; elsewhere the evaluation does.
+    """
+    value = settings.kind.leaf_value_at_exits(policies.leaf_value)
+    return book_exits(
+        book,
+        policies.sigma[1 - settings.player],
+        _Taught(stops, settings.player, value) if stops else value,
+        horizon=settings.kind.horizon(settings),
+        min_probability=settings.min_probability,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Taught:
+    """What stopping is worth to White: as games have taught, elsewhere as the evaluation says."""
+
+    stops: Mapping[tuple[str, ...], float]
+    player: int
+    leaf_value: Any
+
+    def evaluate_batch(self, states: Sequence[ChessState]) -> list[float]:
+        known = [self.stops.get(tuple(move.uci() for move in state.moves())) for state in states]
+        unknown = [state for state, value in zip(states, known, strict=True) if value is None]
+        others = iter(self.leaf_value.evaluate_batch(unknown))
+        return [
+            float(next(others)) if value is None else value if self.player == 0 else 1.0 - value
+            for value in known
+        ]
+
+
+# -- the whole tree ----------------------------------------------------------------------------------------
+
+
+def _by_tree(
+    settings: PreparationSettings,
+    engines: Engines,
+    budget: int | None,
+    plan: Sequence[int],
+    keep: Mapping[str, chess.Move] | None,
+    announce: Callable[[int, int], Any] | None,
+    max_memory: Memory | None,
+) -> Preparation:
+    """All that the penalty allows is looked at, and the best book of it is taken."""
+
+    def expanded(known_moves: Mapping[str, chess.Move] | None) -> HistoryTree:
+        with engines.progress("Searching") as progress:
+            return preparation_tree(
+                settings,
+                engines.analyst,
+                engines.opponent,
+                progress,
+                policies=engines.policies(settings),
+                keep=known_moves,
+                announce=announce,
+                max_memory=max_memory,
+            )
+
+    tree, player, frontier = expanded(keep), settings.player, None
+    known = None if keep is None else kept_entries(tree, player)
+    how: dict[str, Any] = {"price": settings.price, "keep": known}
+    search: dict[str, Any] = {}
+    if plan:
+        steps = precomputation_plan(tree, player, plan, time_limit=_SECONDS, **how)
+        best, learned = steps[-1].chosen, steps[-1].learned
+        search["plan"] = [
+            {"budget": s.budget, "learned": s.learned, "utility": s.chosen.utility, "best": s.best.utility}
+            for s in steps
+        ]
+    elif budget is None:
+        best = best_precomputation(tree, player, time_limit=_SECONDS, **how)
+        learned = round(best.paid)
+    else:
+        frontier = memory_frontier(tree, player, **how)
+        best = best_of_frontier(frontier, budget, time_limit=_SECONDS)
+        learned = round(best.paid)
+    if keep is not None and known is not None:
+        room = plan[-1] if plan else budget
+        free = best_precomputation(
+            expanded(None), player, price=settings.price, budget=room, time_limit=_SECONDS
+        )
+        search["kept"] = {
+            "given": len(keep),
+            "histories": int(np.isin(best.memorization_set, known).sum()),
+            "learned": learned,
+            "free_utility": free.utility,
+            "free_learned": round(free.paid),
+        }
+    search |= {"learned": learned, "truncation_loss": best.truncation_loss}
+    if tree.mixture is not None:
+        search["components"] = value_against_components(best).tolist()
+    search["tree"] = {
+        "expanded": int(tree.work["expanded"]),
+        "histories": tree.num_histories,
+        "positions": tree.num_positions,
+        "fingerprint": tree.fingerprint,
+    }
+    return Preparation(
+        settings,
+        preparation_book(tree, player, best.states()),
+        (engines.analyst.engine_id, engines.opponent.engine_id),
+        best.utility,
+        best.unprepared,
+        best.value,
+        best.gain.tolist(),
+        search=search,
+        frontier=frontier,
+    )
+
+
+# -- best first --------------------------------------------------------------------------------------------
+
+
+def _by_best_first(
+    settings: PreparationSettings,
+    engines: Engines,
+    budget: int | None,
+    order: str,
+    gap: float,
+    max_evaluations: int,
+) -> Preparation:
+    """Where there are several moves to choose among, lines are looked at in the order of their promise."""
+    policies = engines.policies(settings)
+    with bars.progress("Searching", "evaluations") as show:
+        found = best_first_precomputation(
+            settings.game(),
+            policies.sigma_pre,
+            policies.sigma,
+            settings.penalty,
+            settings.player,
+            policies.leaf_value,
+            gap=gap,
+            order=order,
+            budget=budget,
+            max_evaluations=max_evaluations,
+            position_key=position_key,
+            min_probability=settings.min_probability,
+            progress=lambda done, lower, upper: show(done, f"worth {lower:.4f} to {upper:.4f}"),
+        )
+    utility = found.lower + found.penalty * found.size
+    return Preparation(
+        settings,
+        certified_book(found),
+        (engines.analyst.engine_id, engines.opponent.engine_id),
+        utility,
+        utility - float(found.gain.sum()),
+        found.lower,
+        found.gain.tolist(),
+        search={"upper": found.upper, "order": order, "work": found.work},
+    )
+
+
+# -- by games ----------------------------------------------------------------------------------------------
+
+
+def _by_games(
+    settings: PreparationSettings,
+    engines: Engines,
+    budget: int | None,
+    games: int,
+    max_evaluations: int,
+) -> Preparation:
+    """Lines are looked at in the order of their promise, and games say what they are worth."""
+    policies = engines.policies(settings)
+    teaching = games // _TEACHING
+    promising = max(2, games - teaching)
+    with bars.progress("Searching", "evaluations") as show:
+        found = confirmed_precomputation(
+            settings.played_game(),
+            policies.sigma_pre,
+            policies.sigma,
+            settings.penalty,
+            settings.player,
+            policies.leaf_value,
+            budget=_MOST if budget is None else budget,
+            games=teaching,
+            promise_games=promising,
+            prior_games=policies.leaf_value.utility.prior_games,
+            max_evaluations=max_evaluations,
+            position_key=board_key,
+            min_probability=settings.min_probability,
+            seed=settings.seed,
+            progress=lambda done, games, what: show(done, f"{games} games, {what}"),
+        )
+    preparation = found.preparation
+    book, gains = certified_book(preparation), preparation.gain.tolist()
+    unplayed, unprepared, ends = 0, found.promise, found.interval
+    if book.positions:
+        # What an evaluation says of the start may be of another world: of another opponent than it was
+        # fitted to. These are the first games of a match with this seed, which then finds them searched.
+        empty = Book(book.start, book.side, ())
+        without = engines.match(
+            "Unprepared", empty, settings, min(_UNPREPARED, promising), seed=settings.seed
+        )
+        unplayed, unprepared, ends = len(without.games), without.score, without.interval
+        book, gains = _gaining(book, gains, found.unprepared - unprepared)
+    return Preparation(
+        settings,
+        book,
+        (engines.analyst.engine_id, engines.opponent.engine_id),
+        found.promise,
+        unprepared,
+        found.promise - settings.penalty * len(book),
+        gains,
+        search={
+            "standard_error": found.standard_error,
+            "interval": found.interval,
+            "unprepared_interval": ends,
+            "games": {
+                "taught": sum(each.games for each in found.rounds),
+                "promise": found.games,
+                "unprepared": unplayed,
+            },
+            "work": preparation.work,
+            "rounds": [dataclasses.asdict(each) for each in found.rounds],
+            "stops": [
+                {
+                    "after": [move_of(action).uci() for action in stop.history],
+                    "reach": stop.reach,
+                    "value": stop.value,
+                    "games": stop.games,
+                }
+                for stop in found.stops
+            ],
+        },
+    )
+
+
+def _gaining(book: Book, gains: Sequence[float], more: float) -> tuple[Book, list[float]]:
+    """A book and its gains, where there is less without it than its values said, by `more`.
+
+    That is what the first positions add to nothing, by how often they are reached, so that gains still come
+    to what the book's values are worth more than `unprepared`.
+    """
+    first = [k for k, position in enumerate(book.positions) if len(position.history) < 2]
+    reach = sum(book.positions[k].reach for k in first)
+    added = {k: more * book.positions[k].reach / reach for k in first}
+    positions = [
+        dataclasses.replace(position, worth=position.worth + added.get(k, 0.0))
+        for k, position in enumerate(book.positions)
+    ]
+    return Book(book.start, book.side, positions), [g + added.get(k, 0.0) for k, g in enumerate(gains)]

@@ -1,0 +1,259 @@
+"""Reviewing games that were played with a repertoire: where it was left, what that cost, what it teaches.
+
+Each game is followed to the move at which its owner played something else, the opponent a reply that the
+repertoire does not have, or its line was at an end. The opponent's replies are then added to the model of it:
+`CountsPolicy`, with what was known before as the prior.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import chess
+
+from precomp_games.chess.books.repertoire import Repertoire
+from precomp_games.chess.game import ChessState, action_of, board_key, move_of
+from precomp_games.chess.preparation.judging import line_of
+from precomp_games.chess.preparation.policies import PreparationPolicies
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.records.game_records import GameRecord, position_hash
+from precomp_games.chess.records.move_counts import CountsPolicy
+
+__all__ = ["GamesReview", "review_games"]
+
+# Who left a repertoire, or that its line was at an end.
+BY_OWNER = "you"
+BY_OPPONENT = "the opponent"
+AT_ITS_END = "the book's end"
+
+
+@dataclasses.dataclass(frozen=True)
+class GamesReview:
+    """What games say about a repertoire; lines and moves are in SAN, costs are in points.
+
+    Attributes:
+      games: Rows with each game's number ("game"), who left the book ("left_by"), the line up to there
+        ("after"), the move that was played, a better one, "" where there is none, and what that cost.
+      to_learn: Rows with positions ("after") in which a better move is known ("learn"), the number of games
+        and what they lost there, the dearest first.
+      replies: Rows with the opponent's replies while the book was followed ("after", "reply", "games") and
+        how likely they were before these games ("was") and are now ("is").
+      policies: Both sides' play, the opponent's with the replies of these games.
+    """
+
+    games: list[dict[str, Any]]
+    to_learn: list[dict[str, Any]]
+    replies: list[dict[str, Any]]
+    policies: PreparationPolicies
+
+    @property
+    def left_by(self) -> collections.Counter[str]:
+        """How many games left the book, by `BY_OWNER` and the others."""
+        return collections.Counter(row["left_by"] for row in self.games)
+
+
+def review_games(
+    repertoire: Repertoire,
+    games: Mapping[int, GameRecord],
+    settings: PreparationSettings,
+    policies: PreparationPolicies,
+    prior_games: float,
+) -> GamesReview:
+    """Follows games through a repertoire.
+
+    Args:
+      repertoire: the book.
+      games: its owner's games, from the book's start position, by any number.
+      settings: of the preparation.
+      policies: by which costs are counted; the opponent's is what was known of it before these games.
+      prior_games: how many games that knowledge is worth, more than 0.
+    """
+    start, replies = settings.game().new_initial_state(), _answered(repertoire)
+    every = [_departure(k, game.actions, repertoire, replies, start) for k, game in games.items()]
+    departures = [each for each in every if each is not None]
+    rows = _departure_rows(departures, repertoire, policies) if departures else []
+    records = list(games.values())
+    now = _updated(policies, settings, repertoire, records, prior_games)
+    return GamesReview(rows, _lessons(rows), _reply_rows(records, repertoire, start, policies, now), now)
+
+
+class _Departure(NamedTuple):
+    """Where a game left the book.
+
+    Attributes:
+      number: of the game.
+      by: who left it, or that its line was at an end.
+      state: the position, with the book's owner to move.
+      played: the move that was played there.
+      book: what the book plays there, None where it has nothing.
+    """
+
+    number: int
+    by: str
+    state: ChessState
+    played: int
+    book: int | None
+
+
+def _answered(book: Repertoire) -> set[str]:
+    """The positions in which the book has an answer to some reply."""
+    boards: dict[tuple[int, ...], chess.Board] = {(): book.start}
+    positions = set()
+    for line in book.lines:
+        for k in range(1, len(line)):
+            if line[:k] not in boards:
+                board = boards[line[: k - 1]].copy(stack=False)
+                board.push(move_of(line[k - 1]))
+                boards[line[:k]] = board
+        if line:
+            positions.add(boards[line[:-1]].epd())
+    return positions
+
+
+def _departure(
+    number: int, actions: Sequence[int], book: Repertoire, replies: set[str], start: ChessState
+) -> _Departure | None:
+    """Where a game left the book; None where it ended in it."""
+    state, before = start, ""
+    for action in actions:
+        if state.current_player() == book.player:
+            known = book.actions_at(board_key(state))
+            if not known:
+                by = BY_OPPONENT if before in replies else AT_ITS_END
+                return _Departure(number, by, state, action, None)
+            if action not in known:
+                return _Departure(number, BY_OWNER, state, action, known[0])
+        before = board_key(state)
+        state = state.child(action)
+        if state.is_terminal():
+            return None
+    return None
+
+
+def _departure_rows(
+    departures: Sequence[_Departure], book: Repertoire, policies: PreparationPolicies
+) -> list[dict[str, Any]]:
+    """Each game's departure, with what the move that was played there cost by the analyst.
+
+    A search of the position compares the two moves; where it does not have one of them, searches of the
+    positions after them do.
+    """
+    evaluation = policies.leaf_value
+    epds = [board_key(each.state) for each in departures]
+    searches = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
+    rows = []
+    for each, search in zip(departures, searches, strict=True):
+        board, played = each.state.board, each.played
+        lines = {action_of(chess.Move.from_uci(line.move)): line for line in search.lines}
+        better = next(iter(lines)) if each.book is None else each.book
+        if better == played:
+            cost = 0.0
+        elif better in lines and played in lines:
+            best, own = (evaluation.utility.mover_utility(lines[move], board) for move in (better, played))
+            cost = best - own
+        else:
+            cost = _worth_of(each.state, better, policies) - _worth_of(each.state, played, policies)
+        rows.append(
+            {
+                "game": each.number,
+                "left_by": each.by,
+                "after": line_of(book.start, each.state.moves()),
+                "played": board.san(move_of(played)),
+                "better": board.san(move_of(better)) if better != played else "",
+                "cost": cost,
+            }
+        )
+    return rows
+
+
+def _worth_of(state: ChessState, action: int, policies: PreparationPolicies) -> float:
+    """What the position after a move is worth to the side that made it."""
+    then = state.child(action)
+    white = float(then.returns()[0] if then.is_terminal() else policies.leaf_value.evaluate_batch([then])[0])
+    return white if state.current_player() == 0 else 1.0 - white
+
+
+def _lessons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What these games teach: positions in which a better move is known, by what that cost in all of them."""
+    total: dict[tuple[str, str], list[float]] = collections.defaultdict(list)
+    for row in rows:
+        if row["cost"] > 0.0:
+            total[row["after"], row["better"]].append(row["cost"])
+    lessons = [
+        {"after": after, "learn": move, "games": len(costs), "cost": sum(costs)}
+        for (after, move), costs in total.items()
+    ]
+    return sorted(lessons, key=lambda row: (-row["cost"], row["after"]))
+
+
+class _Replies:
+    """How often each reply was played in games, as `CountsPolicy` asks for it."""
+
+    def __init__(self, games: Sequence[GameRecord], side: chess.Color) -> None:
+        """Counts the moves of one side."""
+        self._played: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
+        for record in games:
+            for ply, (key, action) in enumerate(zip(record.keys, record.actions, strict=True)):
+                if record.mover(ply) == side:
+                    self._played[key][action] += 1
+
+    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
+        """Games by action at a position; none of them with a reply that is not listed."""
+        played = self._played.get(position_hash(board), collections.Counter())
+        return {action: float(count) for action, count in played.items()}, 0.0
+
+
+def _updated(
+    policies: PreparationPolicies,
+    settings: PreparationSettings,
+    book: Repertoire,
+    games: Sequence[GameRecord],
+    prior_games: float,
+) -> PreparationPolicies:
+    """The same, with an opponent whose model has the replies of these games."""
+    rival = 1 - book.player
+    counts = _Replies(games, not book.side)
+    model = CountsPolicy(settings.game(), counts, prior_games, policies.sigma[rival])
+    sigma = (policies.sigma[0], model) if rival == 1 else (model, policies.sigma[1])
+    return dataclasses.replace(policies, sigma=sigma)
+
+
+def _reply_rows(
+    games: Sequence[GameRecord],
+    book: Repertoire,
+    start: ChessState,
+    before: PreparationPolicies,
+    after: PreparationPolicies,
+) -> list[dict[str, Any]]:
+    """The opponent's replies while the book was followed, and how likely they were and are."""
+    met: dict[tuple[str, int], tuple[ChessState, list[int]]] = {}
+    for record in games:
+        state = start
+        for action in record.actions:
+            if state.current_player() == book.player:
+                if action not in book.actions_at(board_key(state)):
+                    break
+            else:
+                met.setdefault((board_key(state), action), (state, []))[1].append(action)
+            state = state.child(action)
+            if state.is_terminal():
+                break
+    rival = 1 - book.player
+    rows = []
+    for (_, action), (state, times) in met.items():
+        old, new = (
+            each.sigma[rival].action_probabilities(state).get(action, 0.0) for each in (before, after)
+        )
+        rows.append(
+            {
+                "after": line_of(book.start, state.moves()),
+                "reply": state.board.san(move_of(action)),
+                "games": len(times),
+                "was": float(old),
+                "is": float(new),
+            }
+        )
+    return sorted(rows, key=lambda row: (row["was"] - row["is"], row["after"]))

@@ -1,0 +1,225 @@
+"""The trees of preparations: of one side (Algorithm 1), and of both in the meta-game."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import chess
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games._support.arguments import ArgumentError, Player, PositiveInt, public
+from precomp_games._support.checks import shown
+from precomp_games._support.memory import Memory
+from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
+from precomp_games.chess.evaluation.policies import EngineMenu, EnginePolicy
+from precomp_games.chess.game import ChessState, action_of, board_key, is_legal, position_key
+from precomp_games.chess.preparation.policies import (
+    PreparationPolicies,
+    book_choice,
+    check_opponent,
+    opponents_play,
+    preparation_policies,
+)
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.policies.leaf_values import RolloutValues
+from precomp_games.tree.expansion.options import Progress, Truncation
+from precomp_games.tree.history_tree import HistoryTree
+
+__all__ = ["equilibrium_tree", "kept_entries", "preparation_tree"]
+
+
+@public
+def preparation_tree(
+    settings: PreparationSettings,
+    analyst: ScoringEngine,
+    opponent: EngineLike | None = None,
+    progress: Progress | None = None,
+    *,
+    policies: PreparationPolicies | None = None,
+    truncate: Truncation = "values",
+    keep: Mapping[str, chess.Move] | None = None,
+    announce: Callable[[int, int], Any] | None = None,
+    max_memory: Memory | None = None,
+) -> HistoryTree:
+    """Expands the tree of Algorithm 1 for one side.
+
+    With a price per position, histories share everything by `board_key`.
+
+    Args:
+      settings: see there.
+      analyst: see `preparation_policies`.
+      opponent: see there.
+      progress: called after each level with (level, histories so far).
+      policies: of `preparation_policies`, where they have been made already.
+      truncate: see `HistoryTree.from_game`.
+      keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what
+        can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
+        `keep=kept_entries(tree, player)`.
+      announce: called with (positions, games from each) before roll-outs begin.
+      max_memory: see `HistoryTree.from_game`.
+
+    Raises:
+      ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
+    """
+    if policies is None:
+        policies = preparation_policies(settings, analyst, opponent)
+    else:
+        check_opponent(settings, opponent)
+    how: dict[str, Any] = {"price": settings.price}
+    if keep is not None:
+        book = policies.sigma_pre[settings.player]
+        known = _KeptMoves(book, _checked_moves(keep, settings.player))
+        pre = (known, None) if settings.player == 0 else (None, known)
+        policies, how["weight"] = dataclasses.replace(policies, sigma_pre=pre), known.weight
+    if settings.price == "positions":
+        how["position_key"] = board_key
+    if isinstance(policies.leaf_value, RolloutValues):
+        value = dataclasses.replace(policies.leaf_value, announce=announce)
+        policies = dataclasses.replace(policies, leaf_value=value)
+    penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
+    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": max_memory}
+    return _tree(settings, policies, penalties, **how)
+
+
+@public
+def kept_entries(tree: HistoryTree, player: Player) -> npt.NDArray[np.int64]:
+    """int64[k]: the entries of a tree that are known already, of `preparation_tree` with a book to keep.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    own = tree.entry_player == player
+    return np.flatnonzero(own & (tree.infoset_weight[tree.entry_infoset] == 0.0))
+
+
+@public
+def equilibrium_tree(
+    settings: PreparationSettings,
+    analyst: EngineLike,
+    opponent: EngineLike | None = None,
+    progress: Progress | None = None,
+    *,
+    max_histories: PositiveInt = 50_000_000,
+    max_memory: Memory | None = None,
+) -> HistoryTree:
+    """Expands the tree of the meta-game in which both sides prepare.
+
+    Both play as the opponent does, at its limit and temperature, and may memorize what a search at the
+    analyst's limit says: `settings.menu` and `own_temperature_cp` are both sides'. White has the engine
+    `analyst`, Black `opponent`, and neither may be a weakened one, since books are read from scores.
+    `settings.player` has no meaning here, and `settings.penalty` is both sides'. A player who stops is worth
+    what sigma plays on to; evaluations, White's engine's, stand at the leaves, and end lines where stopping
+    alone is better (`truncate="values"`).
+
+    With `settings.menu` of 2 or more, no penalty ends a line on which both sides memorize: neither one's
+    choices make it less likely, so there are as many lines as menus have entries, to the power of plies.
+    Books then look `settings.max_plies` far, a few, and beyond that the game goes on by the rules of chess:
+    leaves are evaluated, and not drawn.
+
+    Args:
+      settings: see there.
+      analyst: White's engine.
+      opponent: Black's; by default the analyst's.
+      progress: called after each level with (level, histories so far).
+      max_histories: see `HistoryTree.from_game`.
+      max_memory: see there as well.
+
+    Raises:
+      ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
+    """
+    white, black = engines = (analyst, analyst if opponent is None else opponent)
+    for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
+        check_scores(engine, name, otherwise="preparation_tree() prepares against what one answers")
+    if settings.opponent:
+        raise ArgumentError(
+            "expected settings without an opponent of its own, since both sides prepare and play "
+            f"as the engine does, got {settings.opponent!r}"
+        )
+    several = settings.menu > 1
+    game = settings.played_game() if several else settings.game()
+    both = PreparationPolicies(
+        (book_choice(settings, white), book_choice(settings, black)),
+        (opponents_play(settings, game, white), opponents_play(settings, game, black)),
+        settings.kind.leaf_value(settings, analyst),
+    )
+    return _tree(
+        settings,
+        both,
+        (settings.penalty,) * 2,
+        truncate="values",
+        progress=progress,
+        max_histories=max_histories,
+        max_memory=max_memory,
+        **({"game": game, "position_key": board_key} if several else {}),
+    )
+
+
+def _tree(
+    settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
+) -> HistoryTree:
+    """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
+    told = {"game": settings.game(), "position_key": position_key} | how
+    return HistoryTree.from_game(
+        sigma_pre=policies.sigma_pre,
+        sigma=policies.sigma,
+        penalties=penalties,
+        leaf_value=policies.leaf_value,
+        min_probability=settings.min_probability,
+        **told,
+    )
+
+
+# -- a book to keep ---------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _KeptMoves:
+    """What can be memorized, as a menu, where the moves at some positions are known already.
+
+    Attributes:
+      others: What can be memorized elsewhere.
+      moves: The move to play by the EPD of the position (`board_key`).
+    """
+
+    others: EngineMenu | EnginePolicy
+    moves: Mapping[str, chess.Move]
+
+    def entries_batch(self, states: Sequence[ChessState]) -> list[Sequence[Any]]:
+        """The menu at each of several states; at a known position it is the known move alone."""
+        unknown = [state for state in states if state.epd not in self.moves]
+        if isinstance(self.others, EngineMenu):
+            answers: list[Sequence[Any]] = list(self.others.entries_batch(unknown))
+        else:
+            answers = [[row] for row in self.others.action_probabilities_batch(unknown)]
+        rest = iter(answers)
+        return [
+            [action_of(self.moves[state.epd])] if state.epd in self.moves else next(rest) for state in states
+        ]
+
+    def weight(self, state: ChessState) -> float:
+        """How many penalties a position costs: nothing where its move is known."""
+        return 0.0 if state.epd in self.moves else 1.0
+
+
+def _checked_moves(value: Mapping[str, chess.Move], player: int) -> dict[str, chess.Move]:
+    """Moves by the EPDs of positions at which a player is to move.
+
+    Raises:
+      ValueError: a position cannot be read or is the other side's, or a move is not legal.
+    """
+    for epd, move in value.items():
+        try:
+            board = chess.Board(f"{epd} 0 1")
+        except (TypeError, ValueError):
+            board = None
+        if board is None or board.turn != (player == 0):
+            raise ArgumentError(
+                f"expected keep to have positions of {('White', 'Black')[player]}'s as EPDs, got {shown(epd)}"
+            )
+        if not isinstance(move, chess.Move) or not is_legal(board, move):
+            raise ArgumentError(f"expected keep to have a legal move at {epd!r}, got {shown(move)}")
+    return dict(value)

@@ -1,0 +1,60 @@
+"""The command `precomp-games`: what the library does, without a line of Python.
+
+Each command is a module with flags of its own and `main(argv) -> exit status`, imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS = {
+    "prepare": "the positions that are worth knowing by heart against an opponent, as a book",
+    "match": "what a book scores in games against that opponent, beside other books and none",
+    "judge": "what a book of your own is worth: what to learn, what to mend, what to drop",
+    "review": "where games left your book, what that cost, and what it teaches",
+    "drill": "asks you the positions of a book, what costs most first",
+    "report": "books as a page to look at, and as files to study with",
+    "opponent": "how random an opponent is: the r and the number of moves that fit its moves",
+    "calibrate": "what an analyst's score is worth in games",
+    "equilibrium": "what both sides learn when both prepare",
+}
+"""Each command's name and what it gives."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command that the first word names; returns the exit status.
+
+    Args:
+      argv: the command line; by default the process's.
+    """
+    program, *words = sys.argv if argv is None else argv
+    if not words or words[0] in ("--help", "-h", "help"):
+        print(_overview())
+        return 0
+    name, *rest = words
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name[:100], COMMANDS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        print(f"error: expected one of {', '.join(COMMANDS)}, got {name[:100]!r}{hint}", file=sys.stderr)
+        return 1
+    try:
+        command = importlib.import_module(f"precomp_games.commands.{name}")
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
+    status: int = command.main([f"{program} {name}", *rest])
+    return status
+
+
+def _overview() -> str:
+    """What there is, a line each."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
+    return "\n".join(
+        ["usage: precomp-games COMMAND [--flags]", "", *lines, "", "COMMAND --help shows its flags."]
+    )

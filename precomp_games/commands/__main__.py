@@ -1,0 +1,8 @@
+"""`python -m precomp_games.commands`, as `precomp-games`."""
+
+import sys
+
+from precomp_games.commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())

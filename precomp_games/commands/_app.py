@@ -1,0 +1,263 @@
+"""What a command runs in: one error line in place of a traceback, an exit status, and bars in logs.
+
+`run_command` is for commands, whose flags are their own; `run_example` is for scripts whose flags are absl's
+global ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import itertools
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyspiel
+from absl import app, flags
+
+from precomp_games._support import bars
+from precomp_games._support.messages import one_line
+from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.store import StoreError
+from precomp_games.commands._files import remove_empty_made_folders, start_of_run
+from precomp_games.commands._progress import CLOCK, progress_bar
+
+_LONGEST_FLAG = 100  # characters of a name
+_LONGEST_ERROR = 2000  # characters
+_FLAGS_OF_ARGUMENTS = {"opponent_temperature_cp": "r"}
+
+
+def run_command(
+    description: str | None,
+    define: Callable[[flags.FlagValues], None],
+    run: Callable[[flags.FlagValues], None],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Runs a command; returns the exit status. The process is left as it was: a program may call this.
+
+    Args:
+      description: what its help says before the flags.
+      define: gives it its flags.
+      run: does the work by them.
+      argv: the command line, which begins with the command's name; by default the process's.
+    """
+    words = list(sys.argv if argv is None else argv)
+    given = flags.FlagValues()  # type: ignore[no-untyped-call]
+    flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=given)
+    flags.DEFINE_alias("helpfull", "help", flag_values=given)  # as absl's programs have it
+    flags.DEFINE_bool("only_check_args", False, "Check the flags, and end.", flag_values=given)
+    define(given)
+    with _output():
+        status = _check_length_of_flags(words)
+        if status:
+            return status
+        try:
+            rest = given(words)
+        except flags.Error as error:
+            return _failed(f"{one_line(str(error))} (see --help)")
+        if given["help"].value:
+            print(f"usage: {words[0]} [--flags]\n\n{description}\nflags:")
+            print(given.get_help(include_special_flags=False))
+            return 0
+        if given["only_check_args"].value:
+            return 0
+        return _guarded(functools.partial(run, given), given, rest, run.__code__.co_filename)
+
+
+def run_example(main: Callable[[Sequence[str]], None]) -> None:
+    """Runs a script by absl's global flags; ends the process."""
+
+    def guarded(argv: Sequence[str]) -> int:
+        return _guarded(functools.partial(main, argv), flags.FLAGS, argv, main.__code__.co_filename)
+
+    with _output():
+        status = _check_length_of_flags(sys.argv)
+        if status:
+            sys.exit(status)
+        app.run(guarded, flags_parser=_parsed)
+
+
+def _parsed(argv: Sequence[str]) -> list[str]:
+    """What is left of a command line without its flags; one that asks for help ends here, with status 0."""
+    try:
+        return list(flags.FLAGS(argv))
+    except SystemExit:  # absl's flags for help exit with 1, as for an error
+        sys.stdout.flush()
+        sys.exit(0)
+    except flags.Error:
+        return list(app.parse_flags_with_usage(list(argv)))  # prints it
+
+
+def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[str], filename: str) -> int:
+    """The exit status of work by flags; what a user can put right is one line, with status 1.
+
+    Args:
+      work: what is run.
+      given: its flags.
+      argv: what the flags left of the command line.
+      filename: where its own functions stand.
+    """
+    if len(argv) > 1:
+        return _failed(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
+    folders = {os.path.dirname(os.path.abspath(path)) for path in (filename, __file__)}
+    start_of_run()
+    try:
+        with _surroundings(), CLOCK.running(folders):
+            work()
+        sys.stdout.flush()
+    except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
+        text = (_by_file(error, given) if isinstance(error, OSError) else "") or str(error)
+        # OpenSpiel lists every game that it knows.
+        return _failed(_by_flag((text.splitlines() or [repr(error)])[0], given))
+    except MemoryError:
+        return _failed("expected work that fits into memory, got none left: lower the flags that count")
+    except KeyboardInterrupt as error:
+        kept = [str(error)] if error.args else []
+        kept += ["finished searches are in the store"] if "store" in given else []
+        return _failed("interrupted" + (f" ({', '.join(kept)})" if kept else ""), 130)
+    return 0
+
+
+@contextlib.contextmanager
+def _output() -> Iterator[None]:
+    """Streams that a run can write to, whatever became of them; they are put back at its end."""
+    _open_closed_streams()
+    stream, errors = sys.stdout, getattr(sys.stdout, "errors", None)
+    if isinstance(stream, io.TextIOWrapper):  # a character that its encoding lacks is no reason to end
+        stream.reconfigure(errors="backslashreplace")
+    sys.stdout = _Output(stream)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # a command says it itself; another error comes first
+            sys.stdout.flush()
+        sys.stdout = stream
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+
+
+def _open_closed_streams() -> None:
+    """Streams that were closed (`>&-`) go nowhere; else the next file that is opened would be one of them."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
+@contextlib.contextmanager
+def _surroundings() -> Iterator[None]:
+    """The library's bars in a log, too, and no word of asyncio's: put back at the end."""
+    # An interrupt can close the engines' event loop before it has seen them end; that is no news.
+    asyncio_log = logging.getLogger("asyncio")
+    level = asyncio_log.level
+    asyncio_log.setLevel(logging.ERROR)
+    try:
+        with bars.other_bars(functools.partial(progress_bar, delay=1.0, leave=False)):
+            yield
+    finally:
+        asyncio_log.setLevel(level)
+
+
+def _check_length_of_flags(words: Sequence[str]) -> int:
+    """1 after an error about a flag of too long a name, else 0: absl looks for similar ones by recursion."""
+    for word in itertools.takewhile(lambda word: word != "--", words[1:]):
+        name = word.partition("=")[0]
+        if name.startswith("-") and len(name) > _LONGEST_FLAG:
+            start = name[:_LONGEST_FLAG]
+            return _failed(f"expected a flag, got {start}... of {len(name)} characters (see --help)")
+    return 0
+
+
+def _failed(message: str, status: int = 1) -> int:
+    """Prints an error; returns the exit status."""
+    remove_empty_made_folders()  # a folder in which something is finished stays
+    if len(message) > _LONGEST_ERROR:  # a flag of thousands of characters, say
+        message = f"{message[: _LONGEST_ERROR // 2]} ... {message[-_LONGEST_ERROR // 4 :]}"
+    print(f"error: {message}", file=sys.stderr)
+    return status
+
+
+def _by_flag(message: str, given: flags.FlagValues) -> str:
+    """An error about an argument that a flag has set, as one about the flag."""
+    match = re.fullmatch(r"[\w.]+\(\): expected (\w+) (?:to be )?(.*)", message)
+    if match is None:
+        return message
+    flag = _FLAGS_OF_ARGUMENTS.get(match[1], match[1])
+    if flag not in given or f", got {given[flag].value!r}" not in match[2]:
+        return message  # some other argument of that name
+    return f"--{flag}: expected {match[2]}"
+
+
+def _by_file(error: OSError, given: flags.FlagValues) -> str:
+    """An error about a file that a flag names, as one about the flag; "" if none does."""
+    if error.filename is None:
+        return ""
+    # Other flags have specs with a file in them.
+    whole = re.compile(rf"(?<![\w./-]){re.escape(str(error.filename))}(?![\w./-])")
+    for flag in given:
+        value = given[flag].value
+        values = value if isinstance(value, list) else [value]
+        if given[flag].present and any(whole.search(str(value)) for value in values):
+            return _no_file(flag, "a file", error)
+    return ""
+
+
+def _no_file(flag: str, expected: str, error: OSError) -> str:
+    return f"--{flag}: expected {expected}, got {str(error.filename)!r} ({error.strerror})"
+
+
+@contextlib.contextmanager
+def errors_by_flag(flag: str, expected: str) -> Iterator[None]:
+    """Raises an error about a file's contents, or about a file that cannot be read, as one about a flag.
+
+    Args:
+      flag: which names the file, or files.
+      expected: what they have to be.
+    """
+    try:
+        yield
+    except ValueError as error:
+        reason = str(error).partition(": ")[2]
+        raise ValueError(f"--{flag}: {reason}" if reason.startswith("expected") else str(error)) from None
+    except OSError as error:
+        raise ValueError(_no_file(flag, expected, error)) from None
+
+
+class _Output:
+    """Standard output, of which `| head` may read no more: the run goes on, for the files that it writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        CLOCK.said()
+        with self._may_end():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._may_end():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _may_end(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # What is still to be written, or stands in the buffer, goes nowhere.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            if not isinstance(error, BrokenPipeError):
+                raise OSError(error.errno, error.strerror, "standard output") from None

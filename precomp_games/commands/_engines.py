@@ -1,0 +1,92 @@
+"""The engines of a command, by its flags: programs here or on a cluster, or stored searches alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from absl import flags
+
+from precomp_games.chess.engines.arguments import named_options
+from precomp_games.chess.engines.cluster import DaskEngine
+from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
+from precomp_games.chess.engines.store import EvaluationStore
+from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.commands._files import DATA, shown_path
+from precomp_games.commands._flags import check_workers
+
+
+def _pool(given: flags.FlagValues, command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
+    """Engines on this machine, or on the cluster of --cluster."""
+    if given.cluster is None:
+        return EnginePool(command, workers=given.workers, options=options)
+    check_workers(given.workers, given.cluster)
+    pool = DaskEngine(command, given.cluster, options=options)
+    for address, why in sorted(pool.refused.items()):
+        print(f"Worker {address} is not used: {why}", file=sys.stderr)
+    return pool
+
+
+@contextlib.contextmanager
+def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
+    """The engines of the flags, or stored searches where no engine is to be had."""
+    with contextlib.ExitStack() as stack:
+        try:
+            path = find_engine(given.engine)
+        except EngineNotFoundError:
+            named = ("engine", "opponent_engine", "engine_option", "opponent_option", "workers", "cluster")
+            if any(given[name].value for name in named):
+                raise  # stored searches are those of one engine as it was
+            own = given["store"].present or os.path.exists(given.store)
+            path = given.store if own else shown_path(DATA / "evaluations.sqlite")
+            store = stack.enter_context(EvaluationStore(path, read_only=True))
+            if given.stored_engine is None and len(store.engines()) > 1:
+                raise EngineError(
+                    f"--stored_engine: expected one of {', '.join(map(repr, store.engines()))}, whose "
+                    f"searches are in {path}, got none"
+                ) from None
+            stored = StoredEngine(store, engine_id=given.stored_engine)
+            print(
+                f"No engine found: using the stored searches of {stored.engine_id} in {path}. "
+                "To search other positions, install Stockfish (Debian: apt-get install stockfish) or "
+                "name an engine with --engine or $STOCKFISH."
+            )
+            yield Engines(stored, stored)
+            return
+        folder = os.path.dirname(given.store)
+        if folder and not given["store"].present:
+            os.makedirs(folder, exist_ok=True)
+        store = stack.enter_context(EvaluationStore(given.store))
+
+        def start(command: str, options: dict[str, str]) -> StoredEngine:
+            pool = _pool(given, command, options)
+            stack.callback(pool.close)
+            return StoredEngine(store, pool)
+
+        analyst = start(path, named_options(given.engine_option, "engine_option"))
+        opponent = analyst
+        if given.opponent_engine is not None or given.opponent_option:
+            command = find_engine(given.opponent_engine) if given.opponent_engine else path
+            opponent = start(command, named_options(given.opponent_option, "opponent_option"))
+        _warn_of_other_results(given)
+        yield Engines(analyst, opponent)
+
+
+def _warn_of_other_results(given: flags.FlagValues) -> None:
+    """Prints which flags make a run that no other repeats."""
+    causes = [
+        f"--{flag}={name}={value}"
+        for flag in ("engine_option", "opponent_option")
+        for name, value in named_options(given[flag].value, flag).items()
+        if name.lower() == "threads" and value != "1"
+    ]
+    causes += [f"--{flag}" for flag in ("opponent_movetime_ms", "analyst_movetime_ms") if given[flag].value]
+    if causes:
+        print(
+            f"Not reproducible: with {' and '.join(causes)} searches differ from run to run, and so may "
+            "everything that follows.",
+            flush=True,
+        )

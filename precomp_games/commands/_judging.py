@@ -1,0 +1,241 @@
+"""What commands that judge a book share: flags, the book and its settings, tables, and what is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import chess
+from absl import flags
+
+from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
+from precomp_games.chess.evaluation.calibration import load_calibration
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.evaluations import EVALUATIONS
+from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
+from precomp_games.chess.preparation.policies import PreparationPolicies
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.commands._app import errors_by_flag
+from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
+from precomp_games.commands._flags import (
+    Define,
+    define_chess_flags,
+    define_export_store_flag,
+    define_menu_flags,
+    define_opponent_flag,
+    settings_of,
+)
+
+flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
+
+
+def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
+    """Which book is judged, against whom, and how; `output_dir` is where files go by default."""
+    define = Define(own)
+    define.multi_string(
+        "book", [], "Your book, PGN or Polyglot (.bin); may be repeated. Default: a shipped sample."
+    )
+    define.enum("side", "white", ["white", "black"], "Whose book it is.")
+    define.float(
+        "r", 10.0, "Randomness of the opponent's engine, in centipawns, where --opponent names none.", 1e-9
+    )
+    define.enum(
+        "known",
+        "positions",
+        list(KNOWN),
+        "What you know: each position of the book, whatever moves led to it, or its lines alone.",
+    )
+    define.integer(
+        "horizon",
+        None,
+        "How many half-moves the analyst's books may be long. Default: one more than your longest line.",
+        lower_bound=1,
+    )
+    define.integer("learn", 10, "How many positions to learn next.", lower_bound=0)
+    define.integer("rows", 10, "Rows of each table that are printed.", lower_bound=1)
+    define.string("output_dir", output_dir, "Where files go.")
+    define_export_store_flag(own)
+    define_chess_flags(own)
+    define_opponent_flag(own)
+    define_menu_flags(own, 1, "With more, the analyst's books grow quickly.")
+    own.set_default("evaluation", "calibrated")
+    own.set_default("penalty", 1e-3)
+
+
+def given_book(given: flags.FlagValues) -> Repertoire:
+    """The book of the flags."""
+    side = chess.WHITE if given.side == "white" else chess.BLACK
+    if side == chess.BLACK and not given.book:
+        raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
+    paths = given.book or [shown_path(DATA / "repertoire_sample.pgn")]
+    with errors_by_flag("book", "PGN or Polyglot files"):
+        return read_repertoire(paths, side, fen=given.fen)
+
+
+def judging_settings(given: flags.FlagValues, book: Repertoire) -> PreparationSettings:
+    """The settings of the flags; a wrong one is an error before an engine is started."""
+    if given.evaluation == "rollouts" or given.menu < 1:
+        flag = "evaluation" if given.evaluation == "rollouts" else "menu"
+        wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
+        raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {given[flag].value!r}")
+    sample = not (given.book or given.opponent or given["r"].present)
+    opponent, calibration = given.opponent, given.calibration
+    if sample:
+        games = shown_path(DATA / "karpov_sample.pgn")
+        opponent = f"games(file={games},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
+    if opponent and not given["calibration"].present:
+        calibration = "people"  # most of those who have a name
+    lines = given.menu
+    if EVALUATIONS[given.evaluation].fitted:
+        # The analyst's searches are those of the fit, however few of its moves there are to choose among.
+        lines = max(lines, load_calibration(calibration or None).made_for.multipv)
+    menu = (lines, given.menu_window_cp)
+    settings = settings_of(given, book.player, given.r, evaluated=True, menu=menu, opponent=opponent)
+    return dataclasses.replace(settings, calibration=calibration)
+
+
+def judged_by_flags(
+    given: flags.FlagValues,
+    book: Repertoire,
+    settings: PreparationSettings,
+    engines: Engines,
+    policies: PreparationPolicies | None = None,
+    description: str = "Searching",
+) -> RepertoireJudgment:
+    """The book, judged as flags say; against another opponent where policies are given."""
+    return judge_repertoire(
+        book,
+        settings,
+        engines,
+        policies=policies,
+        horizon=given.horizon,
+        count=given.menu,
+        known=given.known,
+        learn=given.learn,
+        description=description,
+    )
+
+
+def write_judgment(
+    given: flags.FlagValues,
+    folder: pathlib.Path,
+    settings: PreparationSettings,
+    engines: Engines,
+    result: Mapping[str, Any],
+    tables: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    """Writes result.json, with the tables, and a CSV file of each table that has rows.
+
+    Args:
+      given: the flags.
+      folder: where files go.
+      settings: by which the book was judged.
+      engines: which searched.
+      result: what else result.json has, first of how the book was judged and then of the book.
+      tables: rows by name.
+    """
+    made_by = {
+        "settings": settings.as_dict(),
+        "analyst": engines.analyst.engine_id,
+        "opponent": settings.opponent_name(engines.opponent.engine_id),
+    }
+    write_json(folder / "result.json", {**made_by, **result, **tables})
+    written = ["result.json"]
+    for name, rows in tables.items():
+        path = folder / f"{name}.csv"
+        if rows:
+            write_csv(path, rows)
+            written.append(path.name)
+        else:
+            path.unlink(missing_ok=True)  # of an earlier run
+    print(f"\n{settings.kind.note()}Written: {folder}/{', '.join(written)}")
+
+
+# -- what is printed ---------------------------------------------------------------------------------------
+
+
+def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], most: int) -> None:
+    """Prints a table of the first rows.
+
+    Args:
+      title: above it.
+      rows: of the table, each with a line ("after"), which stands last.
+      columns: what the others are called, by their keys.
+      most: how many rows.
+    """
+    if not rows:
+        return
+    more = f" ({most} of {len(rows)})" if len(rows) > most else ""
+    print(f"\n{title}{more}:")
+    shown = [
+        [f"{100 * row[key]:.1f}%" if key == "reach" else row[key] for key in columns] + [_end(row["after"])]
+        for row in rows[:most]
+    ]
+    print_table(shown, [*columns.values(), "after"])
+
+
+def _end(line: str) -> str:
+    return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
+
+
+def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> None:
+    """Prints what the book is worth."""
+    judgment, score = judged.judgment, settings.kind.score_name
+    best = judgment.best
+    print(
+        f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by {judgment.size} "
+        f"orders of moves, each in a share of {settings.penalty:g} of games or more\n"
+        f"{score:<20}{judgment.unprepared:.4f} unprepared, {judgment.utility:.4f} with the book\n"
+        f"{'Best of its size':<20}{best.utility:.4f}: regret {judgment.regret:.4f}"
+        + (f", and up to {best.truncation_loss:.4f} more by rarer lines" if best.truncation_loss > 0 else "")
+        + f"\n{'Best of its moves':<20}{judgment.own_utility:.4f}: regret {judgment.own_regret:.4f}, with "
+        f"{len(judgment.own_set)} positions"
+    )
+
+
+def print_tables(
+    tables: Mapping[str, Sequence[Mapping[str, Any]]], settings: PreparationSettings, most: int
+) -> None:
+    """Prints what is said of positions, so many rows of each table."""
+    positions, not_met = tables["positions"], tables["not_met"]
+    print_rows(
+        "What forgetting a position, and all of the book behind it, costs",
+        sorted(positions, key=lambda row: -row["forgetting"]),
+        {"forgetting": "costs", "reach": "reach", "play": "play"},
+        most,
+    )
+    print_rows(
+        "What to drop first (below 0, the book is better without it)",
+        sorted(positions, key=lambda row: row["drop"]),
+        {"threshold": "a position is worth", "reach": "reach", "play": "play"},
+        most,
+    )
+    print_rows(
+        "What to learn next, the best ones together, in this order",
+        tables["learn"],
+        {"gain": "adds", "with_what_follows": "with what follows", "play": "play"},
+        most,
+    )
+    print_rows(
+        f"Replies without an answer, by what they cost (less {settings.penalty:g} a position to learn)",
+        [row for row in tables["holes"] if row["cost"] > 0.0],
+        {"cost": "costs", "reach": "reach", "answer": "answer"},
+        most,
+    )
+    print_rows(
+        "Moves that lose against the analyst's",
+        sorted((row for row in positions if row["loss"] > 0.0), key=lambda row: -row["loss"]),
+        {"loss": "loses", "reach": "reach", "play": "play", "better": "better"},
+        most,
+    )
+    print_rows(
+        "Positions that this opponent hardly lets you reach",
+        [row for row in not_met if row["because"] == "the opponent"],
+        {"play": "play", "source": "from"},
+        most,
+    )
+    behind = sum(row["because"] != "the opponent" for row in not_met)
+    if behind:
+        print(f"\n{behind} more positions are behind moves that are second choices of the book itself.")

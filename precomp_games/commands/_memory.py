@@ -1,0 +1,98 @@
+"""What memory is worth, as lines, CSV files and plots: a budget's book, and a plan's books."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+
+import numpy as np
+
+from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
+from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.commands._files import figure, write_csv
+
+_MORE = 50  # positions on top of the budget, of which it is said what they would be worth
+
+
+def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
+    """Lines about a plan or a budget; plots and writes what memory is worth. "" where neither was given."""
+    if "plan" in made.search:
+        return "\n" + _plan_lines(made, folder)
+    if made.frontier is not None:
+        return "\n" + _budget_lines(made, made.frontier, folder)
+    return ""
+
+
+def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.Path) -> str:
+    assert made.budget is not None
+    more = best_of_frontier(frontier, made.budget + _MORE)
+    rows = [
+        {"positions": int(size), "utility": float(utility), "worth_of_one": float(worth)}
+        for size, utility, worth in zip(
+            frontier.sizes, frontier.utilities, [math.nan, *frontier.breakpoints], strict=True
+        )
+    ]
+    write_csv(folder / "memory.csv", rows)
+    _plot(made, frontier, more, folder / "memory.png")
+    worth, missed = more.utility - made.utility, made.search["truncation_loss"]
+    return (
+        f"{_MORE} more positions   {worth:+.4f} ({more.size} would give {more.utility:.4f})\n"
+        f"Not looked at       --penalty={frontier.penalty:g} left out what could give {made.budget} "
+        f"positions up to {missed:.4f} more, {more.budget} up to {more.truncation_loss:.4f}\n"
+    )
+
+
+def _plot(made: Preparation, frontier: MemoryFrontier, more: BestPrecomputation, path: pathlib.Path) -> None:
+    """Utility against positions, with the budget and what some more would be worth."""
+    assert more.budget is not None
+    with figure(path, figsize=(7.0, 4.0), page=True) as (drawing, panel):
+        right = 1.5 * more.budget
+        highest = float(frontier.upper_bound(right))
+        exact = frontier.sizes <= frontier.exact_size
+        panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="no book has more")
+        beyond = np.append(frontier.sizes[frontier.sizes >= frontier.exact_size], right)
+        panel.plot(
+            beyond, frontier.upper_bound(beyond), "C0:", lw=1.5, label="the same, of what was looked at alone"
+        )
+        label = f"at most {made.budget}: {made.utility:.4f}"
+        panel.plot([len(made.book)], [made.utility], "C1o", label=label)
+        gain = more.utility - made.utility
+        label = f"at most {more.budget}: {more.utility:.4f} ({gain:+.4f})"
+        panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
+        pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
+        panel.set_xlim(0.0, right)
+        panel.set_ylim(frontier.unprepared - pad, highest + pad)
+        panel.set_xlabel("positions in the book")
+        panel.set_ylabel(made.score_name.lower())
+        panel.legend(loc="lower right")
+        drawing.tight_layout()
+
+
+def _plan_lines(made: Preparation, folder: pathlib.Path) -> str:
+    rows = [
+        {
+            "positions": step["budget"],
+            "learned": step["learned"],
+            "utility": step["utility"],
+            "best_of_this_size": step["best"],
+            "loss": step["best"] - step["utility"],
+        }
+        for step in made.search["plan"]
+    ]
+    write_csv(folder / "plan.csv", rows)
+    with figure(folder / "plan.png", figsize=(7.0, 4.0)) as (drawing, panel):
+        sizes = [0, *(row["positions"] for row in rows)]
+        best = [made.unprepared, *(row["best_of_this_size"] for row in rows)]
+        panel.plot(sizes, best, "C0o-", label="the best book")
+        nested = [made.unprepared, *(row["utility"] for row in rows)]
+        panel.plot(sizes, nested, "C1s--", ms=4, label="the plan's, which contains the one before")
+        panel.set_xlabel("positions to learn")
+        panel.set_ylabel(made.score_name.lower())
+        panel.grid(alpha=0.3)
+        panel.legend(loc="lower right", frameon=False)
+        drawing.tight_layout()
+    lines = [
+        f"  {row['learned']:<18}{row['utility']:.4f}, and the best book of this size {row['loss']:.4f} more"
+        for row in rows
+    ]
+    return "\n".join(["Plan, by positions learned:", *lines])

@@ -1,0 +1,333 @@
+"""What commands that prepare a book share: its flags, the preparation by them, and what is printed of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import chess
+from absl import flags
+
+from precomp_games.algorithms import ORDERS
+from precomp_games.chess.books.repertoire import read_repertoire
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.evaluations import EVALUATIONS
+from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.prepare import is_by_games, prepare
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.commands._app import errors_by_flag
+from precomp_games.commands._files import print_table
+from precomp_games.commands._flags import (
+    Define,
+    define_chess_flags,
+    define_match_flags,
+    define_memory_flag,
+    define_menu_flags,
+    define_opponent_flag,
+    positive_numbers,
+    settings_of,
+)
+
+_CHOICE = 8  # moves on a menu, where games are played and nothing else is said
+_SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
+
+flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
+
+
+def define_preparation_flags(own: flags.FlagValues) -> None:
+    """Who prepares, against whom, how much, how, and with which match at the end."""
+    define = Define(own)
+    define.enum("side", "white", ["white", "black"], "Who prepares.")
+    define.list(
+        "r",
+        ["10"],
+        "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
+        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
+    )
+    define.list(
+        "r_weights",
+        [],
+        "How often each of several opponents is drawn, such as 1,2,1. Default: equally often.",
+    )
+    define.integer(
+        "budget",
+        None,
+        "Learn at most so many positions, as well as possible. --penalty then only says how far is looked: "
+        "the smaller, the less may be missed. Default: 150 where games are played, else as many as are worth "
+        "it.",
+        lower_bound=0,
+    )
+    define.enum(
+        "order",
+        "optimistic",
+        list(ORDERS),
+        "With --menu of 2 or more and without games, which lines are looked at first: those that promise "
+        "most, which is quick, or those that settle what the best book is worth.",
+    )
+    define.float(
+        "gap", 0.001, "With --menu of 2 or more and without games: stop when no book is worth more by this."
+    )
+    define.integer(
+        "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=1
+    )
+    define.integer(
+        "play_budget",
+        1200,
+        "With --evaluation=calibrated: games between both sides' play. A sixth of them at most teaches what "
+        "positions are worth; the others say what the book is worth, as many as that takes, and 100 at most "
+        "besides what there is without it. 0: none, and the evaluation is taken at its word.",
+        lower_bound=0,
+    )
+    define.enum(
+        "price",
+        "infosets",
+        ["infosets", "positions"],
+        "What --penalty is paid for, and --budget counts: each history, or each position, however it is "
+        "reached.",
+    )
+    define.multi_string(
+        "keep",
+        [],
+        "A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the preparing "
+        "side are in the book wherever it comes to them, and cost nothing. May be repeated.",
+    )
+    define.list(
+        "plan",
+        [],
+        "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has "
+        "in it the one before.",
+    )
+    define_chess_flags(own)
+    define_opponent_flag(own)
+    define_memory_flag(own)
+    define_menu_flags(
+        own, None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
+    )
+    define_match_flags(own)
+    own.set_default("evaluation", "calibrated")
+
+
+def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
+    """The settings of the flags, for --side or another one; a wrong one is an error before any work."""
+    menu, needs_tree = given.menu, _whole_tree(given)
+    if menu is None:
+        menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
+    randomness, weights = opponents_r(given)
+    settings = settings_of(
+        given,
+        0 if (side or given.side) == "white" else 1,
+        randomness,
+        weights=weights,
+        evaluated=menu > 1,
+        menu=(menu, given.menu_window_cp),
+        opponent=given.opponent,
+    )
+    if needs_tree and menu > 1:
+        raise ValueError(f"--menu: expected 0 or 1 with --{needs_tree}, got {menu}")
+    if given.plan:
+        _plan_sizes(given)  # a wrong one is an error before any work
+        if given.budget is not None:
+            raise ValueError(
+                "--plan: expected no --budget beside it, since the plan says how much is learned"
+            )
+    if is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree)):
+        for flag in ("order", "gap"):
+            if given[flag].present:
+                raise ValueError(f"--{flag}: expected --play_budget=0 beside it, since games set the order")
+    return dataclasses.replace(settings, price=given.price)
+
+
+def _whole_tree(given: flags.FlagValues) -> str:
+    """A flag that needs the whole tree, "" where none is given."""
+    needs = {"price": given.price != "infosets", "keep": bool(given.keep), "plan": bool(given.plan)}
+    return next((flag for flag, is_given in needs.items() if is_given), "")
+
+
+def opponents_r(given: flags.FlagValues) -> tuple[float | list[float], list[float]]:
+    """The r of --r, or several of them, and their --r_weights."""
+    each = positive_numbers(given["r"])
+    weights = positive_numbers(given["r_weights"]) if given.r_weights else []
+    if len(weights) not in (0, len(each)):
+        raise ValueError(
+            f"--r_weights: expected {len(each)} numbers, one for each --r, got {','.join(given.r_weights)!r}"
+        )
+    return (each[0], []) if len(each) == 1 else (each, weights)
+
+
+def _plan_sizes(given: flags.FlagValues) -> list[int]:
+    """The numbers of --plan."""
+    sizes = positive_numbers(given["plan"])
+    growing = all(after > before for before, after in itertools.pairwise(sizes))
+    if not growing or any(size != int(size) for size in sizes):
+        raise ValueError(f"--plan: expected numbers of positions that grow, got {','.join(given.plan)!r}")
+    return list(map(int, sizes))
+
+
+def prepared(
+    given: flags.FlagValues, settings: PreparationSettings, engines: Engines, budget: int | None
+) -> Preparation:
+    """The preparation by these settings and the flags, within a budget; prints what is known before."""
+    for line in engines.misfits(settings):
+        print(line, flush=True)
+
+    def announce(positions: int, games: int) -> None:
+        most = positions * games * settings.max_plies
+        print(
+            f"Roll-outs: {games} games from each of {positions} positions, at most {most} searches, since "
+            "what comes up again is not searched again; a larger --rollout_epsilon takes fewer.",
+            flush=True,
+        )
+
+    return prepare(
+        settings,
+        engines,
+        budget=budget,
+        games=given.play_budget,
+        order=given.order,
+        gap=given.gap,
+        max_evaluations=given.max_evaluations,
+        plan=_plan_sizes(given) if given.plan else (),
+        keep=_kept_moves(given.keep, settings) if given.keep else None,
+        announce=announce,
+        max_memory=given.max_memory,
+    )
+
+
+def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:
+    """The preparing side's moves in files of its own book, by position; of several, the first."""
+    side = chess.WHITE if settings.player == 0 else chess.BLACK
+    with errors_by_flag("keep", "PGN or Polyglot files"):
+        book = read_repertoire(paths, side, fen=settings.fen)
+    print(f"Kept                {book.report}", flush=True)
+    return {epd: position.moves[0] for epd, position in book.positions.items()}
+
+
+# -- what is printed ---------------------------------------------------------------------------------------
+
+
+def print_preparation(
+    given: flags.FlagValues, made: Preparation, extra: str, *, needed: int, searches: int
+) -> None:
+    """Prints what the book is worth, how it was found, and what is in it.
+
+    Args:
+      given: the flags.
+      made: the preparation.
+      extra: lines about a plan or a budget, with their line breaks.
+      needed: how many searches it took.
+      searches: how many of them were made now.
+    """
+    settings, book = made.settings, made.book
+    price = f"{made.learned} x {settings.penalty:g} for learning it"
+    worth = f"Value               {made.value:.4f} = {made.utility:.4f} - {price}\n"
+    size = f"{made.learned} positions to learn ({book.distinct_positions} distinct)"
+    if made.learned < len(book):
+        size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
+    bounded = made.budget is not None or "plan" in made.search
+    error = "" if made.standard_error is None else f" +- {made.standard_error:.4f}"
+    print(
+        f"\n{made.score_name:<20}{made.unprepared:.4f} unprepared, {made.utility:.4f}{error} with the book\n"
+        + ("" if bounded else worth)
+        + f"Size                {size}, {_how(given, made)}{extra}{_otherwise(made)}\n"
+        f"Searches            {needed} needed, {searches} of them new\n"
+    )
+    if len(book) > 2 * book.distinct_positions and settings.price == "infosets":
+        print(
+            "Many of these histories lead to the same positions, and each is priced: a position then costs "
+            "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
+        )
+    if book.positions:
+        if made.score_note:
+            print(made.score_note)
+        if given.lines:
+            print(f"First lines of the book:\n{book.first_lines(given.lines)}\n")
+        _print_most_valuable(made)
+
+
+def _how(given: flags.FlagValues, made: Preparation) -> str:
+    """How the book was found; why it is empty, if it is."""
+    search = made.search
+    if "tree" in search:
+        return f"{search['tree']['expanded']} histories were looked at"
+    work = search["work"]
+    lines = [f"{work['opened']} positions were opened, {work['evaluations']} evaluated"]
+    if "upper" in search:
+        lines.append(f"{'Any such book':<20}has {search['upper']:.4f} at most, by these scores")
+        if work["evaluations"] >= given.max_evaluations:
+            lines.append("Stopped at --max_evaluations: what was not evaluated by then counts as lost")
+        if not made.book.positions:
+            lines.append(
+                "\nNo move was found that is worth learning; lower --penalty, or raise --budget or "
+                "--max_plies."
+            )
+        return "\n".join(lines)
+    games = search["games"]
+    lines.append(
+        f"Games               {games['taught']} to learn what positions are worth, {games['promise']} more "
+        f"for the promise (95 %: {_ends(search['interval'])})"
+    )
+    if made.book.positions:
+        ends = _ends(search["unprepared_interval"])
+        lines.append(f"{'':<20}{games['unprepared']} more without the book (95 %: {ends})")
+    else:
+        lines.append(f"\n{_why_nothing(made, by_rules=True)}")
+    return "\n".join(lines)
+
+
+def _otherwise(made: Preparation) -> str:
+    """What keeping a book costs or saves, why the book is empty, and what it has against each opponent."""
+    text = ""
+    if (kept := made.search.get("kept")) is not None:
+        more, less = made.utility - kept["free_utility"], kept["free_learned"] - kept["learned"]
+        fewer = f"{abs(less)} positions {'less' if less >= 0 else 'more'} to learn"
+        text += (
+            f"\nKept                {kept['histories']} histories of the book are known, by {kept['given']} "
+            f"positions of --keep\nIf nothing is kept  {kept['free_utility']:.4f} with "
+            f"{kept['free_learned']} positions to learn: keeping them is worth {more:+.4f}, with {fewer}"
+        )
+    if "tree" in made.search and not made.book.positions:
+        text += f"\n\n{_why_nothing(made, by_rules=False)}"
+    if (each := made.search.get("components")) is not None:
+        values = ", ".join(f"{value:.4f}" for value in each)
+        text += f"\n{'Against each':<20}{values}, in the order given"
+    return text
+
+
+def _ends(interval: Sequence[float]) -> str:
+    return f"{interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def _why_nothing(made: Preparation, *, by_rules: bool) -> str:
+    """Why the book is empty, and what would change that; `by_rules` if games end by the rules of chess."""
+    settings = made.settings
+    start = settings.game().new_initial_state()
+    if start.is_terminal():
+        return "The game is over where it starts: there is nothing to learn."
+    first = 0 if start.current_player() == settings.player else 1
+    own_moves = len(range(first, settings.max_plies, 2))
+    within = f"within --max_plies={settings.max_plies}"
+    if own_moves == 0:
+        return f"It is never {made.side.capitalize()}'s move {within}: there is nothing to learn."
+    if made.budget == 0:
+        return "Nothing is worth learning at this budget; raise --budget to learn more."
+    if own_moves == 1 and not by_rules:
+        return f"No move is worth learning {within}, since a draw follows; raise it to learn more."
+    short = (
+        f", or raise --max_plies={settings.max_plies}{'' if by_rules else ', after which games are draws,'}"
+    )
+    more = short * (own_moves < _SHORT)
+    return f"Nothing is worth learning at this penalty; lower --penalty{more} to learn more."
+
+
+def _print_most_valuable(made: Preparation, count: int = 5) -> None:
+    print("Worth the most (what forgetting the position and all after it would cost):")
+    rows = []
+    both = zip(made.book.positions, made.book.boards, strict=True)
+    for position, board in sorted(both, key=lambda pair: -pair[0].worth)[:count]:
+        line = made.book.start.variation_san(position.history) or "(start)"
+        line = line if len(line) <= 90 else f"... {line[-86:].partition(' ')[2]}"
+        play = board.san(position.moves[0].move)
+        rows.append((position.worth, f"{100 * position.reach:.1f}%", play, line))
+    print_table(rows, ("value", "reach", "play", "after"))
+    print()

@@ -1,0 +1,84 @@
+"""A page and files to study with, where flags ask for them; how folders of results are read."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from collections.abc import Mapping, Sequence
+
+import chess
+from absl import flags
+
+from precomp_games.chess.play.match import MatchResult
+from precomp_games.chess.preparation.preparation import Preparation, read_preparation
+from precomp_games.chess.study.exports import EXPORTS, write_exports
+from precomp_games.chess.study.report import ReportBook, report_book, write_report
+from precomp_games.commands._app import errors_by_flag
+from precomp_games.commands._flags import Define
+
+flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
+
+
+def define_showing_flags(own: flags.FlagValues, *, report: bool = False) -> None:
+    """Whether to write a page, and which files to study with; `report` is the page's default."""
+    define = Define(own)
+    define.bool("report", report, "Also write a page to look at the book with: report.html.")
+    define.list("export", [], f"Also write the book for study: {', '.join(EXPORTS)}, or several of them.")
+
+
+def check_exports(formats: Sequence[str]) -> None:
+    """Refuses what --export cannot be, before any work is done."""
+    for name in formats:
+        if name not in EXPORTS:
+            raise ValueError(f"--export: expected some of {','.join(EXPORTS)}, got {name!r}")
+    if "anki" in formats and importlib.util.find_spec("genanki") is None:
+        raise ValueError("--export: expected genanki for anki: pip install 'precomp-games[study]'")
+
+
+def read_folder(folder: str) -> Preparation:
+    """The preparation in a folder that --book_dir names."""
+    with errors_by_flag("book_dir", "an output folder of chess_preparation.py"):
+        return read_preparation(folder)
+
+
+def read_folders(folders: Sequence[str]) -> list[Preparation]:
+    """The preparations of --book_dir, one a color."""
+    made = [read_folder(folder) for folder in folders]
+    if len({each.side for each in made}) < len(made):
+        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(folders)}")
+    return made
+
+
+def plots_of(folder: pathlib.Path, made: Preparation) -> dict[str, str]:
+    """The plots that stand beside a preparation, as SVG."""
+    memory = folder / "memory.svg"
+    # One that is there may be of a preparation before this one.
+    plotted = made.budget is not None and "truncation_loss" in made.search and memory.is_file()
+    return {"What memory is worth": memory.read_text(encoding="utf-8")} if plotted else {}
+
+
+def write_shown(
+    given: flags.FlagValues,
+    folder: pathlib.Path,
+    made: Preparation,
+    matches: Mapping[str, MatchResult] | None = None,
+    plots: Mapping[str, str] | None = None,
+) -> None:
+    """Writes a preparation's page and exports, where flags ask for them."""
+    if given.report or given.export:
+        shown = [report_book(made, matches, plots=plots_of(folder, made) if plots is None else plots)]
+        write_books(given, folder, shown)
+
+
+def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
+    """Writes a page about books and exports of them, as flags say."""
+    sides = " and ".join(chess.COLOR_NAMES[each.book.side].capitalize() for each in books)
+    title = f"{sides}: what to prepare"
+    if given.report:
+        write_report(folder / "report.html", books, title)
+        print(f"Page: {folder}/report.html (open it in a browser)")
+    if given.export:
+        names = write_exports(folder, books, given.export, title)
+        print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
+        if "anki" in given.export:
+            print('In Anki, import cards with "Update notes: Always": so it takes over what has changed.')

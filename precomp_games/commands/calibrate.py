@@ -1,0 +1,412 @@
+r"""What an analyst's score is worth in games: fits --evaluation=calibrated, and tests the fit on other games.
+
+  precomp-games calibrate --r_values=10,30 --output_dir=output/calibrate_evaluation
+
+prepares with choice and with few games, for each of --sides, --r_values and --fens. Of the positions that the
+search looked at, and of those where its book ends, some are drawn, and both sides play on from there by the
+rules of chess, --games times each. The fit is to how these games end. --test_r_values and --test_fens give
+positions and books that it has not seen: there it is compared with the other evaluations, and with a logistic
+curve in centipawns alone, fitted to the same games.
+
+Positions are looked for by --evaluation; by default by the fit in --calibration, or else by the one that is
+shipped. For another engine or other limits, begin with --evaluation=linear, and go on with the file that it
+makes. With --pgn the games are those in a file, with their results, instead, e.g. a person's, of which every
+third one is to test with: --r_values is then that of the opponents, and --player the one who prepares.
+
+Writes calibration.json, which --calibration takes, samples.csv and reliability.png.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import chess
+import numpy as np
+import numpy.typing as npt
+from absl import flags
+from scipy import optimize
+
+from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
+from precomp_games.chess.evaluation.calibration import CalibratedUtility, fit_calibration, save_calibration
+from precomp_games.chess.evaluation.samples import CalibrationSample, material, played_samples
+from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
+from precomp_games.chess.game import ChessState, board_key
+from precomp_games.chess.opponents.played import pgn_results
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.commands._app import run_command
+from precomp_games.commands._engines import open_engines
+from precomp_games.commands._files import figure, output_folder, print_table, write_csv
+from precomp_games.commands._flags import Define, define_chess_flags, positive_numbers, settings_of
+from precomp_games.commands._progress import progress
+
+__all__ = ["main"]
+
+_NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
+_QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
+_RESAMPLES = 4000
+_BINS = 8
+_MOST_OF_GAMES = 50  # times --positions
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags: those of engines, and its own."""
+    define = Define(own)
+    define.list("sides", ["white", "black"], "Who prepares.")
+    define.list("r_values", ["1", "5", "10", "20", "40"], "Opponents, by r in centipawns.")
+    define.multi_string("fens", ["", _NAJDORF], "A start position, may be repeated.")
+    define.list("test_r_values", ["2.5", "15", "30"], "Opponents to test with.")
+    define.multi_string("test_fens", ["", _QUEENS_GAMBIT], "As --fens, to test with.")
+    define.integer(
+        "positions", 40, "How many positions that the search looked at, for each setting.", lower_bound=1
+    )
+    define.integer(
+        "exits", 20, "How many ends of its book, drawn by how often they are reached.", lower_bound=1
+    )
+    define.integer("games", 3, "Games from each position.", lower_bound=2)
+    define.integer("budget", 100, "Positions of the books.", lower_bound=0)
+    define.integer("menu", 8, "How many moves the books choose among.", lower_bound=1, upper_bound=500)
+    define.integer("max_evaluations", 700, "How many positions the searches look at.", lower_bound=1)
+    define.string("pgn", None, "Games with results, in place of games that are played.")
+    define.string(
+        "player",
+        None,
+        "Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.",
+    )
+    define.integer(
+        "skip_plies", 8, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
+    )
+    define.string("output_dir", "output/calibrate_evaluation", "Where files go.")
+    define_chess_flags(own)
+    own.set_default("evaluation", "calibrated")
+
+
+@dataclasses.dataclass(frozen=True)
+class Position:
+    """A position that was sampled.
+
+    Attributes:
+      board: the position.
+      kind: "search", "exit" or "game": where it was met.
+      test: whether the fit must not see it.
+      sample: its games.
+    """
+
+    board: chess.Board
+    kind: str
+    test: bool
+    sample: CalibrationSample
+
+
+class _Seen:
+    """An evaluation that remembers what it was asked about."""
+
+    def __init__(self, evaluation: Any) -> None:
+        self._evaluation = evaluation
+        self.states: dict[str, ChessState] = {}
+
+    def evaluate_batch(self, states: Sequence[ChessState]) -> npt.NDArray[np.float64]:
+        for state in states:
+            self.states.setdefault(board_key(state), state.clone())
+        return np.asarray(self._evaluation.evaluate_batch(states))
+
+
+def run(given: flags.FlagValues) -> None:
+    """Fits an evaluation to games, compares it with others on other games, and writes it."""
+    settings = _all_settings(given)
+    folder = output_folder(given.output_dir)
+    with open_engines(given) as engines:
+        if not engines.can_search:
+            raise ValueError("expected an engine, to play games from positions that no store has")
+        if given.pgn is None:
+            positions = _from_searches(given, settings, engines)
+        else:
+            positions = _from_games(given, settings[0][1], engines)
+        engine_id = engines.analyst.engine_id
+    training = [each.sample for each in positions if not each.test]
+    fit = fit_calibration(training, settings[0][1], engine_id, of_games=given.pgn is not None)
+    evaluations = _predictions(fit, _logistic_fit(training), given.scale_cp, engine_id)
+    kept_out = _kept_out(positions, evaluations, given.seed)
+    games = sum(each.games for each in training)
+    print(
+        f"\nFitted to {len(training)} positions and {games} games. A value is worth {fit.prior_games:.1f} "
+        "games."
+    )
+    evidence = {"positions": len(training), "games": games, "kept_out": kept_out}
+    save_calibration(fit, folder / "calibration.json", evidence)
+    write_csv(folder / "samples.csv", [_as_row(each, fit) for each in positions])
+    _draw_reliability(folder / "reliability.png", [each for each in positions if each.test], evaluations)
+    print(f"Written: {folder}/calibration.json, samples.csv, reliability.png")
+
+
+def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettings]]:
+    """(whether it is to test with, settings) of everything that is prepared."""
+    unknown = sorted(set(given.sides) - {"white", "black"})
+    if unknown or not given.sides:
+        raise ValueError(f"--sides: expected white and black, got {','.join(given.sides)!r}")
+    every = []
+    for test, r_values, fens in ((False, "r_values", "fens"), (True, "test_r_values", "test_fens")):
+        r_of_opponents = positive_numbers(given[r_values])
+        for fen, side, r in itertools.product(getattr(given, fens), given.sides, r_of_opponents):
+            settings = settings_of(given, int(side == "black"), r, evaluated=True, menu=(given.menu, 100.0))
+            every.append((test, dataclasses.replace(settings, fen=fen)))
+    return every
+
+
+def _sampled(
+    given: flags.FlagValues,
+    number: int,
+    settings: PreparationSettings,
+    engines: Engines,
+    *,
+    test: bool,
+    show: Callable[..., None],
+    finished: int,
+) -> list[Position]:
+    """Positions of one preparation, and the games from them."""
+    policies = engines.policies(settings)
+    seen, game, player = _Seen(policies.leaf_value), settings.played_game(), settings.player
+    side = ("white", "black")[player]
+    label = f"{side}, r = {settings.opponent_temperatures_cp[0]:g}" + (
+        f", {settings.fen}" if settings.fen else ""
+    )
+    best = confirmed_precomputation(
+        game,
+        policies.sigma_pre,
+        policies.sigma,
+        settings.penalty,
+        player,
+        seen,
+        budget=given.budget,
+        games=40,
+        promise_games=2,
+        max_evaluations=given.max_evaluations,
+        position_key=board_key,
+        min_probability=settings.min_probability,
+        seed=[given.seed, number],
+        progress=lambda evaluations, games, doing: show(note=f"{label}: {doing}"),
+    )
+    rng = np.random.default_rng([given.seed, number])
+    own = [state for state in seen.states.values() if state.current_player() == player]
+    chosen = [("search", own[k]) for k in rng.permutation(len(own))[: given.positions]]
+    if best.stops:
+        reach = np.array([stop.reach for stop in best.stops])
+        count = min(given.exits, len(reach))
+        for k in rng.choice(len(reach), count, replace=False, p=reach / reach.sum()):
+            state = game.new_initial_state()
+            for action in best.stops[k].history:
+                state.apply_action(action)
+            chosen.append(("exit", state))
+    samples = played_samples(
+        [state for _, state in chosen],
+        policies.sigma,
+        policies.leaf_value,
+        settings.opponent_temperatures_cp[0],
+        given.games,
+        seed=[given.seed, number],
+        setting=label,
+        min_probability=settings.min_probability,
+        progress=lambda games: show(finished + games, f"{label}: playing, {engines.searches} searches"),
+    )
+    return [
+        Position(state.board, kind, test, each) for (kind, state), each in zip(chosen, samples, strict=True)
+    ]
+
+
+def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> list[Position]:
+    """Positions of the games in a file, each with all games that it comes up in."""
+    results = pgn_results(given.pgn, given.player, skip_plies=given.skip_plies)
+    counts: dict[tuple[bool, str], list[int]] = {}
+    # The last third of the file is kept out: both players of a game stand next to each other.
+    for number, (epds, score) in enumerate(results):
+        for epd in dict.fromkeys(epds):
+            counts.setdefault((3 * number >= 2 * len(results), epd), [0, 0, 0])[round(2.0 - 2.0 * score)] += 1
+    keys = list(counts)
+    most = given.positions * _MOST_OF_GAMES
+    if len(keys) > most:
+        drawn = np.random.default_rng(given.seed).choice(len(keys), most, replace=False)
+        keys = [keys[k] for k in sorted(drawn.tolist())]
+    with engines.progress("Searching"):
+        searches = engines.analyst.search([epd for _, epd in keys], settings.analyst_limit, settings.multipv)
+    positions = []
+    for (test, epd), result in zip(keys, searches, strict=True):
+        board = chess.Board(f"{epd} 0 1")
+        r, (wins, draws, losses) = settings.opponent_temperatures_cp[0], counts[test, epd]
+        sample = CalibrationSample(result.lines[0], material(board), r, wins, draws, losses, given.pgn)
+        positions.append(Position(board, "game", test, sample))
+    return positions
+
+
+def _from_searches(
+    given: flags.FlagValues, settings: list[tuple[bool, PreparationSettings]], engines: Engines
+) -> list[Position]:
+    """Positions of all preparations."""
+    positions: list[Position] = []
+    # A book may have fewer ends than are asked for, so the total is a bound.
+    total = len(settings) * (given.positions + given.exits) * given.games
+    with progress("Playing", "games", total=total) as show:
+        for number, (test, each) in enumerate(settings):
+            done = sum(position.sample.games for position in positions)
+            positions += _sampled(given, number, each, engines, test=test, show=show, finished=done)
+    return positions
+
+
+def _logistic_fit(samples: Sequence[CalibrationSample]) -> float:
+    """The scale, in centipawns, of the logistic curve that fits best."""
+
+    def loss(scale: float) -> float:
+        p = np.array([_logistic(scale, each) for each in samples]).clip(1e-9, 1.0 - 1e-9)
+        score, games = (np.array([getattr(each, name) for each in samples]) for name in ("score", "games"))
+        return -float(score @ np.log(p) + (games - score) @ np.log1p(-p))
+
+    return float(optimize.minimize_scalar(loss, bounds=(20.0, 5000.0), method="bounded").x)
+
+
+def _logistic(scale: float, sample: CalibrationSample) -> float:
+    """The curve at a sample's score; a mate is one of 50 pawns."""
+    line = sample.line
+    cp = math.copysign(5000.0, line.mate) if line.mate is not None else float(line.cp or 0)
+    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, cp / scale))))
+
+
+def _predictions(
+    fit: CalibratedUtility, logistic_scale: float, scale_cp: float, engine_id: str
+) -> dict[str, Callable[[Position], float]]:
+    """What each evaluation expects of a position's games."""
+
+    def by(utility: Any) -> Callable[[Position], float]:
+        return lambda position: float(utility.mover_utility(position.sample.line, position.board))
+
+    by_name = {
+        "calibrated": lambda position: fit.predicted(position.sample),
+        "linear": by(LinearUtility(scale_cp)),
+        "threshold": by(ThresholdUtility(scale_cp)),
+        "logistic": lambda position: _logistic(logistic_scale, position.sample),
+    }
+    try:
+        by_name["wdl"] = by(WdlUtility.for_engine(engine_id))
+    except ValueError:
+        print(f"python-chess has no win-draw-loss model of {engine_id}: left out.")
+    return by_name
+
+
+def _brier(sample: CalibrationSample, expected: float) -> float:
+    """Mean squared error over a sample's games."""
+    wins, draws, losses = sample.wins, sample.draws, sample.losses
+    errors = wins * (1.0 - expected) ** 2 + draws * (0.5 - expected) ** 2 + losses * expected**2
+    return errors / sample.games
+
+
+def _compared(
+    positions: Sequence[Position], evaluations: Mapping[str, Callable[[Position], float]], seed: int
+) -> list[dict[str, Any]]:
+    """Brier scores, and how much higher than the calibrated one's: 95 %, by resampling positions."""
+    scores = {
+        name: np.array([_brier(each.sample, expects(each)) for each in positions])
+        for name, expects in evaluations.items()
+    }
+    scored = float(np.mean([each.sample.score / each.sample.games for each in positions]))
+    drawn = np.random.default_rng(seed).integers(len(positions), size=(_RESAMPLES, len(positions)))
+    rows = []
+    for name, expects in evaluations.items():
+        more = scores[name] - scores["calibrated"]
+        low, high = np.quantile(more[drawn].mean(axis=1), (0.025, 0.975))
+        rows.append(
+            {
+                "evaluation": name,
+                "brier": float(scores[name].mean()),
+                "expected": float(np.mean([expects(each) for each in positions])),
+                "scored": scored,
+                "more": float(more.mean()),
+                "low": float(low),
+                "high": float(high),
+            }
+        )
+    return rows
+
+
+def _draw_reliability(
+    path: pathlib.Path,
+    positions: Sequence[Position],
+    evaluations: Mapping[str, Callable[[Position], float]],
+) -> None:
+    """What games score against what was expected, in bins of about equally many positions."""
+    scored = np.array([each.sample.score / each.sample.games for each in positions])
+    with figure(path, figsize=(6, 6)) as (_, axes):
+        axes.plot([0, 1], [0, 1], color="0.8", zorder=0)
+        for marker, (name, expects) in zip("osD^v", evaluations.items(), strict=False):
+            expected = np.array([expects(each) for each in positions])
+            # Where many positions are worth the same, quantiles coincide, and bins are larger.
+            edges = np.unique(np.quantile(expected, np.arange(1, _BINS) / _BINS))
+            bin_of = np.digitize(expected, edges)
+            bins = [np.flatnonzero(bin_of == k) for k in np.unique(bin_of)]
+            axes.errorbar(
+                [expected[b].mean() for b in bins],
+                [scored[b].mean() for b in bins],
+                [scored[b].std() / math.sqrt(len(b)) for b in bins],
+                label=name,
+                marker=marker,
+                linestyle="-" if name == "calibrated" else ":",
+                capsize=2,
+            )
+        axes.set(xlabel="expected score", ylabel="score in games, with standard errors")
+        axes.set_title("Positions kept out of the fit")
+        axes.legend()
+
+
+def _kept_out(
+    positions: Sequence[Position], evaluations: Mapping[str, Callable[[Position], float]], seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """How well each evaluation expects games that no fit has seen, by kind of position; prints it."""
+    kinds = {"exit": "exits of books", "search": "positions of searches", "game": "positions of games"}
+    rows_of_kinds = {}
+    for kind, name in kinds.items():
+        kept = [each for each in positions if each.test and each.kind == kind]
+        if not kept:
+            continue
+        rows = rows_of_kinds[kind] = _compared(kept, evaluations, seed)
+        print(f"\nKept out: {len(kept)} {name}, {sum(each.sample.games for each in kept)} games\n")
+        print_table(
+            [
+                (
+                    row["brier"],
+                    row["expected"],
+                    row["scored"],
+                    f"{row['more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
+                    row["evaluation"],
+                )
+                for row in rows
+            ],
+            ("Brier", "expected", "scored", "more than calibrated", "evaluation"),
+        )
+    return rows_of_kinds
+
+
+def _as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
+    """A sample for other programs."""
+    sample = position.sample
+    return {
+        "setting": sample.setting,
+        "kind": position.kind,
+        "test": int(position.test),
+        "epd": position.board.epd(),
+        "ply": position.board.ply(),
+        "material": sample.material,
+        "cp": "" if sample.line.cp is None else sample.line.cp,
+        "mate": "" if sample.line.mate is None else sample.line.mate,
+        "r": sample.opponent_temperature_cp,
+        "wins": sample.wins,
+        "draws": sample.draws,
+        "losses": sample.losses,
+        "expected": f"{fit.predicted(sample):.4f}",
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

@@ -1,0 +1,157 @@
+r"""Do you know your book? Asks its positions, what costs most first, and remembers what you knew.
+
+  precomp-games drill --book_dir=output/chess_preparation --questions=20
+
+asks in the terminal for the moves of a book of `precomp-games prepare`. Answer with a move (Nf3 or g1f3),
+with an empty line if you do not know, or with q to stop. What is asked next is what forgetting costs, times
+how likely it is forgotten by now (fsrs). After a right answer the opponent replies, drawn as it plays, and
+the line goes on while that is worth asking. Progress is kept in --progress; each answer counts at once.
+
+Without --book_dir it drills the book that the shipped searches give.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+from collections.abc import Sequence
+
+import chess
+from absl import flags
+
+from precomp_games.chess.books.book import Book, BookPosition
+from precomp_games.chess.study.drill import Drill, DrillCard
+from precomp_games.commands._app import run_command
+from precomp_games.commands._engines import open_engines
+from precomp_games.commands._files import output_folder
+from precomp_games.commands._flags import Define
+from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
+from precomp_games.commands._progress import typed
+from precomp_games.commands._showing import read_folder
+
+__all__ = ["main"]
+
+_KNOWN = 0.9  # from which probability on a position counts as known
+_GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags: those of a preparation, and its own."""
+    define = Define(own)
+    define_preparation_flags(own)
+    define.multi_string("book_dir", [], "Output folder of `precomp-games prepare`.")
+    define.integer("questions", 20, "How many questions at most.", lower_bound=1)
+    define.string("progress", "output/drill.sqlite", "Where it is kept what you know.")
+    define.bool(
+        "unicode",
+        None,
+        "Whether the board has chess symbols. Default: where the terminal's encoding has them.",
+    )
+    define.integer("drill_seed", None, "Of drawn lines. Default: others each time.", lower_bound=0)
+
+
+def run(given: flags.FlagValues) -> None:
+    """Drills the book of the flags."""
+    _has_symbols(given.unicode)  # a wrong flag is told before any work
+    book = _book(given)
+    output_folder(os.path.dirname(given.progress) or ".")
+    with Drill(book, given.progress, seed=given.drill_seed) as drill:
+        right, asked = _questions(drill, given)
+        now = _now()
+        known = sum(drill.known(card, now) > _KNOWN for card in drill.cards)
+        print(
+            f"\n{right} of {asked} right. {known} of {len(drill.cards)} positions are known by now. What may "
+            f"be forgotten costs {drill.expected_loss(now):.3f} points a game."
+        )
+
+
+def _book(given: flags.FlagValues) -> Book:
+    """The book in --book_dir, or the one that is prepared by the flags."""
+    if len(given.book_dir) > 1:
+        raise ValueError("--book_dir: expected one book, got several")
+    for folder in given.book_dir:
+        return read_folder(folder).book
+    with open_engines(given) as engines:
+        return prepared(given, preparation_settings(given), engines, given.budget).book
+
+
+def _has_symbols(unicode: bool | None) -> bool:
+    """Whether boards are shown with chess symbols."""
+    encoding = sys.stdout.encoding
+    try:
+        "♔·".encode(encoding)
+    except UnicodeEncodeError:
+        if unicode:
+            raise ValueError(
+                f"--unicode: expected an encoding with chess symbols, got {encoding} (see --nounicode)"
+            ) from None
+        return False
+    return unicode is not False
+
+
+def _show(drill: Drill, position: BookPosition, unicode: bool | None) -> chess.Board:
+    """Prints a question; returns its board."""
+    board = drill.book.start.copy()
+    moves = board.variation_san(position.history) or "(start)"
+    for move in position.history:
+        board.push(move)
+    print(f"\n{moves}   {100 * position.reach:.3g} % of games")
+    print(board.unicode(orientation=drill.book.side, empty_square="·") if _has_symbols(unicode) else board)
+    return board
+
+
+def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
+    """(the move that was answered, whether to go on)."""
+    while True:
+        try:
+            text = typed("Your move: ").strip()
+        except EOFError:
+            return None, False
+        if text.lower() in ("q", "quit"):
+            return None, False
+        if not text:
+            return None, True
+        for parse in (board.parse_san, board.parse_uci):
+            try:
+                return parse(text), True
+            except ValueError:
+                pass
+        print(f"{text!r} is no legal move here, in SAN or UCI. An empty line: I do not know. q: stop.")
+
+
+def _questions(drill: Drill, given: flags.FlagValues) -> tuple[int, int]:
+    """Asks; returns how many answers were right, of how many."""
+    right = asked = 0
+    line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
+    while asked < given.questions:
+        best = drill.next(_now())
+        if best is None:
+            print("\nNothing is left to ask today.")
+            break
+        if line is None or _urgent(drill, line[0]) < _GOES_ON * _urgent(drill, best):
+            line = best, drill.line(best)
+        card, position = line
+        board = _show(drill, position, given.unicode)
+        move, goes_on = _ask(board)
+        if not goes_on:
+            break
+        correct = drill.answer(card, move, _now())
+        asked, right = asked + 1, right + correct
+        played = " or ".join(board.san(each) for each in card.moves)
+        print(f"{'Right' if correct else 'No'}: {played}. Forgetting it costs {card.worth:.4f}.")
+        line = drill.reply(position, move) if correct and move is not None else None
+    return right, asked
+
+
+def _urgent(drill: Drill, card: DrillCard) -> float:
+    return card.worth * (1.0 - drill.known(card, _now()))
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

@@ -1,0 +1,329 @@
+r"""Does a chess book keep its promise? Plays it against the opponent that it was made for.
+
+  precomp-games match --book_dir=output/chess_preparation --games=200 --output_dir=output/book_match
+
+plays the book of `precomp-games prepare` in that folder; without --book_dir it prepares one first, by the
+flags of that command, and --book_dir may be repeated for a book of the other color. Beside the book it plays
+none at all, controls of the same size (the most reached positions with the analyst's first move; the
+analyst's main lines and their likeliest departures; the positions that linear evaluation chooses without a
+menu, where the book is another one), and the analyst all game. --r, --opponent_nodes and --top_k put another
+opponent in the place of the one that the book was made for.
+
+Prints scores with intervals, beside what was promised, where games leave the book, and which of these places
+do not keep what they promised. Writes result.json, games.pgn (the book's games), match.png and match.svg.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from precomp_games.algorithms import best_of_frontier, memory_frontier
+from precomp_games.chess.books.book import Book, BookExit
+from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.evaluation.policies import EnginePolicy
+from precomp_games.chess.play.match import ExitScore, MatchResult, write_match_pgn
+from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.prepare import exits_of
+from precomp_games.chess.preparation.prepared_book import preparation_book
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.trees import preparation_tree
+from precomp_games.commands._app import run_command
+from precomp_games.commands._engines import open_engines
+from precomp_games.commands._files import figure, output_folder, print_table, write_json
+from precomp_games.commands._flags import Define, settings_of
+from precomp_games.commands._preparing import (
+    define_preparation_flags,
+    opponents_r,
+    preparation_settings,
+    prepared,
+)
+from precomp_games.commands._showing import read_folders
+from precomp_games.commands.prepare import match_line
+
+__all__ = ["main"]
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags."""
+    define = Define(own)
+    define_preparation_flags(own)
+    define.multi_string(
+        "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
+    )
+    define.bool("controls", True, "Whether to play controls, and the analyst all game.")
+    define.integer("exits", 12, "How many exits of the book to print.", lower_bound=0)
+    define.alias("games", "match_games")
+    define.string("output_dir", "output/book_match", "Where files go.")
+
+
+class Played(NamedTuple):
+    """A match of one of the players; `promised` and `exits` where there is something to promise."""
+
+    name: str
+    result: MatchResult
+    promised: float | None
+    exits: list[BookExit]
+
+
+def trusted_by(given: flags.FlagValues, made: Preparation) -> Preparation:
+    """A preparation of a folder. What its settings name is opened and run where the flags say the same."""
+    settings = made.settings
+    for flag, named in settings.touches.items():
+        said = getattr(settings, flag)
+        if given[flag].value != said:
+            if settings.files is not None:
+                return made  # what the folder has in place of files is played
+            raise ValueError(
+                f"--{flag}: expected {said!r} as in --book_dir, since {named} is opened or run where you say "
+                f"so, and not a file, got {given[flag].value!r}"
+            )
+    return dataclasses.replace(made, settings=dataclasses.replace(settings, trusted=True))
+
+
+def _opponent_of(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
+    """The settings with the opponent that flags ask for."""
+    randomness, weights = opponents_r(given)
+    flagged = settings_of(given, settings.player, randomness, weights=weights, opponent=given.opponent)
+    changes: dict[str, Any] = {}
+    if given["r"].present:
+        for name in ("opponent_temperature_cp", "opponent_weights"):
+            changes[name] = getattr(flagged, name)
+    if given["opponent"].present:
+        changes |= {name: getattr(flagged, name) for name in ("opponent", "calibration", "trusted")}
+    if given["opponent_nodes"].present or given["opponent_movetime_ms"].present:
+        changes["opponent_limit"] = flagged.opponent_limit
+    if given["top_k"].present:
+        changes["top_k"] = flagged.top_k
+    return dataclasses.replace(settings, **changes)
+
+
+def controls(made: Preparation, engines: Engines) -> dict[str, Book]:
+    """Other books of the size."""
+    size, settings = len(made.book), made.settings
+    players = (engines.analyst, engines.opponent)
+    books = {
+        "most reached": control_book(settings, *players, positions=size),
+        "main lines": control_book(settings, *players, positions=size, moves=MAIN_LINES),
+    }
+    if settings.menu > 1 or settings.evaluation != "linear":
+        plain = dataclasses.replace(settings, menu=1, evaluation="linear")
+        with engines.progress("Linear evaluation") as progress:
+            tree = preparation_tree(plain, *players, progress)
+        best = best_of_frontier(memory_frontier(tree, settings.player), size)
+        books["linear evaluation"] = preparation_book(tree, settings.player, best.states())
+    return books
+
+
+def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[Played]:
+    """The book, no book, and the controls."""
+    settings, book = made.settings, made.book
+    against = _opponent_of(given, settings)
+    policies = engines.policies(settings)
+    empty = Book(book.start, book.side, ())
+    books = {"no book": empty, "the book": book} | (controls(made, engines) if given.controls else {})
+    played = []
+    for name, each in books.items():
+        stops = made.stops if each is book else {}
+        exits = exits_of(each, settings, policies, stops)
+        promises = [exit.promised for exit in exits]
+        promised = None
+        if each is book:
+            promised = made.utility
+        elif each is empty:
+            promised = made.unprepared
+        elif None not in promises:
+            promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
+        result = engines.match(
+            f"{made.side}, {name}", each, settings, given.match_games, seed=given.match_seed, against=against
+        )
+        played.append(Played(name, result, promised, exits))
+    if given.controls:
+        deep = EnginePolicy(
+            settings.game(),
+            engines.analyst,
+            settings.analyst_limit,
+            settings.own_temperature_cp,
+            settings.top_k,
+        )
+        name = f"{made.side}, analyst all game"
+        result = engines.match(
+            name, empty, settings, given.match_games, seed=given.match_seed, own=deep, against=against
+        )
+        played.append(Played("analyst all game", result, None, []))
+    return played
+
+
+def run(given: flags.FlagValues) -> None:
+    """Plays the matches that the flags ask for."""
+    if not given.match_games:
+        raise ValueError("--games: expected an integer of at least 1, got 0")
+    read = [trusted_by(given, made) for made in read_folders(given.book_dir)]
+    folder = output_folder(given.output_dir)
+    rows: list[dict[str, Any]] = []
+    panels: list[tuple[Preparation, list[Played]]] = []
+    with open_engines(given) as engines:
+        if not engines.can_search:
+            raise EngineError("expected an engine to play games, got stored searches alone")
+        for made in read or [prepared(given, preparation_settings(given), engines, given.budget)]:
+            _introduce(given, made, engines)
+            before = engines.searches
+            played = _play(given, made, engines)
+            panels.append((made, played))
+            _report(given, made, played, engines.searches - before)
+            rows += [_row(made, each) for each in played]
+            games = "games.pgn" if len(read) < 2 else f"{made.side}_games.pgn"
+            (own,) = (each.result for each in played if each.name == "the book")
+            names = ("Book", made.engines[1]) if made.book.side else (made.engines[1], "Book")
+            write_match_pgn(own, folder / games, {"White": names[0], "Black": names[1]})
+    _plot(given, panels, folder / "match.png")
+    result = {"seed": given.match_seed, "settings": [made.settings.as_dict() for made, _ in panels]}
+    write_json(folder / "result.json", result | {"matches": rows})
+    print(f"Written: {folder}/result.json, games (PGN), match.png, match.svg")
+
+
+def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> None:
+    against = _opponent_of(given, made.settings)
+    print(
+        f"{made.side.capitalize()}'s book of {len(made.book)} positions, {given.match_games} games against "
+        f"{against.opponent_name(engines.opponent.engine_id)}.",
+        flush=True,
+    )
+    if against != made.settings:
+        modelled = made.settings.opponent_name(made.engines[1])
+        print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
+    now = (engines.analyst.engine_id, engines.opponent.engine_id)
+    if made.engines != now:
+        print(f"The book was made by {made.engines[0]} against {made.engines[1]}.")
+
+
+def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played], searches: int) -> None:
+    """Prints scores, and where the book's games leave it."""
+    print()
+    table = []
+    for name, result, promised, _ in played:
+        low, high = result.interval
+        table.append(
+            (
+                len(result.book),
+                math.nan if promised is None else promised,
+                result.score,
+                result.standard_error,
+                f"{low:.3f} to {high:.3f}",
+                result.inside,
+                name,
+            )
+        )
+    header = ("positions", "promised", "scored", "+-", "95 %", "ended in book", made.side)
+    print_table(table, header)
+    by_name = {each.name: each for each in played}
+    own = by_name["the book"]
+    line = match_line(made.utility, own.result, by_name["no book"].result)
+    print(f"\nMatch               {line}\nSearches            {searches} new\n")
+    exits = own.result.exit_scores(own.exits)
+    if given.exits and made.book.positions:
+        print("Where games leave the book:")
+        _print_exits(given, made.book, sorted(exits, key=lambda row: -row.games)[: given.exits])
+        missed = sorted((row for row in exits if _loss(row) > 0.0), key=_loss, reverse=True)
+        if missed:
+            print("Where less was scored than promised, by more than chance explains:")
+            _print_exits(given, made.book, missed[: given.exits])
+
+
+def _loss(row: ExitScore) -> float:
+    """What a broken promise costs in all games; 0 where it may have been kept."""
+    if row.exit.promised is None or not row.games or row.interval[1] >= row.exit.promised:
+        return 0.0
+    return row.games * (row.exit.promised - row.score)
+
+
+def _print_exits(given: flags.FlagValues, book: Book, rows: Sequence[ExitScore]) -> None:
+    table = []
+    for row in rows:
+        line = book.start.variation_san(row.exit.history) or "(start)"
+        line = line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
+        promised = math.nan if row.exit.promised is None else row.exit.promised
+        expected = given.match_games * row.exit.reach
+        table.append((f"{expected:.1f}", row.games, promised, row.score, line + " (end)" * row.exit.over))
+    print_table(table, ("expected", "games", "promised", "scored", "after"))
+    print()
+
+
+def _row(made: Preparation, played: Played) -> dict[str, Any]:
+    result = played.result
+    low, high = result.interval
+    return {
+        "side": made.side,
+        "player": played.name,
+        "positions": len(result.book),
+        "promised": played.promised,
+        "games": len(result.games),
+        "score": result.score,
+        "standard_error": _number(result.standard_error),
+        "low": low,
+        "high": high,
+        "ended_in_book": result.inside,
+        "exits": [
+            {
+                "after": [move.uci() for move in row.exit.history],
+                "over": row.exit.over,
+                "reach": row.exit.reach,
+                "promised": row.exit.promised,
+                "games": row.games,
+                "score": _number(row.score),
+            }
+            for row in (result.exit_scores(played.exits) if played.exits else [])
+        ],
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _plot(
+    given: flags.FlagValues, panels: Sequence[tuple[Preparation, Sequence[Played]]], path: pathlib.Path
+) -> None:
+    """Scores with their intervals, and promises, one line a player, one panel a color."""
+    lines = max(len(played) for _, played in panels)
+    size = (7.0, (0.5 * lines + 1.2) * len(panels) + 0.4)
+    with figure(path, len(panels), figsize=size, sharex=True, squeeze=False, page=True) as (
+        drawing,
+        axes,
+    ):
+        for (made, played), panel in zip(panels, axes[:, 0], strict=True):
+            rows = sorted(played, key=lambda each: each.result.score)
+            for k, (name, result, promised, _) in enumerate(rows):
+                low, high = result.interval
+                color = "C1" if name == "the book" else "C0"
+                panel.plot([low, high], [k, k], color=color, lw=2.0, label="95 %" if k == 0 else None)
+                panel.plot([result.score], [k], "o", color=color, ms=7, label="scored" if k == 0 else None)
+                if promised is not None:
+                    label = "promised" if name == "the book" else None
+                    panel.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
+            ticks = [f"{each.name} ({len(each.result.book)})" for each in rows]
+            panel.set_yticks(range(len(rows)), ticks)
+            panel.set_ylim(-0.6, len(rows) - 0.4)
+            panel.set_xlim(0.0, 1.02)
+            panel.grid(visible=False, axis="y")
+            against = _opponent_of(given, made.settings)
+            opponent = textwrap.shorten(against.opponent_name(made.engines[1]), 120)
+            title = f"{made.side.capitalize()}, {given.match_games} games against {opponent}"
+            panel.set_title(textwrap.fill(title, 80))
+        axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        drawing.legend(handles, labels, loc="lower center", ncol=3)
+        drawing.tight_layout(rect=(0.0, 0.06 / len(panels), 1.0, 1.0))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

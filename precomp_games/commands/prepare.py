@@ -1,0 +1,138 @@
+r"""Prepares one side of a chess game against one opponent, and writes the book.
+
+The opponent is an engine with a small budget that plays its k best moves with probabilities proportional
+to exp(cp / r). We may memorize what the same engine recommends with a larger budget, and pay a penalty for
+each position. Which positions are worth learning, and which of the good moves there? (Algorithm 1 of
+"Modeling Precomputation in Games Played Under Computational Constraints", with a choice of moves.)
+
+  precomp-games prepare --side=white --r=10 --output_dir=output/white
+
+writes book.bin (Polyglot), book.pgn (one game with variations) and result.json. What positions are worth is
+a fitted evaluation, corrected by games between both sides' play (--play_budget), and what the book promises
+is what such games score; --evaluation has the paper's evaluations, which play no games. With --budget=50 it
+learns the best 50 positions. With --menu=1 or 0, an evaluation of the paper's, and a budget, it also says
+and plots what 50 more would be worth: memory.csv, memory.png and memory.svg. It ends with a match
+(--match_games): what the book promised beside what it scored; `precomp-games match` looks closer. --report
+writes all of it as a page to look at, report.html, and --export=lichess,pgn,anki,csv as files to study with:
+studies, arrows, cards and a table. `precomp-games report` does both with books that are there.
+
+Where the whole tree is looked at (--menu=1 or 0, without games), a position may have one price however it
+is reached (--price=positions); what is known already costs nothing and stays (--keep=mine.pgn); and
+--plan=10,20,50 makes books of these sizes, each of which contains the one before: plan.csv, plan.png.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+from absl import flags
+
+from precomp_games.chess.books.book import Book
+from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.play.match import MatchResult
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.preparation import Preparation, write_preparation
+from precomp_games.commands._app import run_command
+from precomp_games.commands._engines import open_engines
+from precomp_games.commands._files import output_folder
+from precomp_games.commands._flags import Define, define_export_store_flag
+from precomp_games.commands._memory import memory_lines
+from precomp_games.commands._preparing import (
+    define_preparation_flags,
+    preparation_settings,
+    prepared,
+    print_preparation,
+)
+from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
+
+__all__ = ["main"]
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags."""
+    define = Define(own)
+    define_preparation_flags(own)
+    define_showing_flags(own)
+    define_export_store_flag(own)
+    define.integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
+    define.string("output_dir", "output/chess_preparation", "Where files go.")
+
+
+def run(given: flags.FlagValues) -> None:
+    """Prepares by the flags."""
+    check_exports(given.export)
+    settings = preparation_settings(given)
+    folder = output_folder(given.output_dir)
+    with open_engines(given) as engines:
+        print(
+            f"{given.side.capitalize()} prepares with {engines.analyst.engine_id} "
+            f"({settings.analyst_limit}) against {settings.opponent_name(engines.opponent.engine_id)}; "
+            + (
+                f"a position costs {settings.penalty:g}."
+                if given.budget is None and not given.plan
+                else f"at most {given.plan[-1] if given.plan else given.budget} positions are learnt."
+            ),
+            flush=True,
+        )
+        needed = engines.start_record()
+        made = prepared(given, settings, engines, given.budget)
+        searches, asked = engines.searches, len(needed)
+        extra = memory_lines(made, folder)
+        write_preparation(made, folder)
+        print_preparation(given, made, extra, needed=asked, searches=searches)
+        print_files(given, made, folder)
+        write_shown(given, folder, made, _matches(given, made, engines))
+        if given.export_store:
+            engines.export(given.export_store, needed)
+
+
+def print_files(given: flags.FlagValues, made: Preparation, folder: pathlib.Path) -> None:
+    """Prints which files have been written."""
+    files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
+    files = ", plan.csv, plan.png" if given.plan else files
+    print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
+
+
+def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> dict[str, MatchResult]:
+    """What the book promises beside what games score: matches of the book and of no book, if any."""
+    if not given.match_games or not made.book.positions:
+        return {}
+    settings = made.settings
+    how = {"games": given.match_games, "seed": given.match_seed}
+    empty = Book(made.book.start, made.book.side, ())
+    try:
+        with_book = engines.match("With the book", made.book, settings, **how)
+        without = engines.match("Without it", empty, settings, **how)
+    except EngineError:
+        if engines.can_search:
+            raise
+        print("No match: games need an engine, and these ones leave what is stored.")
+        return {}
+    replayed = "" if engines.can_search else " (from stored searches)"
+    print(f"Match               {match_line(made.utility, with_book, without)}{replayed}")
+    low, high = without.interval
+    if not low <= made.unprepared <= high:
+        print(
+            f"Refuted             {made.score_name} {made.unprepared:.2f} unprepared: games without the book "
+            f"score {without.score:.2f} (95 %: {low:.2f} to {high:.2f})"
+        )
+    several: Sequence[float] = () if settings.opponent else settings.opponent_temperatures_cp
+    for r in several if len(several) > 1 else ():
+        against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
+        result = engines.match(f"Against r = {r:g}", made.book, settings, against=against, **how)
+        print(f"  r = {r:<14g}{match_line(None, result, None)}")
+    return {"the book": with_book, "no book": without}
+
+
+def match_line(promised: float | None, result: MatchResult, without: MatchResult | None) -> str:
+    """What a book promised and what it scored, in words."""
+    scored = f"scored {result.score:.2f} +- {result.standard_error:.2f} in {len(result.games)} games"
+    line = scored if promised is None else f"promised {promised:.2f}, {scored}"
+    return line if without is None else f"{line}; without the book {without.score:.2f}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

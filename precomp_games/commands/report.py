@@ -1,0 +1,166 @@
+r"""What is in a book? Makes a page of it: a board, its lines, what they are worth, what a budget leaves.
+
+  precomp-games report --book_dir=output/chess_preparation --output_dir=output/book_report
+
+shows the book of `precomp-games prepare` in that folder; without --book_dir it prepares one first, by the
+flags of that command, and --book_dir may be repeated for a book of the other color. --match_dir adds what was
+promised and scored in a match of `precomp-games match`, --notes the comments of a PGN file, at the positions
+that its games go through, --games the games in which --player played the opponent's replies, and --plot a
+plot, such as sizes.svg of examples/book_size.py.
+
+Writes report.html, one file without anything to load: it opens from the disk, on a phone too. With
+--export=lichess,pgn,anki,csv also files to study with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import chess
+import chess.pgn
+from absl import flags
+
+from precomp_games.chess.opponents.reply_games import reply_games
+from precomp_games.chess.study.report import ReportBook, report_book
+from precomp_games.commands import prepare
+from precomp_games.commands._app import run_command
+from precomp_games.commands._files import output_folder
+from precomp_games.commands._flags import Define
+from precomp_games.commands._progress import progress
+from precomp_games.commands._showing import check_exports, plots_of, read_folder, write_books
+
+__all__ = ["main"]
+
+_MOST_NOTES = 2**22  # bytes; a game with all its variations is in memory, a hundred times as large
+_MOST_PLIES = 1000
+_MOST_PLOT = 2**20
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags: those of `precomp-games prepare`, and its own."""
+    define = Define(own)
+    prepare.define(own)
+    own.set_default("output_dir", "output/book_report")
+    own.set_default("report", True)
+    define.multi_string(
+        "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
+    )
+    define.string("match_dir", None, "Output folder of `precomp-games match`, for a match of these books.")
+    define.string("notes", None, "PGN file whose comments are shown at its games' positions.")
+    define.string("games", None, "PGN file of the opponent's games, which are listed behind its replies.")
+    define.string("player", None, "Who the opponent is in --games. Default: everybody.")
+    define.multi_string("plot", [], "SVG file of a plot to show; may be repeated.")
+
+
+def run(given: flags.FlagValues) -> None:
+    """Makes the page that the flags ask for."""
+    if not given.book_dir:
+        if given.match_dir or given.notes or given.games or given.plot:
+            raise ValueError("--match_dir, --notes, --games, --plot: expected --book_dir as well, got none")
+        prepare.run(given)
+        return
+    check_exports(given.export)
+    books = _read_books(given)
+    write_books(given, output_folder(given.output_dir), books)
+
+
+def _read_match(folder: str) -> list[dict[str, Any]]:
+    """The matches that `precomp-games match` wrote."""
+    path = pathlib.Path(folder) / "result.json"
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8"))["matches"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        told = " ".join(repr(error).split())[:300]
+        raise ValueError(
+            f"--match_dir: expected an output folder of `precomp-games match`, got {folder!r} ({told})"
+        ) from None
+
+
+def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
+    """The comments of a PGN file's games from the usual start or their own, by the moves up to them."""
+    if os.path.getsize(path) > _MOST_NOTES:
+        raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
+    notes: dict[tuple[chess.Move, ...], str] = {}
+    games = 0
+    with open(path, encoding="utf-8", errors="replace") as file:
+        while (game := _read_game(file)) is not None:
+            games += 1
+            # With the nodes before each, in its line: what is looked at is no longer than games are.
+            nodes: list[tuple[chess.pgn.GameNode, int]] = [(game, 0)]
+            while nodes:
+                node, plies = nodes.pop()
+                if node.comment:
+                    history = _moves_to(node)
+                    notes[history] = "\n".join(filter(None, (notes.get(history), node.comment)))
+                if plies < _MOST_PLIES:
+                    nodes += [(child, plies + 1) for child in node.variations]
+    if not games:
+        raise ValueError(f"--notes: expected a PGN file with games, got {path!r}")
+    return notes
+
+
+def _read_game(file: TextIO) -> chess.pgn.Game | None:
+    """The next game; None where there is none, and where the rest cannot be read."""
+    try:
+        return chess.pgn.read_game(file)
+    except (ValueError, LookupError, AssertionError, AttributeError, RecursionError):  # what odd games end in
+        return None
+
+
+def _moves_to(node: chess.pgn.GameNode) -> tuple[chess.Move, ...]:
+    """The moves from a game's start to a node."""
+    moves = []
+    above: chess.pgn.GameNode | None = node
+    while above is not None and above.move is not None:
+        moves.append(above.move)
+        above = above.parent
+    return tuple(reversed(moves))
+
+
+def _read_plot(path: str | os.PathLike[str]) -> str:
+    """An SVG file."""
+    if os.path.getsize(path) > _MOST_PLOT:
+        raise ValueError(f"--plot: expected SVG of at most {_MOST_PLOT >> 20} MiB, got {os.fspath(path)!r}")
+    return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+
+
+def _read_books(given: flags.FlagValues) -> list[ReportBook]:
+    """What the folders of the flags have."""
+    rows = _read_match(given.match_dir) if given.match_dir else []
+    notes = _read_notes(given.notes) if given.notes else {}
+    shared = {pathlib.Path(path).stem: _read_plot(path) for path in given.plot}
+    if given.match_dir and (pathlib.Path(given.match_dir) / "match.svg").is_file():
+        shared = {"Scores": _read_plot(pathlib.Path(given.match_dir) / "match.svg")} | shared
+    books = []
+    for folder in given.book_dir:
+        made = read_folder(folder)
+        plots = plots_of(pathlib.Path(folder), made) | shared
+        try:
+            books.append(report_book(made, rows=rows, notes=notes, plots=plots))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
+            ) from None
+        if given.games is not None:
+            with progress("Games behind replies", "bytes") as show:
+                games = reply_games(
+                    made.book,
+                    given.games,
+                    given.player,
+                    exits=made.exits,
+                    progress=lambda done, size: show(done),
+                )
+            books[-1] = dataclasses.replace(books[-1], games=games)
+    if len({each.book.side for each in books}) < len(books):
+        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(given.book_dir)}")
+    return books
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

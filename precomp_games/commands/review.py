@@ -1,0 +1,148 @@
+r"""Reviews games that you have played: where your book was left, by whom, what that cost, what to learn now.
+
+  precomp-games review --games=new.pgn --player="Me" --book=mine.pgn --side=white
+
+In each game it follows the book to the move at which you played something else, the opponent a reply that the
+book does not have, or its line was at an end, and says how much less the move that you then played is worth
+than the book's, or the analyst's. The opponent's replies in these games are then added to the model of it,
+which is worth --prior_games games, and the book is judged once more, as `precomp-games judge` does, against
+the opponent as it is known now. Flags are those of `precomp-games judge`. Without flags, on a small sample,
+without an engine. Writes result.json, games.csv, to_learn.csv, replies.csv, and the tables of
+`precomp-games judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import chess
+from absl import flags
+
+from precomp_games.chess.books.repertoire import Repertoire
+from precomp_games.chess.preparation.review import (
+    AT_ITS_END,
+    BY_OPPONENT,
+    BY_OWNER,
+    GamesReview,
+    review_games,
+)
+from precomp_games.chess.records.game_records import GameRecord, position_hash, read_games
+from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.commands._app import run_command
+from precomp_games.commands._engines import open_engines
+from precomp_games.commands._files import DATA, output_folder, shown_path
+from precomp_games.commands._flags import Define
+from precomp_games.commands._judging import (
+    define_judging_flags,
+    given_book,
+    judged_by_flags,
+    judging_settings,
+    print_rows,
+    print_summary,
+    print_tables,
+    write_judgment,
+)
+
+__all__ = ["main"]
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags: those of judging, and whose games are reviewed."""
+    define = Define(own)
+    define.string("games", None, "Your new games, in PGN. Default: a shipped sample.")
+    define.string("player", None, "Who you are, as the file has the name.")
+    define.float("prior_games", 5.0, "Games that the model of the opponent was worth before these.", 1e-9)
+    define_judging_flags(own, "output/review_games")
+
+
+def run(given: flags.FlagValues) -> None:
+    """Reviews the games of the flags, and judges the book once more by them."""
+    book = given_book(given)
+    settings = judging_settings(given, book)
+    games, read = _games(given, book)
+    folder = output_folder(given.output_dir)
+    with open_engines(given) as engines:
+        needed = engines.start_record()
+        print(
+            f"{'Games':<20}{len(games)} with the book's side, of {read}\n"
+            f"{'Book':<20}{book.report}\n"
+            f"{'Opponent before':<20}{settings.opponent_name(engines.opponent.engine_id)}",
+            flush=True,
+        )
+        for line in engines.misfits(settings):
+            print(line, flush=True)
+        review = review_games(book, games, settings, engines.policies(settings), given.prior_games)
+        before = judged_by_flags(given, book, settings, engines)
+        now = judged_by_flags(given, book, settings, engines, review.policies, "Searching again")
+        left_by = review.left_by
+        print(
+            f"{'The book was left':<20}by you in {left_by[BY_OWNER]} games, by the opponent in "
+            f"{left_by[BY_OPPONENT]}, at its end in {left_by[AT_ITS_END]}, and never in "
+            f"{len(games) - left_by.total()}"
+        )
+        _print_review(review, given.prior_games, given.rows)
+        print("\nThe book against the opponent as it was known before:")
+        print_summary(before, settings)
+        print("\nThe book against the opponent as it is known now:")
+        print_summary(now, settings)
+        tables = now.tables()
+        print_tables(tables, settings, given.rows)
+        result = {
+            "prior_games": given.prior_games,
+            "reviewed": len(games),
+            "left_by": dict(left_by),
+            "score": settings.kind.score_name,
+            "before": before.to_json(),
+            **now.to_json(),
+        }
+        rows = {"games": review.games, "to_learn": review.to_learn, "replies": review.replies}
+        write_judgment(given, folder, settings, engines, result, rows | tables)
+        if given.export_store:
+            engines.export(given.export_store, needed)
+
+
+def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
+    """Your games with the book's side, from its start, by their number among yours; what was read."""
+    path, player = given.games, given.player
+    if path is None:
+        path, player = shown_path(DATA / "review_sample.pgn"), player or "You"
+    elif player is None:
+        raise ValueError("--player: expected whose games in --games are reviewed, got none")
+    report, kept = GameReport(), {}
+    start = position_hash(book.start)
+    for number, record in enumerate(read_games(path, player, setups=True, report=report), start=1):
+        own = record.white if book.side == chess.WHITE else record.black
+        if own not in report.names:
+            report.left_out["games with the other side"] += 1
+        elif record.keys[0] != start:
+            report.left_out["another start position"] += 1
+        else:
+            kept[number] = record
+    if not kept:
+        side = chess.COLOR_NAMES[book.side].capitalize()
+        raise ValueError(f"--games: expected games of {player!r} as {side}, got none ({report})")
+    return kept, report
+
+
+def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
+    """Prints where games left the book, what they teach, and what the opponent replied."""
+    print_rows(
+        "Where each game left the book, and what the move that was played there cost",
+        review.games,
+        {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "better": "better"},
+        most,
+    )
+    print_rows(
+        "What these games teach", review.to_learn, {"cost": "cost", "games": "games", "learn": "play"}, most
+    )
+    print_rows(
+        f"Replies of the opponent, whose model was worth {prior_games:g} games before",
+        review.replies,
+        {"was": "was", "is": "is now", "games": "games", "reply": "reply"},
+        most,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

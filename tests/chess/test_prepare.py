@@ -1,0 +1,155 @@
+"""Preparations as one type: what is written is read again, and each way to prepare is its solver's."""
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+import chess
+import pytest
+
+from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
+from precomp_games.chess import (
+    EnginePool,
+    Engines,
+    EvaluationStore,
+    Preparation,
+    PreparationSettings,
+    SearchLimit,
+    StoredEngine,
+    preparation_book,
+    preparation_tree,
+    prepare,
+    read_preparation,
+    write_preparation,
+)
+from tests.chess import fake_engine
+from tests.chess.test_preparation import HashEngine
+
+SETTINGS = PreparationSettings(
+    penalty=0.002,
+    opponent_temperature_cp=80.0,
+    max_plies=5,
+    analyst_limit=SearchLimit(nodes=40),
+    opponent_limit=SearchLimit(nodes=20),
+)
+
+
+class Analyst(HashEngine):
+    """A hash function that counts as an engine with its searches."""
+
+    searches, pool, progress, record = 0, None, None, None
+
+
+@pytest.fixture(scope="module")
+def engines():
+    analyst = Analyst(spread=400.0)
+    both: Any = object.__new__(Engines)  # past the check of types: these are no StoredEngines
+    both.analyst = both.opponent = analyst
+    both._policies = {}
+    return both
+
+
+def ways():
+    """Settings and arguments for each way to prepare, for both sides."""
+    for player in (0, 1):
+        settings = dataclasses.replace(SETTINGS, player=player)
+        yield settings, {}
+        yield settings, {"budget": 5}
+        yield settings, {"plan": (2, 4)}
+        yield dataclasses.replace(settings, price="positions", penalty=0.01), {}
+        yield dataclasses.replace(settings, menu=3), {"max_evaluations": 60, "budget": 6}
+        played = dataclasses.replace(settings, evaluation="calibrated", menu=2, max_plies=4, penalty=0.01)
+        yield played, {"games": 18, "max_evaluations": 40, "budget": 4}
+
+
+@pytest.mark.parametrize(("settings", "how"), list(ways()))
+def test_what_is_written_is_read_again(settings, how, engines, tmp_path):
+    made = prepare(settings, engines, **how)
+    assert (made.player, made.budget) == (settings.player, how.get("budget"))
+    assert len(made.gains) == len(made.book)
+    if "games" not in how:  # whose values are not those of the games that make the promise
+        assert sum(made.gains) == pytest.approx(made.utility - made.unprepared, abs=1e-9)
+    paid = 0.0 if {"budget", "plan"} & how.keys() and "games" not in how else settings.penalty * made.learned
+    assert made.value == pytest.approx(made.utility - paid)
+    assert sum(each.reach for each in made.exits) == pytest.approx(1.0)
+    assert (made.standard_error is not None) == ("games" in how)
+    assert made.score_name == ("Expected score" if "games" in how else "Analyst's score")
+    assert (made.score_note == "") == ("games" in how)
+    write_preparation(made, tmp_path, {"more": 1})
+    read = read_preparation(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"book.bin", "book.pgn", "result.json"}
+    data = json.loads((tmp_path / "result.json").read_text())
+    assert data == json.loads(json.dumps(made.to_json())) | {"more": 1}
+    assert json.loads(json.dumps(read.to_json())) == data
+    assert not read.settings.trusted and read.search["more"] == 1
+    plain = {"search": {}, "frontier": None}
+    fields = (dataclasses.replace(each, **plain) for each in (read, made))
+    one, other = (
+        {field.name: getattr(each, field.name) for field in dataclasses.fields(each)} for each in fields
+    )
+    for name in ("exits", "gains"):
+        assert tuple(one.pop(name)) == tuple(other.pop(name))
+    for book in (one.pop("book"), other.pop("book")):
+        assert book.positions == made.book.positions
+    assert one == other
+    assert read.stops == made.stops and read.learned == made.learned
+
+
+def test_the_whole_tree_gives_what_the_solvers_do(engines):
+    tree = preparation_tree(SETTINGS, engines.analyst)
+    best = best_precomputation(tree, 0)
+    made = prepare(SETTINGS, engines)
+    assert made.book.positions == preparation_book(tree, 0, best.states()).positions
+    assert (made.utility, made.unprepared, made.value) == (best.utility, best.unprepared, best.value)
+    frontier = memory_frontier(tree, 0)
+    within = best_of_frontier(frontier, 5)
+    made = prepare(SETTINGS, engines, budget=5)
+    assert made.utility == within.utility and made.frontier.sizes.tolist() == frontier.sizes.tolist()
+    assert made.search["tree"]["fingerprint"] == tree.fingerprint
+
+
+def test_a_choice_needs_no_plan(engines):
+    with pytest.raises(ValueError, match=r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"):
+        prepare(dataclasses.replace(SETTINGS, menu=2), engines, plan=(1, 2))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"utility": "high"},
+        {"unprepared": None},
+        {"standard_error": -1.0},
+        {"stops": [{"after": "e2e4"}]},
+        {"learned": "x"},
+        {"budget": -1},
+        {"budget": "9"},
+        {"memorized": [{}]},
+        {"settings": {"trusted": True}},
+    ],
+)
+def test_json_that_is_no_preparation(wrong, engines):
+    data = json.loads(json.dumps(prepare(SETTINGS, engines).to_json()))
+    assert Preparation.from_json(data).utility == data["utility"]
+    with pytest.raises(ValueError, match=r"expected a result of chess_preparation\.py, got"):
+        Preparation.from_json(data | wrong)
+
+
+def test_searches_of_real_engines_are_counted(tmp_path):
+    with EvaluationStore(":memory:") as store:
+        with EnginePool([sys.executable, fake_engine.__file__], workers=1) as pool:
+            engine = StoredEngine(store, pool)
+            engines = Engines(engine, engine)
+            record = engines.start_record()
+            small = dataclasses.replace(SETTINGS, max_plies=3)
+            made = prepare(small, engines)
+            assert engines.searches > 0 and engines.can_search and made.engines == (engine.engine_id,) * 2
+            result = engines.match("Match", made.book, small, 2, seed=1)
+            assert len(result.games) == 2
+            engines.export(tmp_path / "kept.sqlite", record)
+        with EvaluationStore(tmp_path / "kept.sqlite", read_only=True) as kept:
+            stored = StoredEngine(kept)
+            alone = Engines(stored, stored)
+            assert prepare(small, alone).to_json() == made.to_json()
+            assert not alone.can_search and alone.searches == 0
+            assert chess.COLOR_NAMES[made.book.side] == made.side == "white"
