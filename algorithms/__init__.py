@@ -1,13 +1,14 @@
 """What solves the models of `precomp_games`.
 
 Correlated equilibria have a face of their own, `precomp_games.algorithms.efce`, and so have searches with a
-budget, `precomp_games.algorithms.search`; of `lookahead`, the main names are here too.
+budget, `precomp_games.algorithms.search`; of `lookahead`, the main names are here too. Parts of results that
+nobody needs to name, such as the stops of a confirmed preparation, stand in their modules.
 """
 
 if __name__ != "precomp_games.algorithms":
     raise ImportError(f"expected this package to be imported as precomp_games.algorithms, got {__name__}")
 
-from precomp_games.tree.meta_strategy import Alternative, MemorizedState, MetaStrategy
+from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy
 
 from .lookahead import (
     Commitment,
@@ -19,27 +20,23 @@ from .meta.equilibrium import CFR_VARIANTS, meta_equilibrium
 from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
 from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.sequence_form_lp import meta_sequence_form_lp
-from .preparation.best_first import best_first_precomputation
-from .preparation.best_first_search import ORDERS
-from .preparation.best_precomputation import BestPrecomputation, best_of_frontier, best_precomputation
+from .preparation.best_first import ORDERS, best_first_precomputation
+from .preparation.best_precomputation import (
+    BestPrecomputation,
+    PlanStep,
+    best_of_frontier,
+    best_precomputation,
+    memorized_states,
+    precomputation_plan,
+)
 from .preparation.certified_sampling import certified_precomputation
 from .preparation.components import value_against_components
-from .preparation.confirmed import ConfirmedPrecomputation, Round, Stop, confirmed_precomputation
-from .preparation.decisions import Decisions, StrategyValue
-from .preparation.entropy_bounds import (
-    AdvantageLines,
-    AdvantageSet,
-    EntropyBounds,
-    entropy_lower_bound,
-    theorem_2_bound,
-)
-from .preparation.every_visit import every_visit_policy, every_visit_utility
-from .preparation.every_visit_exchange import EveryVisitBook, every_visit_exchange
-from .preparation.frontier import FrontierPoint, MemoryFrontier, memory_frontier
-from .preparation.judgment import BookJudgment, Holes, Lessons, judge_book
-from .preparation.memorized_states import memorized_states
+from .preparation.confirmed import confirmed_precomputation
+from .preparation.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
+from .preparation.every_visit import every_visit_exchange, every_visit_policy, every_visit_utility
+from .preparation.frontier import MemoryFrontier, memory_frontier
+from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
-from .preparation.plan import PlanStep, precomputation_plan
 
 __all__ = [
     "CFR_VARIANTS",
@@ -51,13 +48,7 @@ __all__ = [
     "BookJudgment",
     "CertifiedPrecomputation",
     "Commitment",
-    "ConfirmedPrecomputation",
-    "Decisions",
     "EntropyBounds",
-    "EveryVisitBook",
-    "FrontierPoint",
-    "Holes",
-    "Lessons",
     "LookaheadPolicy",
     "MemorizedState",
     "MemoryFrontier",

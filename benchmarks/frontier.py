@@ -71,11 +71,11 @@ def rows(histories: int, turns: int, say: Callable[[str], None], games: int = le
     small = Decisions.against(synthetic_tree(1000), 0)
     curve = frontier_of(small)
     for budget in range(20):  # compiles, on the curve's breakpoints and between them
-        best_within_budget(small, curve, budget)
-    decisions = Decisions.against(tree, 0)
+        best_within_budget(curve, budget)
+    frontier = frontier_of(Decisions.against(tree, 0))
     for budget in (200, frontier.exact_size // 2 + 1, frontier.exact_size + 1):
         start = time.perf_counter()
-        found = best_within_budget(decisions, frontier, budget)
+        found = best_within_budget(frontier, budget)
         seconds = time.perf_counter() - start
         short = frontier.upper_bound(budget) - found.utility
         result.append(

@@ -19,7 +19,7 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree, MixturePolicy
 from precomp_games.algorithms import best_precomputation, value_against_components
-from precomp_games.tree.expansion.mixed_opponent import MixedOpponent
+from precomp_games.tree.mixture import MixedOpponent
 
 __all__ = ["rows"]
 

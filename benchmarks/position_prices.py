@@ -43,8 +43,8 @@ def whole_program(forest: PricedForest, penalty: float) -> Program:
 
 
 def _forest(tree: HistoryTree) -> PricedForest:
-    decisions = Decisions.against(tree, 0)
-    return PricedForest.of_decisions(decisions, tree.position[tree.infoset_history].astype(np.int64))[0]
+    decisions = Decisions.against(tree, 0, price="positions")
+    return PricedForest.of_decisions(decisions)[0]
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:

@@ -19,7 +19,7 @@ from precomp_games.tree import facts as tree_facts
 _PROGRAM = """
 import precomp_games.tree.facts as facts
 assert facts.__file__.startswith({home!r}), facts.__file__
-print(facts._entry_counts._cache.cache_path)
+print(facts._look._cache.cache_path)
 """
 
 
@@ -71,6 +71,26 @@ def test_a_kernel_is_another_one_when_what_it_calls_or_uses_has_changed(modules)
     assert len(stamps) == 4
 
 
+def test_a_kernel_is_another_one_when_the_fields_of_what_it_takes_have_moved(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "taking_module.py").write_text(
+        "from __future__ import annotations\nfrom pair_module import Pair\n"
+        "from precomp_games._support.kernels import kernel\n"
+        "@kernel\ndef take(pair: Pair) -> int:\n    return pair.a\n"
+    )
+    stamps = set()
+    for fields in ("a: int; b: int", "b: int; a: int"):
+        text = f"from typing import NamedTuple\nclass Pair(NamedTuple):\n    {fields}\n"
+        (tmp_path / "pair_module.py").write_text(text)
+        importlib.invalidate_caches()
+        kernels._text.cache_clear()
+        stamps.add(kernels._stamp(importlib.import_module("taking_module").take.py_func))
+        for name in ("taking_module", "pair_module"):
+            sys.modules.pop(name)
+    assert len(stamps) == 2
+
+
 def test_compiled_kernels_serve_a_copy_of_the_library_elsewhere(tmp_path):
     """One subprocess (0.6 s) asks a copy; what its kernel was compiled to has the same place."""
     home = pathlib.Path(precomp_games.__file__).parent
@@ -79,7 +99,7 @@ def test_compiled_kernels_serve_a_copy_of_the_library_elsewhere(tmp_path):
     shutil.copytree(home, copy, ignore=ignored)
     result = _run(_PROGRAM.format(home=str(copy)), cwd=tmp_path, PYTHONPATH=str(copy.parent))
     assert result.stderr == ""
-    assert result.stdout.strip() == _folder(tree_facts._entry_counts)
+    assert result.stdout.strip() == _folder(tree_facts._look)
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):

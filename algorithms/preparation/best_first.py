@@ -2,44 +2,70 @@
 
 Algorithm 1 by evaluated stops (an engine's) wants an evaluation of every history that the penalty allows, or
 that branch and bound leaves; with menus these are too many. Here nodes are opened and evaluated one after the
-other (`best_first_search`), in one of two orders:
+other, where the best line by some estimate meets what is not known, the largest possible change first. There
+are two such estimates, one for each of `ORDERS`.
 
-certified    The best preparation is worth between the lower and the upper value of the root, and the search
-             stops when the two are as close as was asked; with gap 0, at Algorithm 1's answer.
+certified    The upper value (`partial_tree`): unopened nodes could bring the most there is. The best
+             preparation is worth between the lower and the upper value of the root, and the search stops when
+             the two are as close as was asked; with gap 0, at Algorithm 1's answer.
 
-optimistic   The search stops where nothing on the best line promises 0.3 lambda any more. It needs far fewer
-             evaluations, since a good move is followed instead of compared with all others, and certifies
-             nothing; the interval is told all the same.
+optimistic   What continuing a line may still bring, as a guess: a node of reach p whose stop is worth V is
+             worth, before it is opened, p (V + (u_max - V) hope(p)), with
+
+                 hope(p) = g (log10(p R / lambda) - 1), at least 0 and at most 0.7.
+
+             It grows with what is left to spend on a line. The search stops where nothing on the best line
+             promises 0.3 lambda any more. It needs far fewer evaluations, since a good move is followed
+             instead of compared with all others, and certifies nothing; the interval is given all the same.
 
 With a budget, the set that is taken is the best one of at most so many entries among those opened (`budget`).
 The same program on upper values, where an unopened node is an entry worth the most there is, bounds what any
 set of that size is worth.
 
-Source: `precomputation`, Algorithm 1.
+Source: `precomputation`, Algorithm 1; the certified order is best-first branch and bound's. The optimistic
+order is ours; its constants were set by trying.
 
 Cost: one evaluation per position; one call to sigma_pre and one to the opponent's policy per opened node.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import heapq
+import math
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Annotated, Any
+
+import numpy as np
 
 from precomp_games._support.arguments import (
+    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
     PositiveFloat,
     PositiveInt,
+    one_of,
     public,
 )
-from precomp_games.policies.leaf_values import Evaluator
+from precomp_games.policies.leaf_values import Evaluator, evaluated, within
 from precomp_games.policies.rows import LeastProbability
+from precomp_games.tree.facts import Forest
 
-from .best_first_search import BestFirstSearch, SearchOrder
-from .partial_tree import CertifiedPrecomputation, PerfectGame, PreparationProblem
+from .budget import best_within_budget
+from .decisions import Decisions
+from .frontier import frontier_of
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
 
-__all__ = ["best_first_precomputation"]
+__all__ = ["ORDERS", "BestFirstSearch", "best_first_precomputation"]
+
+ORDERS = ("certified", "optimistic")
+"""In which order nodes are opened; see the module."""
+SearchOrder = Annotated[str, one_of(ORDERS)]
+"""One of `ORDERS`."""
+
+_LOWER, _UPPER, _HOPED = range(3)  # the values of a node
+_HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 
 Progress = Callable[[int, float, float], Any]
 """Called with (evaluations so far, lower, upper) after each batch; False stops."""
@@ -105,7 +131,7 @@ def best_first_precomputation(
             break
     chosen, lower, upper = search.chosen(), search.lower, search.upper
     if budget is not None:
-        chosen, lower, upper = search.within(budget)
+        chosen, lower, upper = search.within_budget(budget)
     reached = upper - lower <= gap or (exhausted and order == "certified" and budget is None)
     return search.tree.result(
         [(branch, search.gain(branch)) for branch in chosen],
@@ -116,3 +142,260 @@ def best_first_precomputation(
         0.0 if budget is not None else problem.penalty,
         search.worth,
     )
+
+
+@dataclasses.dataclass
+class _Bounds:
+    """What is known of a node: of stopping (NaN before it is evaluated), and of the best there is.
+
+    Attributes:
+      values: [lower, upper, hoped].
+      sums: The same, added up over what follows each entry.
+    """
+
+    stop: float
+    values: list[float]
+    sums: list[list[float]] = dataclasses.field(default_factory=list)
+
+
+class BestFirstSearch:
+    """The bounds of a `PartialTree`, kept up to date along the paths that change."""
+
+    def __init__(self, problem: PreparationProblem, evaluator: Evaluator, order: SearchOrder) -> None:
+        """Admits the root and what comes right after it.
+
+        Args:
+          problem: see there.
+          evaluator: see `best_first_precomputation`.
+          order: one of `ORDERS`.
+        """
+        self.problem = problem
+        self.tree = PartialTree(problem, lump=False)
+        self._steers = _UPPER if order == "certified" else _HOPED
+        self._evaluator = evaluator
+        self._values: dict[Hashable, float] = {}
+        self._bounds: list[_Bounds] = []
+        self._admit(0)
+
+    @property
+    def evaluations(self) -> int:
+        """How many positions have been evaluated."""
+        return len(self._values)
+
+    @property
+    def lower(self) -> float:
+        """What the set of `chosen` is worth at least."""
+        return self._bounds[0].values[_LOWER]
+
+    @property
+    def upper(self) -> float:
+        """What no set exceeds."""
+        return max(self.lower, self._bounds[0].values[_UPPER])  # by rounding, it may be below
+
+    def work(self, batch: int) -> bool:
+        """Evaluates or opens up to `batch` nodes; whether there was one left."""
+        todo = self._worklist(batch)
+        if not todo:
+            return False
+        fresh = [node for node in todo if math.isnan(self._bounds[node.index].stop)]
+        for node, value in zip(fresh, self._evaluate(fresh), strict=True):
+            self._bounds[node.index].stop = node.reach * value
+        self._refresh(fresh)
+        known = {node.index for node in fresh}
+        # What has just been evaluated is opened later, if it still matters then.
+        nodes = [node for node in todo if node.index not in known]
+        if nodes:
+            before = len(self.tree.nodes)
+            self.tree.open(nodes)
+            for node in nodes:
+                self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
+            self._admit(before)
+            self._refresh(nodes)
+        return True
+
+    def reprice(self, penalty: float) -> None:
+        """Makes each entry cost another penalty, at least the problem's, which says how far can be looked."""
+        self.tree.reprice(penalty)
+        self.revalue()
+
+    def revalue(self) -> None:
+        """Asks again what stopping is worth at all nodes that were evaluated, parents first."""
+        self._values = {}
+        known = [node for node in self.tree.nodes if not math.isnan(self._bounds[node.index].stop)]
+        for node, value in zip(known, self._evaluate(known), strict=True):
+            self._bounds[node.index].stop = node.reach * value
+        for node in self.tree.nodes:
+            self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
+        for node in reversed(self.tree.nodes):
+            values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
+            self._bounds[node.index].values = values
+            if node.before is not None:
+                sums = self._sums(node.before)
+                for kind, value in enumerate(values):
+                    sums[kind] += value
+
+    def stops(self, chosen: list[Branch]) -> tuple[list[Node], float]:
+        """(where lines leave a set, what lines that end inside it are worth)."""
+        taken = {branch.node.index: branch for branch in chosen}
+        stops, ended = [], 0.0
+        for node, branch in self.tree.walk(lambda node: taken.get(node.index)):
+            if branch is None:
+                stops.append(node)
+            else:
+                ended += branch.known
+        return stops, ended
+
+    def stop_value(self, node: Node) -> float:
+        """The player's utility of stopping at a node, as far as it is known: the least there is before."""
+        return self._stop(node, _LOWER) / node.reach
+
+    def chosen(self) -> list[Branch]:
+        """The set that `lower` memorizes."""
+        walk = self.tree.walk(lambda node: self._best(node, _LOWER))
+        return [branch for node, branch in walk if branch is not None and node.before is not None]
+
+    def within_budget(self, budget: int) -> tuple[list[Branch], float, float]:
+        """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""
+        decisions, branches = self._decisions(_LOWER)
+        choice = best_within_budget(frontier_of(decisions), budget)
+        most = frontier_of(self._decisions(_UPPER)[0]).upper_bound(budget)
+        chosen = [branches[k] for k in np.flatnonzero(choice.chosen)]
+        return [branch for branch in chosen if branch is not None], choice.utility, float(most)
+
+    def worth(self, branch: Branch) -> float:
+        """What memorizing an entry is worth for certain."""
+        return self._worth(branch, _LOWER)
+
+    def gain(self, branch: Branch) -> float:
+        """What memorizing an entry adds to memorizing those before it, what follows at its least."""
+        below = sum(self._stop(child, _LOWER) for child in branch.children)
+        return branch.known + below - self._bounds[branch.node.index].stop
+
+    def _worklist(self, batch: int) -> list[Node]:
+        """The nodes to work on: where the best line meets the unknown, by how much that could change it."""
+        least = _LEAST_HOPE * self.tree.price if self._steers == _HOPED else 0.0
+        heap: list[tuple[float, int, Node]] = []
+        for node, branch in self.tree.walk(lambda node: self._best(node, self._steers)):
+            if branch is None and not node.opened:
+                bounds = self._bounds[node.index]
+                known = bounds.values[_LOWER] if math.isnan(bounds.stop) else bounds.stop
+                change = bounds.values[self._steers] - known
+                if change > least:
+                    heap.append((-change, node.index, node))
+        return [node for _, _, node in heapq.nsmallest(batch, heap, key=lambda entry: entry[:2])]
+
+    def _evaluate(self, nodes: list[Node]) -> list[float]:
+        """The player's utility of stopping at each; equal positions are evaluated once, ever."""
+        names = [self.problem.position(node.state) for node in nodes]
+        asked: dict[Hashable, Node] = {}
+        for node, name in zip(nodes, names, strict=True):
+            if name not in self._values:
+                asked.setdefault(name, node)
+        states = [node.state for node in asked.values()]
+        values = evaluated(self._evaluator, states, "evaluator")
+        if self.problem.player == 1:
+            values = self.problem.total - values
+        low, high = self.problem.low, self.problem.high
+        for name, value in zip(asked, values.tolist(), strict=True):
+            if not within(value, low, high):
+                raise ArgumentError(
+                    f"expected evaluator to give the player utilities in [{low}, {high}], got {value}"
+                )
+            self._values[name] = min(max(value, low), high)
+        return [self._values[name] for name in names]
+
+    # -- bounds ------------------------------------------------------------------------------------
+
+    def _admit(self, first: int) -> None:
+        """Bounds of nodes that are new."""
+        for node in self.tree.nodes[first:]:
+            low, high = node.reach * self.problem.low, node.reach * self.problem.high
+            self._bounds.append(_Bounds(math.nan, [low, high, high]))
+            if node.before is not None:
+                sums = self._sums(node.before)
+                for kind, value in enumerate(self._bounds[-1].values):
+                    sums[kind] += value
+            else:
+                self._bounds[-1].sums = [[0.0] * 3]
+        if first == 0:
+            self._refresh([self.tree.root])
+
+    def _sums(self, branch: Branch) -> list[float]:
+        return self._bounds[branch.node.index].sums[branch.place]
+
+    def _stop(self, node: Node, kind: int) -> float:
+        """What stopping is worth, or could be."""
+        stop = self._bounds[node.index].stop
+        if math.isnan(stop):
+            return node.reach * (self.problem.low if kind == _LOWER else self.problem.high)
+        return stop
+
+    def _worth(self, branch: Branch, kind: int) -> float:
+        """What memorizing an entry is worth by lower, upper or hoped values."""
+        return branch.known + self._sums(branch)[kind] - branch.price
+
+    def _best(self, node: Node, kind: int) -> Branch | None:
+        """The best entry of a node, where that is better than stopping."""
+        best, most = None, self._stop(node, kind)
+        for branch in node.entries:
+            worth = self._worth(branch, kind)
+            if worth > most:
+                best, most = branch, worth
+        return best
+
+    def _refresh(self, nodes: list[Node]) -> None:
+        """Bounds of nodes that have changed, and of all above them."""
+        for changed in nodes:
+            node = changed
+            while True:
+                values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
+                before, self._bounds[node.index].values = self._bounds[node.index].values, values
+                grown = [new - old for new, old in zip(values, before, strict=True)]
+                if node.before is None or (node is not changed and not any(grown)):
+                    break
+                sums = self._sums(node.before)
+                for kind, change in enumerate(grown):
+                    sums[kind] += change
+                node = node.before.node
+
+    def _of(self, node: Node, kind: int) -> float:
+        """The lower, upper or hoped value of a node, from what is below it."""
+        if node.before is None:
+            return self._worth(node.entries[0], kind)
+        stop = self._stop(node, kind)
+        if node.opened:
+            return max([stop, *(self._worth(branch, kind) for branch in node.entries)])
+        if math.isnan(self._bounds[node.index].stop) or kind == _LOWER or not node.can_memorize:
+            return stop
+        most = node.reach * self.problem.high
+        if kind == _UPPER:
+            return max(stop, most - self.tree.price)
+        hope = _HOPE * (math.log10(node.reach * self.problem.range / self.tree.price) - 1.0)
+        return stop + (most - stop) * min(max(hope, 0.0), _MOST_HOPE)
+
+    def _decisions(self, kind: int) -> tuple[Decisions, list[Branch | None]]:
+        """What is open, by lower or upper values, and its entries; None stands for those not opened yet."""
+        branches: list[Branch | None] = []
+        first, previous, stops = [0], [], []
+        number = {id(self.tree.root.entries[0]): -1}
+        after = [self.tree.root.entries[0].known]
+        for node in self.tree.nodes[1:]:
+            before, evaluated_yet = number.get(id(node.before)), not math.isnan(self._bounds[node.index].stop)
+            assert before is not None
+            unknown = kind == _UPPER and not node.opened and evaluated_yet
+            if not node.entries and not unknown:
+                after[before + 1] += self._stop(node, kind)
+                continue
+            previous.append(before)
+            stops.append(self._stop(node, kind))
+            for branch in node.entries:
+                number[id(branch)] = len(branches)
+                branches.append(branch)
+                after.append(branch.known)
+            if unknown:
+                branches.append(None)
+                after.append(node.reach * self.problem.high)
+            first.append(len(branches))
+        forest = Forest(np.array(first, np.int32), np.array(previous, np.int32))
+        stop = np.array(stops)
+        return Decisions(forest, 0, stop, stop, np.array(after), stop, stop, 0.0), branches

@@ -1,54 +1,79 @@
 """Algorithm 1: the memorization set that is worth most against a fixed opponent.
 
-With u^sigma(h) the value of history h to the player when it stops there, and pi(h) the reach of h under
-(sigma_pre of the player, sigma of the opponent, chance), the best value of information state I is
+Let u^sigma(h) be the value of history h to the player when it stops there, and let pi(h) be the reach of h
+under sigma_pre of the player, sigma of the opponent, and chance. The best value of an information state I is
 
     best(I) = max( sum of best over what follows I under sigma_pre - lambda,
-                   sum over h in I of pi(h) u^sigma(h) )
+                   sum over h in I of pi(h) u^sigma(h) ).
 
-and what follows is information states, or leaves worth pi(h) u^sigma(h). The set is read off from the root.
-With menus, the first of the two is taken over the entries of I's menu.
+What follows I are information states, or leaves, which are worth pi(h) u^sigma(h). The set is read off from
+the first information states downwards. With menus, the first of the two is taken over the entries of the menu
+at I.
+
+The penalty lambda may be paid for each position instead, which its information states share, and a budget may
+take the place of the penalty. These are solved by
+
+    price per            menus            with a penalty               with a budget
+    information state    of any length    `Decisions.best`             `budget`: a knapsack
+    position             of one entry     `position_prices`            `position_programs`: a closure
+    position             of several       `position_programs`: entries that information states share
+
+A plan says what to learn first, and what then. The best sets of each size need not contain each other; where
+menus have one entry, those do at which the memory frontier bends. Each step extends what is known already as
+well as possible, and says what the best set of that size would have been worth. It looks no further than
+itself; another first book might make a better second one.
 
 Source: `precomputation`, Algorithm 1 and Theorem 3; leaves' values: `precomp_games.policies.leaf_values`.
 
-Deviations: either player; information states with several histories (imperfect information, where perfect
-recall makes the recursion sound); two meanings of stopping (`HistoryTree.from_game`, `stop_value`).
+Deviations: the algorithm serves either player; information states may have several histories (imperfect
+information, where perfect recall makes the recursion sound); stopping has two meanings
+(`HistoryTree.from_game`, `stop_value`).
 
-With a price per position, which histories share, see `position_prices` and `position_programs`.
-
-The recursion is `Decisions.best`. With a budget in place of the penalty, see `budget`; for all penalties at
-once, `frontier`.
-
-Cost: one pass down the tree (reaches) and one back (values); no policy is asked.
+Cost: one pass down the tree (reaches) and one back (values), and three over the information states: what each
+is worth alone, the recursion, and what the set is worth. No policy is asked. A plan has two budgets a step.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
+from precomp_games._support.checks import check_integer, shown
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
-from precomp_games.tree.facts import has_choice
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy, realization_plan, strategy_policy
+from precomp_games.tree.meta_strategy import (
+    Alternative,
+    MemorizedState,
+    MetaStrategy,
+    realization_plan,
+    strategy_policy,
+)
 
 from ..programs import Clock
 from .budget import best_within_budget, truncation_loss
-from .decisions import Decisions, StrategyValue, utility_of
-from .frontier import MemoryFrontier, check_known, frontier_of, position_frontier
-from .known import knowing
-from .memorized_states import alternatives
-from .position_prices import PricedForest, best_closure, check_price
-from .position_programs import best_at_most, best_choices
+from .decisions import Decisions, StrategyValue
+from .frontier import MemoryFrontier, frontier_of
+from .position_prices import PricedForest, best_closure
+from .position_programs import best_closure_within_budget, best_shared_entries
 
-__all__ = ["BestPrecomputation", "best_of_frontier", "best_precomputation"]
+__all__ = [
+    "BestPrecomputation",
+    "PlanStep",
+    "best_of_frontier",
+    "best_precomputation",
+    "best_set",
+    "memorized_states",
+    "precomputation_plan",
+]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,8 +96,9 @@ class BestPrecomputation:
       memorization_set: int32[size], what is memorized, increasing: entries' numbers in the tree, which are
         information states' where every menu has one entry.
       reach, gain, net_gain: float64[size], see `MemorizedState`.
-      lead: float64[E], `StrategyValue.lead` of memorizing an entry and what is best after it, at `penalty`,
-        or at what one information state more is worth within the budget. Alternatives are compared by it.
+      advantage: float64[E], `StrategyValue.advantage` of memorizing an entry and what is best after it, at
+        `penalty`, or at what one information state more is worth within the budget. Alternatives are compared
+        by it.
       work: How many histories and information states the pass went over.
       budget: The budget that was given, in information states; None where the penalty counted.
       truncation_loss: With a budget, how much more utility a set of the whole game can have than the best one
@@ -95,7 +121,7 @@ class BestPrecomputation:
     reach: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
     net_gain: np.ndarray = dataclasses.field(repr=False)
-    lead: np.ndarray = dataclasses.field(repr=False)
+    advantage: np.ndarray = dataclasses.field(repr=False)
     work: dict[str, int]
     budget: int | None = None
     truncation_loss: float = 0.0
@@ -108,20 +134,22 @@ class BestPrecomputation:
         """How much more than this set another one can be worth at most."""
         return self.upper - self.value
 
+    @property
+    def lead(self) -> np.ndarray:
+        """The former name of `advantage`."""
+        return self.advantage
+
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree: those reached earlier in the game first."""
         for k, entry in enumerate(self.memorization_set.tolist()):
-            infoset = int(self.tree.entry_infoset[entry])
-            history = int(self.tree.infoset_history[infoset])
-            yield MemorizedState(
-                infoset=infoset,
-                entry=entry,
-                history=history,
-                actions=tuple(self.tree.actions(history)),
+            yield _memorized_state(
+                self.tree,
+                entry,
+                float(self.advantage[entry]),
+                self.advantage,
                 reach=float(self.reach[k]),
                 gain=float(self.gain[k]),
                 net_gain=float(self.net_gain[k]),
-                alternatives=alternatives(self.tree, entry, float(self.lead[entry]), self.lead),
             )
 
     @public
@@ -178,27 +206,13 @@ def best_precomputation(
     Raises:
       ValueError: an argument is not as above.
     """
-    decisions = Decisions.against(tree, player, opponent)
-    shared = check_price(price, tree, player)
-    decisions = knowing(decisions, keep, shared)
-    clock = Clock(time_limit)
-    if shared is not None and has_choice(tree, player):
-        return _by_choices(decisions, shared, budget, clock)
-    if budget is not None:
-        frontier = frontier_of(decisions) if shared is None else position_frontier(decisions, shared)
-        return _within_budget(frontier, budget, clock)
-    if shared is not None:
-        return _by_position(decisions, shared, clock)
-    best = decisions.best()
-    return _result(decisions, best.memorize, tree.penalties[player], None, 0.0, best.lead)
+    decisions = Decisions.against(tree, player, opponent, price=price, keep=keep)
+    return best_set(decisions, budget, Clock(time_limit))
 
 
 @public
 def best_of_frontier(
-    frontier: MemoryFrontier,
-    budget: NonNegativeInt,
-    *,
-    time_limit: NonNegativeFloat | None = None,
+    frontier: MemoryFrontier, budget: NonNegativeInt, *, time_limit: NonNegativeFloat | None = None
 ) -> BestPrecomputation:
     """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
 
@@ -210,125 +224,274 @@ def best_of_frontier(
     Raises:
       ValueError: an argument is not as above.
     """
-    return _within_budget(frontier, budget, Clock(time_limit))
-
-
-def _within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BestPrecomputation:
     decisions = frontier.decisions
+    return _result(decisions, _within_budget(decisions, budget, Clock(time_limit), frontier), budget)
+
+
+def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrecomputation:
+    """`best_precomputation` on decisions."""
+    price = "infosets" if decisions.shared is None else "positions"
+    solver = _SOLVERS[price, decisions.has_choice, budget is not None]
+    return _result(decisions, solver(decisions, budget, clock), budget)
+
+
+class _Solution(NamedTuple):
+    """What a solver finds.
+
+    Attributes:
+      memorize: float64[E], the set, zeros and ones; what cannot be reached does not count.
+      advantage: float64[E], see `BestPrecomputation`.
+      played: What the set is worth, penalties aside; None where the solver did not ask.
+      truncation_loss: See there.
+      upper: See there; below `value` where the answer is exact.
+    """
+
+    memorize: npt.NDArray[np.float64]
+    advantage: npt.NDArray[np.float64]
+    played: StrategyValue | None = None
+    truncation_loss: float = 0.0
+    upper: float = -math.inf
+
+
+def _at_penalty(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
+    """Algorithm 1."""
+    best = decisions.best()
+    return _Solution(best.memorize, best.advantage)
+
+
+def _within_budget(
+    decisions: Decisions, budget: int | None, clock: Clock, frontier: MemoryFrontier | None = None
+) -> _Solution:
+    """The best set within a budget, where there is a frontier, which may be known."""
+    assert budget is not None
+    frontier = frontier or frontier_of(decisions)
     if frontier.shared is None:
-        found = best_within_budget(decisions, frontier, budget)
-        loss = truncation_loss(decisions, frontier, found.utility, float(budget))
-        lead = decisions.best(found.slope).lead
-        return _result(decisions, found.chosen.astype(np.float64), 0.0, budget, loss, lead)
-    assert frontier.threshold is not None
-    forest, own = PricedForest.of_decisions(decisions, frontier.shared)
-    _, unprepared = decisions.gains()
-    curve = (frontier.breakpoints, frontier.sizes, frontier.utilities - unprepared)
-    most = best_at_most(forest, curve, frontier.threshold[own], frontier.penalty, budget, clock)
-    memorize = np.zeros(decisions.forest.num_entries)
-    memorize[decisions.forest.first_entry[own[most.chosen]]] = 1.0
-    utility = utility_of(decisions, memorize).value
-    loss = truncation_loss(decisions, frontier, utility, float(budget))
-    found_at = _shares(decisions, frontier.shared, memorize, 0.0)
-    upper = max(unprepared + most.upper, utility)
-    return _result(decisions, memorize, 0.0, budget, loss, found_at.lead, upper, frontier.shared)
+        choice = best_within_budget(frontier, budget)
+        loss = truncation_loss(frontier, choice.utility, float(budget))
+        return _Solution(choice.played.memorize, choice.best.advantage, choice.played, loss)
+    closure = best_closure_within_budget(frontier, budget, clock)
+    played = decisions.value(_marked(decisions, np.flatnonzero(closure.chosen)), 0.0)
+    loss = truncation_loss(frontier, played.value, float(budget))
+    upper = max(decisions.gains()[1] + closure.upper, played.value)
+    return _Solution(played.memorize, played.advantage, played, loss, upper)
 
 
-def _by_position(decisions: Decisions, shared: npt.NDArray[np.int64], clock: Clock) -> BestPrecomputation:
+def _closure(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
     """The best set where positions have a price, and menus one entry."""
-    penalty = decisions.tree.penalties[decisions.player]
-    check_known(decisions.forest, decisions.player, shared)
-    forest, own = PricedForest.of_decisions(decisions, shared)
-    closure = best_closure(forest, penalty)
-    memorize, prices = np.zeros(decisions.forest.num_entries), np.zeros(decisions.forest.num_infosets)
-    memorize[decisions.forest.first_entry[own[closure.chosen]]] = 1.0
+    decisions.counted_weights()  # refuses others
+    forest, own = PricedForest.of_decisions(decisions)
+    closure = best_closure(forest, decisions.tree.penalties[decisions.player])
+    prices = np.zeros(decisions.forest.num_infosets)
     prices[own] = closure.price
     bound = decisions.best(prices)  # Algorithm 1 once more: the certificate
-    return _result(decisions, memorize, penalty, None, 0.0, bound.lead, bound.value, shared)
+    return _Solution(_marked(decisions, own[closure.chosen]), bound.advantage, upper=bound.value)
 
 
-def _by_choices(
-    decisions: Decisions, shared: npt.NDArray[np.int64], budget: int | None, clock: Clock
-) -> BestPrecomputation:
+def _shared_entries(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
     """The best set where positions have a price, and share the entry."""
-    if (decisions.forest.infoset_weight != 1.0).any():
+    tree, shared = decisions.forest, decisions.shared
+    assert shared is not None
+    if (tree.infoset_weight != 1.0).any():
         raise ArgumentError(
             "expected nothing to be known already, nor other weights, with a price per "
             'position and menus of several entries; price="infosets" takes both'
         )
-    penalty = decisions.tree.penalties[decisions.player] if budget is None else 0.0
-    found = best_choices(decisions, shared, penalty, budget, clock)
-    memorize = found.chosen.astype(np.float64)
-    at = _shares(decisions, shared, memorize, penalty)
-    _, unprepared = decisions.gains()
+    lambda_ = tree.penalties[decisions.player]
+    penalty = lambda_ if budget is None else 0.0
+    best = best_shared_entries(decisions, penalty, budget, clock)
+    # For the advantages, the price of a position is divided among what is memorized of it, by reach.
+    infosets = tree.entry_infoset[np.flatnonzero(best.chosen)]
+    reach = decisions.reach[infosets]
+    prices = np.zeros(tree.num_infosets)
+    prices[infosets] = penalty * (reach / np.bincount(shared[infosets], reach)[shared[infosets]])
+    at = decisions.value(best.chosen.astype(np.float64), prices)
     loss = 0.0
     if budget is not None and decisions.cut_reach > 0.0:
-        rest = decisions.cut_reach * decisions.tree.utility_range
-        loss = min(rest, decisions.tree.penalties[decisions.player] * budget)
-    return _result(decisions, memorize, penalty, budget, loss, at.lead, unprepared + found.upper, shared)
+        loss = min(decisions.cut_reach * decisions.tree.utility_range, lambda_ * budget)
+    return _Solution(at.memorize, at.advantage, None, loss, decisions.gains()[1] + best.upper)
 
 
-def _shares(
-    decisions: Decisions, shared: npt.NDArray[np.int64], memorize: npt.NDArray[np.float64], penalty: float
-) -> StrategyValue:
-    """What a set is worth where each position's price is divided among what is memorized of it, by reach."""
-    tree = decisions.forest
-    infosets = tree.entry_infoset[np.flatnonzero(memorize)]
-    prices = np.zeros(tree.num_infosets)
-    total = np.bincount(shared[infosets], decisions.reach[infosets])
-    share = decisions.reach[infosets] / total[shared[infosets]]
-    prices[infosets] = penalty * share * tree.infoset_weight[infosets]
-    return decisions.value(memorize, prices)
+_SOLVERS: dict[tuple[str, bool, bool], Callable[[Decisions, int | None, Clock], _Solution]] = {
+    # What is paid for, whether menus have several entries, whether there is a budget.
+    ("infosets", False, False): _at_penalty,
+    ("infosets", True, False): _at_penalty,
+    ("infosets", False, True): _within_budget,
+    ("infosets", True, True): _within_budget,
+    ("positions", False, False): _closure,
+    ("positions", False, True): _within_budget,
+    ("positions", True, False): _shared_entries,
+    ("positions", True, True): _shared_entries,
+}
 
 
-def _result(
-    decisions: Decisions,
-    memorize: npt.NDArray[np.float64],
-    penalty: float,
-    budget: int | None,
-    loss: float,
-    lead: npt.NDArray[np.float64],
-    upper: float = -math.inf,
-    shared: npt.NDArray[np.int64] | None = None,
-) -> BestPrecomputation:
-    tree, player = decisions.tree, decisions.player
+def _marked(decisions: Decisions, infosets: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """float64[E]: a set of information states whose menus have one entry, as a strategy."""
+    memorize = np.zeros(decisions.forest.num_entries)
+    memorize[decisions.forest.first_entry[infosets]] = 1.0
+    return memorize
+
+
+def _result(decisions: Decisions, solution: _Solution, budget: int | None) -> BestPrecomputation:
+    shared, memorize, advantage, played = decisions.shared, *solution[:3]
     if decisions.known is not None:
         decisions, known = decisions.known
-        memorize = np.where(known, 1.0, memorize)
-        lead = np.where(known, utility_of(decisions, memorize).lead, lead)
+        played = decisions.value(np.where(known, 1.0, memorize), 0.0)
+        advantage = np.where(known, played.advantage, advantage)
+    elif played is None:
+        played = decisions.value(memorize, 0.0)
+    tree, player = decisions.tree, decisions.player
     gain, unprepared = decisions.gains()
-    members = np.flatnonzero(realization_plan(tree, memorize)).astype(np.int32)
+    members = np.flatnonzero(realization_plan(tree, played.memorize)).astype(np.int32)
     infosets, size = tree.entry_infoset[members], len(members)
-    free = utility_of(decisions, memorize)
-    utility = free.value
-    num_positions = size
-    if shared is not None:
-        num_positions = len(np.unique(shared[infosets]))
-    elif len(tree.position):
-        num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
-    priced = infosets
+    priced, num_positions = infosets, size
     if shared is not None:
         priced = infosets[np.unique(shared[infosets], return_index=True)[1]]
+        num_positions = len(priced)
+    elif len(tree.position):
+        num_positions = len(np.unique(tree.position[tree.infoset_history[infosets]]))
+    penalty = tree.penalties[player] if budget is None else 0.0
     paid = float(tree.infoset_weight[priced].sum())
-    value = utility - penalty * paid if paid else utility
+    value = played.value - penalty * paid if paid else played.value
     return BestPrecomputation(
         tree=tree,
         player=player,
         penalty=penalty,
         value=value,
-        utility=utility,
+        utility=played.value,
         unprepared=unprepared,
         size=size,
         num_positions=num_positions,
         memorization_set=members,
         reach=decisions.reach[infosets],
         gain=gain[members],
-        net_gain=(lead if budget is None else free.lead)[members],
+        net_gain=(advantage if budget is None else played.advantage)[members],
         work={"histories": tree.num_histories, "infosets": tree.num_infosets},
         budget=budget,
-        truncation_loss=loss,
-        lead=lead,
-        upper=max(upper, value),
+        truncation_loss=solution.truncation_loss,
+        advantage=advantage,
+        upper=max(solution.upper, value),
         price="infosets" if shared is None else "positions",
         paid=paid,
     )
+
+
+@public
+def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = None) -> list[MemorizedState]:
+    """Each entry that a strategy may memorize, in the order of the tree.
+
+    Reach, gain and net gain are those of memorizing the state, with all before it, against the opponent; what
+    follows it is memorized as the strategy does. An alternative is followed by what is best after it; of
+    entries that an equilibrium mixes, none is worth less than another.
+
+    Args:
+      strategy: of the player who prepares.
+      opponent: the other player's strategy on the same tree; None: it plays its sigma.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    tree = strategy.tree
+    decisions = Decisions.against(tree, strategy.player, opponent)
+    gain, _ = decisions.gains()
+    net_gain, plan = decisions.value(strategy.memorize).advantage, strategy.plan()
+    best = decisions.best().advantage
+    return [
+        _memorized_state(
+            tree,
+            entry,
+            float(net_gain[entry]),
+            best,
+            reach=float(decisions.reach[tree.entry_infoset[entry]]),
+            gain=float(gain[entry]),
+            net_gain=float(net_gain[entry]),
+            probability=float(plan[entry]),
+        )
+        for entry in np.flatnonzero(plan).tolist()
+    ]
+
+
+def _memorized_state(
+    tree: HistoryTree, entry: int, own: float, advantage: npt.NDArray[np.float64], **worth: float
+) -> MemorizedState:
+    """What is known of an entry: `worth`, its `own` advantage, and float64[E] that of the others."""
+    infoset = int(tree.entry_infoset[entry])
+    history = int(tree.infoset_history[infoset])
+    first, end = tree.first_entry[infoset : infoset + 2].tolist()
+    alternatives = (
+        Alternative(tree.memorized_row(other), own - float(advantage[other]))
+        for other in range(first, end)
+        if other != entry
+    )
+    return MemorizedState(
+        infoset=infoset,
+        entry=entry,
+        history=history,
+        actions=tuple(tree.actions(history)),
+        alternatives=tuple(alternatives),
+        **worth,
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlanStep:
+    """One step of a plan; utilities are the player's.
+
+    Attributes:
+      budget: The most that is learned by then, in information states or positions.
+      learned: How many are, without what was known at the start; at most `budget`.
+      chosen: The set by then, with all that was known before. Its `paid` is what this step adds.
+      best: The best set of at most `budget` that need not contain the plan's earlier ones.
+    """
+
+    budget: int
+    learned: int
+    chosen: BestPrecomputation
+    best: BestPrecomputation
+
+    @property
+    def loss(self) -> float:
+        """What nesting loses: the utility of the best set of this size less that of the plan's."""
+        return self.best.utility - self.chosen.utility
+
+
+@public
+def precomputation_plan(
+    tree: HistoryTree,
+    player: Player,
+    budgets: Sequence[int],
+    *,
+    price: Any = "infosets",
+    keep: npt.ArrayLike | None = None,
+    time_limit: NonNegativeFloat | None = None,
+) -> tuple[PlanStep, ...]:
+    """Plans what `player` learns first, and what then.
+
+    Args:
+      tree: see `best_precomputation`.
+      player: 0 or 1.
+      budgets: how much is learned by each step, growing: 10, 20, 50 is 10 at first, then 10 more, then 30.
+      price: see `best_precomputation`; with a price per position, menus must have one entry.
+      keep: what is known at the start, see there.
+      time_limit: seconds after which each integer program is stopped, see there.
+
+    Returns:
+      A step for each budget. Each contains the one before, and is its best extension.
+
+    Raises:
+      ValueError: an argument is not as above.
+    """
+    numbers = budgets if isinstance(budgets, Sequence) and not isinstance(budgets, str | bytes) else ()
+    wanted = [check_integer(budget, f"budgets[{k}]", least=0) for k, budget in enumerate(numbers)]
+    if not wanted or any(after <= before for before, after in itertools.pairwise(wanted)):
+        raise ArgumentError(f"expected budgets to be numbers that grow, got {shown(budgets)}")
+
+    best_of = functools.partial(best_precomputation, tree, player, price=price, time_limit=time_limit)
+    steps: list[PlanStep] = []
+    known, learned = keep, 0
+    for budget in wanted:
+        chosen = best_of(budget=budget - learned, keep=known)
+        learned += round(chosen.paid)
+        best = best_of(budget=budget, keep=keep) if steps else chosen
+        steps.append(PlanStep(budget, learned, chosen, best))
+        known = chosen.memorization_set if keep is None else np.union1d(keep, chosen.memorization_set)
+    return tuple(steps)

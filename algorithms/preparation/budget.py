@@ -1,22 +1,24 @@
 """The best memorization set of at most B entries: a knapsack on a tree.
 
-At the budgets where the memory frontier bends, its own sets are best. Between them, let lambda be the curve's
-slope at B, and v(I) what Algorithm 1 makes of I at that penalty. A set of k entries then falls short of the
-curve by lambda (B - k) and by the loss of each of its choices:
+At the sizes where the memory frontier bends, its own sets are best. Between two of them, let lambda be the
+slope of the curve at B, and let v(I) be the value of information state I by Algorithm 1 at that penalty. A
+set of k entries falls short of the curve by lambda (B - k), plus the sum of what each of its choices loses:
 
-    v(I) - stop(I)          where it stops,
-    v(I) - memorize(e)      where it memorizes e.
+    v(I) - stop(I)          at an information state where it stops,
+    v(I) - memorize(e)      at one where it memorizes e.
 
-So what is looked for is the least loss at each size, L(I, k). It is that of stopping, for k = 0, or of an
-entry, whose loss adds to the least loss of distributing k - 1 over the information states right after it (a
-min-plus convolution); or k, if I is known already and costs nothing. Losses above the shortfall of the best
-set do not matter, and most choices have such. How large that shortfall is turns out on the way: a guess that
-is too small finds nothing, and is multiplied.
+So the program looks for the least loss at each size, L(I, k). It is the loss of stopping, where k = 0, or the
+loss of an entry plus the least loss of distributing k - 1 over the information states right after that entry
+(a min-plus convolution). Where I is known already and costs nothing, all k are distributed.
+
+A choice that loses more than the best set falls short cannot be part of it, and most choices do. How far the
+best set falls short is not known before, so it is guessed. If no set falls short by at most the guess, the
+guess was too small and is multiplied.
 
 Source: `precomputation`, footnote 3 ("a hard limit on the memorization set size").
 
-Cost: the frontier's, and a pass over the entries for each guess, plus the convolutions of what is left, m B
-at worst. In bytes, 12 for each size that is left of each information state and of each of its entries.
+Cost: the cost of the frontier, a pass over the entries for each guess, and the convolutions of what is left,
+m B at worst. They take 12 bytes for each size that is left of each information state and of each entry.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ import numpy as np
 from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.kernels import kernel
 
-from .decisions import Decisions, utility_of
+from .decisions import StrategyValue, Treeplex
 from .frontier import MemoryFrontier
 
-__all__ = ["BudgetChoice", "best_within_budget"]
+__all__ = ["BudgetChoice", "best_within_budget", "truncation_loss"]
 
 _ROUNDING = 1e-11  # of the sum of all utilities: what sums of many gains may be off by
 _MOST_OPEN = 2**27  # 1.6 GB
@@ -45,51 +47,45 @@ class BudgetChoice:
 
     Attributes:
       chosen: bool[E].
-      utility: Of the set.
-      slope: What the curve gives for one entry more.
+      utility: Of the set; where it is the frontier's own, as the curve has it.
+      played: What it is worth, penalties aside, and at each information state.
+      best: What Algorithm 1 finds at the slope of the curve, by which alternatives are compared.
       open: Information states at which more than one choice could matter; 0 where the set is the frontier's
         own.
     """
 
     chosen: np.ndarray
     utility: float
-    slope: float
+    played: StrategyValue
+    best: StrategyValue
     open: int
 
 
-def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: int) -> BudgetChoice:
-    """Solves the knapsack for `budget` >= 0 entries; `frontier` is that of the decisions.
+def best_within_budget(frontier: MemoryFrontier, budget: int) -> BudgetChoice:
+    """The best set of at most `budget` >= 0 entries for the decisions of a frontier.
 
     Raises:
       ValueError: there are too many ways to come near the curve at this budget.
     """
-    sizes = frontier.sizes
+    decisions, sizes = frontier.decisions, frontier.sizes
     below = int(np.searchsorted(sizes, budget, side="right")) - 1
     slope = float(frontier.breakpoints[below]) if below < len(frontier.breakpoints) else 0.0
-    if below == len(frontier.breakpoints) or sizes[below] == budget:
-        chosen = frontier.memorize(below) > 0.0
-        return BudgetChoice(chosen, float(frontier.utilities[below]), slope, 0)
-    tree, player = decisions.forest, decisions.player
     best = decisions.best(slope)
+    if below == len(frontier.breakpoints) or sizes[below] == budget:
+        chosen = frontier.memorize(below)
+        played = decisions.value(chosen, 0.0)
+        return BudgetChoice(chosen > 0.0, float(frontier.utilities[below]), played, best, 0)
     scale = float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum())
     widest = slope * float(budget - sizes[below]) + _ROUNDING * scale
+    weight = decisions.forest.infoset_weight.astype(np.int64)
     gap = widest * _FIRST_GUESS
     while True:
         status, chosen, choices = _knapsack(
-            tree.infoset_player,
-            tree.first_entry,
-            tree.previous,
-            player,
-            tree.infoset_weight.astype(np.int64),
-            best.lead,
-            slope,
-            budget,
-            gap,
-            _MOST_OPEN,
+            decisions.treeplex, weight, best.advantage, slope, budget, gap, _MOST_OPEN
         )
-        if status == _FOUND or (status == _NONE and gap >= widest):
-            utility = utility_of(decisions, chosen.astype(np.float64)).value
-            return BudgetChoice(chosen, utility, slope, choices)
+        if status == _FITS or (status == _NONE and gap >= widest):
+            played = decisions.value(chosen.astype(np.float64), 0.0)
+            return BudgetChoice(chosen, played.value, played, best, choices)
         if status == _TOO_MANY:
             raise ArgumentError(
                 f"expected a budget at which less is left open than {_MOST_OPEN} sizes of sets, "
@@ -98,17 +94,14 @@ def best_within_budget(decisions: Decisions, frontier: MemoryFrontier, budget: i
         gap = min(gap * _GROWTH, widest)
 
 
-_NONE, _FOUND, _TOO_MANY = range(3)
+_NONE, _FITS, _TOO_MANY = range(3)
 
 
 @kernel
 def _knapsack(
-    owner: np.ndarray,
-    first_entry: np.ndarray,
-    previous: np.ndarray,
-    player: int,
+    problem: Treeplex,
     weight: np.ndarray,
-    lead: np.ndarray,
+    advantage: np.ndarray,
     slope: float,
     budget: int,
     gap: float,
@@ -116,12 +109,27 @@ def _knapsack(
 ) -> tuple[int, np.ndarray, int]:
     """(whether a set falls short of the curve by at most `gap`, the best of these, `BudgetChoice.open`).
 
-    Tables stand one after the other in `loss`, with what was picked for each size: `start`, `low` and `count`
-    say where a table begins, its least size, and how many sizes it has. Table 0 belongs to what comes before
-    the first information states, e + 1 to an entry and what has been joined to it, E + 1 + I to an
-    information state.
+    A table has the least loss at each size, and what was picked for it. Table 0 belongs to what comes before
+    the first information states, table e + 1 to entry e, and table E + 1 + I to information state I. Tables
+    stand one after the other in `loss` and `pick`; `start`, `low` and `count` say where a table begins, its
+    least size, and how many sizes it has.
+
+    Invariants of the pass up, which goes through information states from the last to the first:
+
+    - Once I is done, table E + 1 + I has the least loss of each size up to `budget` over all choices at I and
+      after it, wherever that is at most `gap`. Elsewhere it has some loss above `gap`; at both ends of the
+      table, such sizes are cut off.
+    - At each time, table e + 1 has the least loss of distributing each size over those information states
+      right after e that are done. It is complete when the information state of e is next, because what
+      comes after an entry has larger numbers.
+    - Nothing that was written into `loss` and `pick` is written again. `before[I]` says where the table was
+      that I was joined to, so the pass down can take the joins apart in the opposite order.
+
+    Invariant of the pass down: `wanted` of an entry that was reached is the number of entries that its set
+    has after it.
     """
-    m, entries = len(owner), len(lead)
+    owner, first_entry, previous = problem.owner, problem.first_entry, problem.previous
+    m, entries = len(owner), len(advantage)
     start, low, count = np.zeros((3, entries + 1 + m), np.int64)
     room = 4 * (m + entries) + 1024
     loss, pick = np.empty(room), np.empty(room, np.int32)
@@ -131,17 +139,17 @@ def _knapsack(
     memorize = np.zeros(entries, np.bool_)
     used, choices = 1, 0
     for k in range(m - 1, -1, -1):
-        if owner[k] != player:
+        if owner[k] != problem.player:
             continue
         table = entries + 1 + k
         best = 0.0  # what the best choice is worth more than stopping
         for e in range(first_entry[k], first_entry[k + 1]):
-            best = max(best, lead[e])
+            best = max(best, advantage[e])
         # The sizes that are left, over all choices.
         least, largest = (0, 0) if best <= gap else (budget + 1, -1)
         left = int(best <= gap)
         for e in range(first_entry[k], first_entry[k + 1]):
-            if best - lead[e] <= gap:
+            if best - advantage[e] <= gap:
                 left += 1
                 least = min(least, low[e + 1] + weight[k])
                 largest = max(largest, min(low[e + 1] + count[e + 1] - 1 + weight[k], budget))
@@ -159,8 +167,8 @@ def _knapsack(
             pick[used] = -1
             for e in range(first_entry[k], first_entry[k + 1]):
                 at = size - weight[k] - low[e + 1]
-                if best - lead[e] <= gap and 0 <= at < count[e + 1]:
-                    here = best - lead[e] + loss[start[e + 1] + at]
+                if best - advantage[e] <= gap and 0 <= at < count[e + 1]:
+                    here = best - advantage[e] + loss[start[e + 1] + at]
                     if here < loss[used]:
                         loss[used], pick[used] = here, e
             used += 1
@@ -194,7 +202,7 @@ def _knapsack(
     reached[0] = True
     for k in range(m):
         joined = previous[k] + 1
-        if owner[k] != player or not reached[joined]:
+        if owner[k] != problem.player or not reached[joined]:
             continue
         size = pick[start[joined] + wanted[joined] - low[joined]]
         wanted[joined] -= size
@@ -204,7 +212,7 @@ def _knapsack(
         if e >= 0:
             memorize[e] = True
             reached[e + 1], wanted[e + 1] = True, size - weight[k]
-    return (_FOUND if short <= gap else _NONE), memorize, choices
+    return (_FITS if short <= gap else _NONE), memorize, choices
 
 
 @kernel
@@ -230,17 +238,20 @@ def _trim(
     return int(start[table] + count[table])
 
 
-def truncation_loss(decisions: Decisions, frontier: MemoryFrontier, utility: float, budget: float) -> float:
-    """At most so much more utility a set of `budget` information states of the whole game can have.
+def truncation_loss(frontier: MemoryFrontier, utility: float, budget: float) -> float:
+    """The most utility that a set of `budget` information states of the whole game can have more.
 
     A set of the game is one of the tree, of b information states, and k >= 1 others at and below what the
     tree cut, entries that cannot pay included; with a price per position, of so many positions.
     The former have at most the curve's utility at b. The latter add at most the tree's penalty each, or they
     would not have been cut, and together at most the reach of what was cut times the range of utilities.
 
-    `frontier` is that of the decisions, `utility` that of the best set on the tree.
+    Args:
+      frontier: of the tree.
+      utility: of the best set within the budget on the tree.
+      budget: the most information states, or positions.
     """
-    sizes, penalty = frontier.sizes, frontier.penalty
+    decisions, sizes, penalty = frontier.decisions, frontier.sizes, frontier.penalty
     cut_worth = decisions.cut_reach * decisions.tree.utility_range
     if cut_worth <= 0.0 or budget == 0:
         return 0.0

@@ -8,10 +8,10 @@ games from there,
     u(S) = known(S) + sum over p in P(S) of pi(p) mu(p).
 
 One round. Fix, from what earlier rounds have seen: n(p) games per place, a number eta, and for each node the
-odds of stopping and of each entry there; prior(S) is the product of the odds along S, and priors add up to at
-most 1. Play the games afresh; m(p) are their means, R the range of utilities. Hoeffding's lemma and Markov's
-inequality on the sum over S of prior(S) exp(eta (u(S) - m(S)) - eta^2 R^2 / 8 sum of pi^2 / n) give, with
-probability 1 - delta' and for all S at once,
+behavioral probabilities of stopping and of each entry there; prior(S) is their product along S, and priors
+add up to at most 1. Play the games afresh; m(p) are their means, R the range of utilities. Hoeffding's lemma
+and Markov's inequality on the sum over S of prior(S) exp(eta (u(S) - m(S)) - eta^2 R^2 / 8 sum of pi^2 / n)
+give, with probability 1 - delta' and for all S at once,
 
     u(S) <= known(S) + sum over P(S) of (pi m + eta R^2 pi^2 / (8 n)) + (log 1/prior(S) + log 1/delta') / eta,
 
@@ -46,14 +46,7 @@ from precomp_games._support.arguments import Gt, Lt, NonNegativeInt, Player, Pos
 from precomp_games.policies.rollouts import Rollouts
 from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 
-from .partial_tree import (
-    Branch,
-    CertifiedPrecomputation,
-    Node,
-    PartialTree,
-    PerfectGame,
-    PreparationProblem,
-)
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
 
 __all__ = ["certified_precomputation"]
 
@@ -250,8 +243,8 @@ class _Certifier:
         """The sum of the player's utilities of so many games from states with their probabilities."""
         draws = [games]
         if len(states) > 1:
-            odds = np.array([p for _, p in states])
-            draws = self._stream.multinomial(games, odds / odds.sum()).tolist()
+            probability = np.array([p for _, p in states])
+            draws = self._stream.multinomial(games, probability / probability.sum()).tolist()
         total = 0.0
         stack = [(self._rollouts.at(state), n) for (state, _), n in zip(states, draws, strict=True) if n]
         while stack:

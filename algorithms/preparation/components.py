@@ -4,8 +4,8 @@ The set is fixed, and the drawn opponent plays as itself from the first move on:
 
     u_k = sum over h where play by the set ends of  pi_own(h) pi_chance(h) r_k(h) v_k(h),
 
-with r_k(h) the product of component k's probabilities on the way to h. So sum_k w_k u_k is the set's utility
-against the mixture. The tree has what is needed (`HistoryTree.mixture`), and nobody is asked.
+with r_k(h) the product of component k's probabilities at the ancestors of h. So sum_k w_k u_k is the set's
+utility against the mixture. The tree has what is needed (`HistoryTree.mixture`), and nobody is asked.
 
 Source: docs/mixtures.md. Cost: a pass down the part of the tree that the set reaches (where stopping is not
 evaluated on the spot, that is nearly all of it), with K multiplications and 8 K bytes for each of the
@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import ArgumentError, public
 from precomp_games._support.kernels import kernel
+from precomp_games.tree.facts import TreeArrays
+from precomp_games.tree.mixture import TreeMixture
 
 from .best_precomputation import BestPrecomputation
 
@@ -26,21 +28,21 @@ __all__ = ["value_against_components"]
 
 
 @public
-def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float64]:
+def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64]:
     """The utility of a memorization set against each component of the mixture that it was made for.
 
     Args:
-      found: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
-        game. The set is taken as it is, also where it was found against a strategy.
+      book: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
+        game. The set is taken as it is, also where it was made against a strategy.
 
     Returns:
       float64[K], the player's base-game utility, without penalties. Its mean by the mixture's weights is
-      `found.utility`.
+      `book.utility`.
 
     Raises:
-      ValueError: `found` is no such result; files of trees do not hold the components.
+      ValueError: `book` is no such result; files of trees do not hold the components.
     """
-    tree, player = found.tree, found.player
+    tree, player = book.tree, book.player
     mixture = tree.mixture
     if mixture is None or mixture.player == player:
         raise ArgumentError(
@@ -48,32 +50,22 @@ def value_against_components(found: BestPrecomputation) -> npt.NDArray[np.float6
             f"{tree!r}; trees that were loaded from files know no components"
         )
     chosen = np.zeros(tree.num_entries, bool)
-    chosen[found.memorization_set] = True
+    chosen[book.memorization_set] = True
     memorized = np.zeros(tree.num_infosets, bool)
-    memorized[tree.entry_infoset[found.memorization_set]] = True
-    own = np.zeros(tree.num_histories)
-    edges = _reach(
-        tree.parent, tree.player, tree.infoset, tree.sigma, tree.sigma_pre, tree.edge_entry, mixture.edge_row,
-        chosen, memorized, player, tree.stop_value == "evaluate", own,
-    )  # fmt: skip
+    memorized[tree.entry_infoset[book.memorization_set]] = True
+    own, evaluates = np.zeros(tree.num_histories), tree.stop_value == "evaluate"
     total = np.zeros(mixture.num_components)
-    _values(
-        tree.parent, tree.num_children, tree.player, tree.infoset, tree.value, mixture.edge_row,
-        mixture.sigma, mixture.value_row, mixture.value, memorized, player, tree.stop_value == "evaluate",
-        own, np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32), total,
-    )  # fmt: skip
+    edges = _reach(tree.arrays, tree.edge_entry, mixture, chosen, memorized, player, evaluates, own)
+    rival, at = np.empty((edges + 1, len(total))), np.zeros(tree.num_histories, np.int32)
+    _values(tree.arrays, mixture, memorized, player, evaluates, own, rival, at, total)
     return total if player == 0 else tree.utility_sum - total
 
 
 @kernel
 def _reach(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    sigma: np.ndarray,
-    sigma_pre: np.ndarray,
+    tree: TreeArrays,
     edge_entry: np.ndarray,
-    edge_row: np.ndarray,
+    mixture: TreeMixture,
     chosen: np.ndarray,
     memorized: np.ndarray,
     player: int,
@@ -82,33 +74,27 @@ def _reach(
 ) -> int:
     """Writes the reach by the player and chance alone into `own`; how many edges of the opponent's it has."""
     own[0], edges = 1.0, 0
-    for h in range(1, len(parent)):
-        p = parent[h]
+    for h in range(1, len(tree.parent)):
+        p = tree.parent[h]
+        infoset = tree.infoset[p]
         if own[p] == 0.0:
             continue
-        if edge_row[h] >= 0:
+        if mixture.edge_row[h] >= 0:
             own[h] = own[p]
             edges += 1
-        elif mover[p] != player:
-            own[h] = own[p] * sigma[h]
-        elif infoset[p] >= 0 and memorized[infoset[p]]:
-            own[h] = own[p] * sigma_pre[h] if chosen[edge_entry[h]] else 0.0
+        elif tree.mover[p] != player:
+            own[h] = own[p] * tree.sigma[h]
+        elif infoset >= 0 and memorized[infoset]:
+            own[h] = own[p] * tree.sigma_pre[h] if chosen[edge_entry[h]] else 0.0
         elif not evaluates:
-            own[h] = own[p] * sigma[h]
+            own[h] = own[p] * tree.sigma[h]
     return edges
 
 
 @kernel
 def _values(
-    parent: np.ndarray,
-    num_children: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    value: np.ndarray,
-    edge_row: np.ndarray,
-    sigma: np.ndarray,
-    value_row: np.ndarray,
-    values: np.ndarray,
+    tree: TreeArrays,
+    mixture: TreeMixture,
     memorized: np.ndarray,
     player: int,
     evaluates: bool,
@@ -122,18 +108,21 @@ def _values(
     `rival` takes r_k after each of the opponent's edges, `at` which of its rows a history has.
     """
     rival[0, :], filled = 1.0, 1
-    for h in range(len(parent)):
+    for h in range(len(tree.parent)):
         if own[h] == 0.0:
             continue
         if h > 0:
-            at[h] = at[parent[h]]
-            if edge_row[h] >= 0:
+            at[h] = at[tree.parent[h]]
+            edge = mixture.edge_row[h]
+            if edge >= 0:
                 for k in range(len(total)):
-                    rival[filled, k] = rival[at[h], k] * sigma[edge_row[h], k]
+                    rival[filled, k] = rival[at[h], k] * mixture.sigma[edge, k]
                 at[h] = filled
                 filled += 1
-        stops = evaluates and mover[h] == player and infoset[h] >= 0 and not memorized[infoset[h]]
-        if num_children[h] == 0 or stops:
+        infoset = tree.infoset[h]
+        stops = evaluates and tree.mover[h] == player and infoset >= 0 and not memorized[infoset]
+        if tree.num_children[h] == 0 or stops:
+            row = mixture.value_row[h]
             for k in range(len(total)):
-                worth = values[value_row[h], k] if value_row[h] >= 0 else value[h]
+                worth = mixture.value[row, k] if row >= 0 else tree.value[h]
                 total[k] += own[h] * rival[at[h], k] * worth

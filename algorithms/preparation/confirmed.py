@@ -3,7 +3,7 @@
 Evaluated stops are estimates, and an optimum over estimates is an optimum over their errors: the more there
 is to choose among, the more a preparation promises and the less it keeps. So here
 
-1. The tree grows best first in the optimistic order (`best_first_search`), at a large penalty at first and
+1. The tree grows best first in the optimistic order (`best_first`), at a large penalty at first and
    then at half of it, and so on down to the one that was asked for: what matters most is looked at first.
 
 2. At each penalty the best set by estimates that games correct (`played_values`) is found, and games are
@@ -23,7 +23,7 @@ is to choose among, the more a preparation promises and the less it keeps. So he
    a small enough standard error ends where luck has been good: near the best utility it promised 0.003 too
    much, and 1.96 such standard errors held the truth in 0.78 of samples in place of 0.95. V says how many
    games the wanted precision takes, since a game from where V is the mean has no more variance than
-   (V - least) (most - V) around it. Where V is wrong the error is another one, which is told.
+   (V - least) (most - V) around it. Where V is wrong the error is another one, which `standard_error` says.
 
    The standard error is that of a mean of independent games. It is 0 where all of them are alike, so the
    interval has two games of each end added (`mean_interval`): it holds the truth in 0.95 to 0.985 of samples,
@@ -61,14 +61,8 @@ from precomp_games.policies.leaf_values import Evaluator
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability, as_batch_policies
 
-from .best_first_search import BestFirstSearch
-from .partial_tree import (
-    Branch,
-    CertifiedPrecomputation,
-    Node,
-    PerfectGame,
-    PreparationProblem,
-)
+from .best_first import BestFirstSearch
+from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
 from .played_values import PlayedValues
 
 __all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation"]
@@ -105,10 +99,10 @@ class Stop:
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """A set that was found on the way, and the games that were played from its stops.
+    """The best set at one of the penalties, and the games that were played from its stops.
 
     Attributes:
-      penalty: That it was found at.
+      penalty: That it is best at.
       size: Of the set.
       expected: Its utility by estimates, before these games.
       games: How many.
@@ -129,7 +123,8 @@ class ConfirmedPrecomputation:
     """A preparation, and what games say that it is worth; all from the viewpoint of its player.
 
     Attributes:
-      preparation: The set. Its gains and bounds are those of estimates.
+      preparation: The set. Its gains and its bounds are those of posterior means, which are taken for exact
+        there: a `confidence` of 1 says nothing of the true values. `promise` and `interval` speak of these.
       promise: Expected utility with the set, penalties not taken off, by games that had no part in choosing
         it.
       standard_error: Of the promise, from these games; near the best utility `interval` says more.
@@ -137,7 +132,7 @@ class ConfirmedPrecomputation:
       games: That the promise was estimated from.
       unprepared: Expected utility without any preparation, by estimates.
       stops: Where lines leave the set, the most reached first.
-      rounds: What was found on the way.
+      rounds: The sets of the penalties before, in order.
     """
 
     preparation: CertifiedPrecomputation
@@ -202,27 +197,9 @@ def confirmed_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
-    work = _Confirmed(
-        problem,
-        PlayedValues(
-            evaluator,
-            problem.player,
-            (problem.low, problem.high),
-            problem.total,
-            position_key or _history,
-            prior_games=prior_games,
-            inherited=inherited,
-        ),
-        budget,
-        max_evaluations,
-        seed,
-        progress,
-    )
+    values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
+    work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
     return work.run(games, promise_games, precision)
-
-
-def _history(state: Any) -> Hashable:
-    return tuple(state.history())
 
 
 class _Left(NamedTuple):
@@ -290,7 +267,7 @@ class _Confirmed:
         chosen = self.search.chosen()
         if self.budget is None or len(chosen) <= self.budget:
             return chosen, None
-        chosen, lower, upper = self.search.within(self.budget)
+        chosen, lower, upper = self.search.within_budget(self.budget)
         return chosen, (lower, upper)
 
     def _left(self, chosen: list[Branch]) -> _Left:
@@ -344,7 +321,7 @@ class _Confirmed:
         promise, low, high = np.clip([promise, *interval], problem.low, problem.high).tolist()
         lower, upper = bounds or (search.lower, search.upper)
         price = search.tree.price if bounds is None else 0.0
-        found = search.tree.result(
+        preparation = search.tree.result(
             [(branch, search.gain(branch)) for branch in chosen],
             (lower, max(lower, min(upper, problem.high))),
             1.0,
@@ -353,18 +330,18 @@ class _Confirmed:
             price,
             search.worth,
         )
-        told = [
+        left_at = [
             Stop(node.actions(), node.reach, value, self.values.games(node.state))
             for node, value in zip(stops, values.tolist(), strict=True)
         ]
         return ConfirmedPrecomputation(
-            preparation=found,
+            preparation=preparation,
             promise=promise,
             standard_error=error,
             interval=(low, high),
             games=games,
             unprepared=self._left([]).expected,
-            stops=tuple(sorted(told, key=lambda stop: (-stop.reach, stop.history))),
+            stops=tuple(sorted(left_at, key=lambda stop: (-stop.reach, stop.history))),
             rounds=tuple(trace),
         )
 

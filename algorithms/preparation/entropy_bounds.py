@@ -55,7 +55,6 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import check_indices, check_number, shown
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import has_choice
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
@@ -159,7 +158,7 @@ class EntropyBounds:
         self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
             raise ArgumentError(f"expected a game of perfect information, got {tree.game_string!r}")
-        if has_choice(tree, player):
+        if decisions.has_choice:
             raise ArgumentError(
                 f"expected sigma_pre of player {player} to be a policy, since the bounds are on "
                 f"lines that it plays, got menus to choose among on {tree}"
@@ -195,9 +194,9 @@ class EntropyBounds:
         Raises:
           ValueError: v is no finite number.
         """
-        found = np.zeros(self.tree.num_histories, np.bool_)
-        _first(self.tree.parent, self._own & (self._worth >= v), self._reach, found)
-        histories = np.flatnonzero(found)
+        first = np.zeros(self.tree.num_histories, np.bool_)
+        _first(self.tree.parent, self._own & (self._worth >= v), self._reach, first)
+        histories = np.flatnonzero(first)
         histories = histories[np.argsort(-self._reach[histories], kind="stable")]
         return AdvantageLines(
             v=v,
@@ -247,7 +246,7 @@ class EntropyBounds:
 
     @public
     def leading_to(self, histories: np.ndarray) -> np.ndarray:
-        """int32: the player's information states on the way to histories, these not included.
+        """int32: the player's information states among the ancestors of histories.
 
         Raises:
           ValueError: `histories` are not indices of the tree's.
@@ -315,11 +314,11 @@ class EntropyBounds:
     def _prefixes(self, lines: AdvantageLines, penalty: float) -> list[tuple[float, int]]:
         """(value, z) of the sets that lead to the z likeliest lines, for z = 1, 2, 4, ... and all."""
         counts = [2**k for k in range(len(lines.histories).bit_length())]
-        found = []
+        prefixes = []
         for z in sorted({*counts, len(lines.histories)} - {0}):
             members = self.leading_to(lines.histories[:z])
-            found.append((self._utility(members) - penalty * len(members), z))
-        return found
+            prefixes.append((self._utility(members) - penalty * len(members), z))
+        return prefixes
 
 
 @public
@@ -418,10 +417,10 @@ def _loss(entropy: float, z: int) -> float:
 
 
 @kernel
-def _first(parent: np.ndarray, holds: np.ndarray, reach: np.ndarray, found: np.ndarray) -> None:
-    """Marks where something holds for the first time on the way from the root, if that can be reached."""
+def _first(parent: np.ndarray, holds: np.ndarray, reach: np.ndarray, first: np.ndarray) -> None:
+    """Marks where something holds and held at no ancestor, if that can be reached."""
     passed = np.zeros(len(parent), np.bool_)
     for h in range(len(parent)):
         before = passed[parent[h]] if h > 0 else False
         passed[h] = before or holds[h]
-        found[h] = holds[h] and not before and reach[h] > 0.0
+        first[h] = holds[h] and not before and reach[h] > 0.0

@@ -39,15 +39,13 @@ import numpy.typing as npt
 from precomp_games._support.arguments import INFINITE, ArgumentError, Player, public
 from precomp_games._support.checks import check_integer, shown
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import AnyForest, has_choice
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
-from .decisions import Decisions
-from .known import knowing
-from .position_prices import PricedForest, check_price, closure_frontier, infosets_before
+from .decisions import Decisions, Treeplex
+from .position_prices import PricedForest, closure_frontier
 
-__all__ = ["FrontierPoint", "MemoryFrontier", "check_known", "memory_frontier", "position_frontier"]
+__all__ = ["FrontierPoint", "MemoryFrontier", "frontier_of", "memory_frontier"]
 
 _ROUNDING = 1e-14  # of the sum of all utilities: lines that lie closer together are one
 
@@ -88,7 +86,6 @@ class MemoryFrontier:
         breakpoint.
       utilities: float64[k + 1], the utilities of the same sets. Between two of them, the curve is a straight
         line with the breakpoint as its slope.
-      shared: int64[m], equal where information states share one price; None: each has its own.
     """
 
     decisions: Decisions = dataclasses.field(repr=False)
@@ -97,7 +94,6 @@ class MemoryFrontier:
     breakpoints: np.ndarray = dataclasses.field(repr=False)
     sizes: np.ndarray = dataclasses.field(repr=False)
     utilities: np.ndarray = dataclasses.field(repr=False)
-    shared: np.ndarray | None = dataclasses.field(default=None, repr=False)
 
     @property
     def tree(self) -> HistoryTree:
@@ -108,6 +104,11 @@ class MemoryFrontier:
     def player(self) -> int:
         """0 or 1."""
         return self.decisions.player
+
+    @property
+    def shared(self) -> npt.NDArray[np.int64] | None:
+        """int64[m], equal where information states share one price; None: each has its own."""
+        return self.decisions.shared
 
     @property
     def unprepared(self) -> float:
@@ -209,130 +210,89 @@ def memory_frontier(
     Raises:
       ValueError: an argument is not as above.
     """
-    decisions = Decisions.against(tree, player, opponent)
-    shared = check_price(price, tree, player)
-    decisions = knowing(decisions, keep, shared)
-    if shared is None:
-        return frontier_of(decisions)
-    if has_choice(tree, player):
+    decisions = Decisions.against(tree, player, opponent, price=price, keep=keep)
+    if decisions.shared is not None and decisions.has_choice:
         raise ArgumentError(
             "expected menus of one entry with a price per position, got a tree with choices, on "
             "which best sets do not nest; best_precomputation() solves for one penalty, or one budget"
         )
-    return position_frontier(decisions, shared)
-
-
-def position_frontier(decisions: Decisions, shared: npt.NDArray[np.int64]) -> MemoryFrontier:
-    """`memory_frontier` on decisions, where information states share prices."""
-    tree = decisions.forest
-    penalty = tree.penalties[decisions.player]
-    check_known(tree, decisions.player, shared)
-    forest, own = PricedForest.of_decisions(decisions, shared)
-    at, breakpoints, sizes, gains = closure_frontier(forest, penalty)
-    threshold = np.full(tree.num_infosets, np.nan)
-    threshold[own] = at
-    _, unprepared = decisions.gains()
-    return MemoryFrontier(decisions, penalty, threshold, breakpoints, sizes, unprepared + gains, shared)
-
-
-def check_known(
-    tree: AnyForest, player: int, shared: npt.NDArray[np.int64] | None = None
-) -> npt.NDArray[np.int64]:
-    """int64[m], the weights of a tree on which sizes are numbers: 0 for what is known already, else 1.
-
-    Raises:
-      ValueError: some information state of the player has another weight, or those of a position differ.
-    """
-    weight, own = tree.infoset_weight, tree.infoset_player == player
-    other = np.flatnonzero(own & (weight != 0.0) & (weight != 1.0))
-    if shared is not None and np.isin(shared[own & (weight == 0.0)], shared[own & (weight > 0.0)]).any():
-        raise ArgumentError("expected information states that share a price to have one weight, got 0 and 1")
-    if len(other):
-        raise ArgumentError(
-            f"expected weights of 0 and 1, where sizes are counted, got {weight[other[0]]} at "
-            f"information state {other[0]}; best_precomputation() without a budget takes any"
-        )
-    return weight.astype(np.int64)
+    return frontier_of(decisions)
 
 
 def frontier_of(decisions: Decisions) -> MemoryFrontier:
     """`memory_frontier` on decisions."""
-    tree, player = decisions.forest, decisions.player
-    weight = check_known(tree, player)
-    gain, unprepared = decisions.gains()
-    threshold: np.ndarray | None = None
-    if has_choice(tree, player):
-        breakpoints, sizes, utilities = _envelope(decisions, weight)
-    else:
-        threshold, gain = np.full(tree.num_infosets, np.nan), gain[tree.first_entry[:-1]]
-        _thresholds(tree.infoset_player, infosets_before(tree), player, weight, gain, threshold)
-        free = threshold == math.inf
-        unprepared += float(gain[free].sum())
-        wanted = np.flatnonzero((threshold > 0.0) & ~free)
-        # A stable sort leaves an information state after its previous one.
-        order = wanted[np.argsort(-threshold[wanted], kind="stable")]
-        ranked = threshold[order]
-        last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
-        breakpoints, sizes = ranked[last], np.append(0, np.cumsum(weight[order])[last])
-        utilities = np.append(unprepared, (unprepared + np.cumsum(gain[order]))[last])
-    return MemoryFrontier(decisions, tree.penalties[player], threshold, breakpoints, sizes, utilities)
+    penalty = decisions.forest.penalties[decisions.player]
+    weight = decisions.counted_weights()
+    if decisions.shared is not None:
+        return MemoryFrontier(decisions, penalty, *_position_curve(decisions, penalty))
+    if decisions.has_choice:
+        return MemoryFrontier(decisions, penalty, None, *_envelope(decisions, weight))
+    return MemoryFrontier(decisions, penalty, *_nested_curve(decisions, weight))
 
 
-def _envelope(
-    decisions: Decisions, weight: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """(breakpoints, sizes, utilities) where choices switch."""
-    tree, player = decisions.forest, decisions.player
+_Floats = npt.NDArray[np.float64]
+_Curve = tuple[_Floats, npt.NDArray[np.int64], _Floats]
+"""(breakpoints, sizes, utilities) of a `MemoryFrontier`."""
 
-    def line(penalty: float) -> tuple[int, float]:
-        """(size, utility) of the best set."""
-        return _best_line(
-            tree.infoset_player,
-            tree.first_entry,
-            tree.previous,
-            player,
-            weight,
-            penalty,
-            decisions.stop,
-            decisions.after,
-        )
 
+def _position_curve(decisions: Decisions, penalty: float) -> tuple[_Floats, *_Curve]:
+    """(threshold, breakpoints, sizes, utilities) where information states share prices."""
+    forest, own = PricedForest.of_decisions(decisions)
+    at, breakpoints, sizes, gains = closure_frontier(forest, penalty)
+    threshold = np.full(decisions.forest.num_infosets, np.nan)
+    threshold[own] = at
+    return threshold, breakpoints, sizes, decisions.gains()[1] + gains
+
+
+def _nested_curve(decisions: Decisions, weight: npt.NDArray[np.int64]) -> tuple[_Floats, *_Curve]:
+    """(threshold, breakpoints, sizes, utilities) where menus have one entry, and sets are nested."""
+    forest = decisions.forest
+    gains, unprepared = decisions.gains()
+    threshold, gain = np.full(forest.num_infosets, np.nan), gains[forest.first_entry[:-1]]
+    _thresholds(decisions.treeplex, decisions.previous_infoset, weight, gain, threshold)
+    free = threshold == math.inf
+    unprepared += float(gain[free].sum())
+    wanted = np.flatnonzero((threshold > 0.0) & ~free)
+    # A stable sort leaves an information state after its previous one.
+    order = wanted[np.argsort(-threshold[wanted], kind="stable")]
+    ranked = threshold[order]
+    last = np.flatnonzero(np.diff(ranked, append=-math.inf) < 0.0)
+    sizes = np.append(0, np.cumsum(weight[order])[last])
+    utilities = np.append(unprepared, (unprepared + np.cumsum(gain[order]))[last])
+    return threshold, ranked[last], sizes, utilities
+
+
+def _envelope(decisions: Decisions, weight: npt.NDArray[np.int64]) -> _Curve:
+    """The curve where choices switch."""
+    problem = decisions.treeplex
     most = float(np.abs(decisions.stop).sum() + np.abs(decisions.after).sum())
     scale = _ROUNDING * most
-    found = [line(4.0 * most)]  # which nothing is worth
-    waiting = [line(0.0)]
+    known = [_best_line(problem, weight, 4.0 * most)]  # a penalty that nothing is worth
+    waiting = [_best_line(problem, weight, 0.0)]
     while waiting:
-        (size, utility), (more, best) = found[-1], waiting[-1]
+        (size, utility), (more, best) = known[-1], waiting[-1]
         if more > size:
             penalty = (best - utility) / (more - size)
-            between, reached = line(penalty)
+            between, reached = _best_line(problem, weight, penalty)
             if size < between < more and reached - penalty * between > utility - penalty * size + scale:
                 waiting.append((between, reached))
                 continue
             if penalty > 0.0:
-                found.append((more, best))
+                known.append((more, best))
         waiting.pop()
-    sizes, utilities = np.array([k for k, _ in found]), np.array([u for _, u in found])
+    sizes, utilities = np.array([k for k, _ in known]), np.array([u for _, u in known])
     return np.diff(utilities) / np.diff(sizes), sizes, utilities
 
 
 @kernel
-def _best_line(
-    owner: np.ndarray,
-    first_entry: np.ndarray,
-    previous: np.ndarray,
-    player: int,
-    weight: np.ndarray,
-    penalty: float,
-    stop: np.ndarray,
-    after: np.ndarray,
-) -> tuple[int, float]:
+def _best_line(problem: Treeplex, weight: np.ndarray, penalty: float) -> tuple[int, float]:
     """(size, utility) of the best set at a penalty, the smallest where several are best."""
-    utility, size = after.copy(), np.zeros(len(after), np.int64)
-    for k in range(len(owner) - 1, -1, -1):
-        if owner[k] != player:
+    first_entry, previous = problem.first_entry, problem.previous
+    utility, size = problem.after.copy(), np.zeros(len(problem.after), np.int64)
+    for k in range(len(previous) - 1, -1, -1):
+        if problem.owner[k] != problem.player:
             continue
-        most, reached, count = stop[k], stop[k], 0
+        most, reached, count = problem.stop[k], problem.stop[k], 0
         for e in range(first_entry[k], first_entry[k + 1]):
             paid = size[e + 1] + weight[k]
             value = utility[e + 1] - penalty * paid
@@ -372,13 +332,10 @@ def _mean(total: float, size: int) -> float:
 
 @kernel
 def _thresholds(
-    owner: np.ndarray,
-    previous: np.ndarray,
-    player: int,
-    weight: np.ndarray,
-    gain: np.ndarray,
-    threshold: np.ndarray,
+    problem: Treeplex, previous: np.ndarray, weight: np.ndarray, gain: np.ndarray, threshold: np.ndarray
 ) -> None:
+    """Writes `MemoryFrontier.threshold` of the player's; `previous` is of information states."""
+    owner, player = problem.owner, problem.player
     m = len(gain)
     mean, total, size = np.empty(m), gain.copy(), weight.copy()  # of the block that begins at I
     left, right = np.full(m, -1, np.int32), np.full(m, -1, np.int32)

@@ -42,9 +42,10 @@ from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import check_memorization_set
 
-from .best_precomputation import BestPrecomputation, best_precomputation
+from ..programs import Clock
+from .best_precomputation import BestPrecomputation, best_set
 from .budget import best_within_budget
-from .decisions import Decisions, utility_of
+from .decisions import Decisions, Treeplex
 from .frontier import frontier_of
 
 __all__ = ["BookJudgment", "Holes", "Lessons", "judge_book"]
@@ -183,13 +184,14 @@ def judge_book(
     book, owned, nothing = (np.zeros(tree.num_entries, bool) for _ in range(3))
     book[members] = True
     owned[np.concatenate([members, own])] = True
-    played, size = utility_of(decisions, book.astype(np.float64)), len(members)
+    played, size = decisions.value(book.astype(np.float64), 0.0), len(members)
     gain, unprepared = decisions.gains()
     infosets = tree.entry_infoset[members]
-    lead = decisions.best().lead
-    loss, better = _losses(tree, members, lead)
+    advantage = decisions.best().advantage
+    loss, better = _losses(tree, members, advantage)
     part = _Part.of(decisions, nothing, owned)
     own_set = part.best(size)
+    owned = np.isin(np.arange(tree.num_entries), own_set)
     return BookJudgment(
         tree=tree,
         player=player,
@@ -200,14 +202,14 @@ def judge_book(
         unprepared=unprepared,
         reach=decisions.reach[infosets],
         gain=gain[members],
-        forgetting=played.lead[members],
+        forgetting=played.advantage[members],
         threshold=_Part.of(decisions, nothing, book).thresholds(),
         loss=loss,
         better=better,
-        best=best_precomputation(tree, player, budget=size),
+        best=best_set(decisions, size, Clock(None)),
         own_set=own_set,
-        own_utility=utility_of(decisions, _marked(own_set, tree.num_entries)).value,
-        holes=_holes(decisions, book, lead),
+        own_utility=decisions.value(owned.astype(np.float64), 0.0).value,
+        holes=_holes(decisions, book, advantage),
         lessons=_lessons(decisions, book, learn),
     )
 
@@ -227,12 +229,8 @@ class _Part:
     @classmethod
     def of(cls, whole: Decisions, base: npt.NDArray[np.bool_], allowed: npt.NDArray[np.bool_]) -> _Part:
         """The part that `allowed` entries can reach, bool[E]; `base`, bool[E], a set that is memorized."""
-        forest = whole.forest
-        infosets, first_entry, previous, entries, after = _select(
-            forest.infoset_player, forest.first_entry, forest.previous, whole.player, base, allowed,
-            whole.stop, whole.after,
-        )  # fmt: skip
-        part = Forest(first_entry, previous, (forest.penalties[whole.player], np.inf))
+        infosets, first_entry, previous, entries, after = _select(whole.treeplex, base, allowed)
+        part = Forest(first_entry, previous, (whole.forest.penalties[whole.player], np.inf))
         none = np.zeros(0)
         decisions = Decisions(
             part, 0, whole.reach[infosets], whole.stop[infosets], after, none, none, whole.cut_reach
@@ -241,8 +239,8 @@ class _Part:
 
     def best(self, budget: int) -> npt.NDArray[np.int32]:
         """The best set of at most so many entries, increasing."""
-        found = best_within_budget(self.decisions, frontier_of(self.decisions), budget)
-        best: npt.NDArray[np.int32] = self.entries[found.chosen]
+        choice = best_within_budget(frontier_of(self.decisions), budget)
+        best: npt.NDArray[np.int32] = self.entries[choice.chosen]
         return best
 
     def thresholds(self) -> npt.NDArray[np.float64]:
@@ -252,40 +250,33 @@ class _Part:
         return threshold
 
 
-def _marked(entries: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.float64]:
-    """float64[count]: a set as a strategy."""
-    memorize = np.zeros(count)
-    memorize[entries] = 1.0
-    return memorize
-
-
 def _losses(
-    tree: HistoryTree, members: npt.NDArray[np.int64], lead: npt.NDArray[np.float64]
+    tree: HistoryTree, members: npt.NDArray[np.int64], advantage: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
     """(loss, better) of each member, see `BookJudgment`."""
     loss, better = np.zeros(len(members)), np.full(len(members), -1, np.int32)
     for k, entry in enumerate(members.tolist()):
         infoset = tree.entry_infoset[entry]
         first = int(tree.first_entry[infoset])
-        other = first + int(lead[first : tree.first_entry[infoset + 1]].argmax())
-        if lead[other] > lead[entry]:
-            loss[k], better[k] = lead[other] - lead[entry], other
+        other = first + int(advantage[first : tree.first_entry[infoset + 1]].argmax())
+        if advantage[other] > advantage[entry]:
+            loss[k], better[k] = advantage[other] - advantage[entry], other
     return loss, better
 
 
-def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], lead: npt.NDArray[np.float64]) -> Holes:
+def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], advantage: npt.NDArray[np.float64]) -> Holes:
     """Where games leave the book."""
     forest = decisions.forest
     answered = np.zeros(forest.num_infosets, bool)
     answered[forest.entry_infoset[book]] = True
     before = forest.previous
     open_to = (before < 0) | np.append(book, False)[before]
-    found = np.flatnonzero((forest.infoset_player == decisions.player) & open_to & ~answered)
-    parts = zip(forest.first_entry[found].tolist(), forest.first_entry[found + 1].tolist(), strict=True)
-    answer = np.array([first + int(lead[first:last].argmax()) for first, last in parts], np.int32)
-    cost, reach = np.maximum(lead[answer], 0.0), decisions.reach[found]
+    holes = np.flatnonzero((forest.infoset_player == decisions.player) & open_to & ~answered)
+    parts = zip(forest.first_entry[holes].tolist(), forest.first_entry[holes + 1].tolist(), strict=True)
+    answer = np.array([first + int(advantage[first:last].argmax()) for first, last in parts], np.int32)
+    cost, reach = np.maximum(advantage[answer], 0.0), decisions.reach[holes]
     order = np.lexsort((-reach, -cost))
-    return Holes(found[order].astype(np.int32), reach[order], cost[order], answer[order])
+    return Holes(holes[order].astype(np.int32), reach[order], cost[order], answer[order])
 
 
 def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> Lessons:
@@ -294,7 +285,7 @@ def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> L
     chosen[_Part.of(decisions, book, ~book).best(learn)] = True
     part = _Part.of(decisions, book, chosen)
     count = len(part.entries)
-    net_gain = utility_of(part.decisions, np.ones(count)).lead
+    net_gain = part.decisions.value(np.ones(count), 0.0).advantage
     gain, _ = part.decisions.gains()
     order = np.argsort(-part.thresholds(), kind="stable")
     return Lessons(part.entries[order], gain[order], net_gain[order])
@@ -302,26 +293,20 @@ def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> L
 
 @kernel
 def _select(
-    owner: np.ndarray,
-    first_entry: np.ndarray,
-    previous: np.ndarray,
-    player: int,
-    base: np.ndarray,
-    allowed: np.ndarray,
-    stop: np.ndarray,
-    after: np.ndarray,
+    problem: Treeplex, base: np.ndarray, allowed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(infosets, first_entry, previous, entries, after) of a part, see `_Part.of`."""
+    first_entry, previous, after = problem.first_entry, problem.previous, problem.after
     where = np.full(len(base) + 1, -1, np.int64)  # 1 + an entry's number in the part; 0: before the part
     where[0] = 0
-    infosets, firsts = np.empty(len(owner), np.int32), np.zeros(len(owner) + 1, np.int32)
-    before, entries = np.empty(len(owner), np.int32), np.empty(len(base), np.int32)
+    infosets, firsts = np.empty(len(problem.owner), np.int32), np.zeros(len(problem.owner) + 1, np.int32)
+    before, entries = np.empty(len(problem.owner), np.int32), np.empty(len(base), np.int32)
     worth = np.zeros(len(base) + 1)
     worth[0] = after[0]
     m, count = 0, 0
-    for k in range(len(owner)):
+    for k in range(len(problem.owner)):
         at = where[previous[k] + 1]
-        if owner[k] != player or at < 0:
+        if problem.owner[k] != problem.player or at < 0:
             continue
         memorized = False
         for e in range(first_entry[k], first_entry[k + 1]):
@@ -338,7 +323,7 @@ def _select(
                 where[e + 1] = count
                 worth[count] = after[e + 1]
         if count == begins:
-            worth[at] += stop[k]
+            worth[at] += problem.stop[k]
             continue
         infosets[m], before[m] = k, at - 1
         m += 1

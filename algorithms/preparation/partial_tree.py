@@ -44,14 +44,7 @@ from precomp_games.policies.rows import (
 )
 from precomp_games.tree.meta_strategy import Alternative
 
-__all__ = [
-    "Branch",
-    "CertifiedPrecomputation",
-    "Node",
-    "PartialTree",
-    "PerfectGame",
-    "PreparationProblem",
-]
+__all__ = ["Branch", "CertifiedPrecomputation", "Node", "PartialTree", "PerfectGame", "PreparationProblem"]
 
 PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, perfect=True))]
 """A game inside of the model, of perfect information."""
@@ -124,14 +117,9 @@ class CertifiedPrecomputation:
         return PrecomputationPolicy(self.game, self.player, lookup, self.sigma)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Opened:
-    """A function from a base-game state to the entries that were opened there."""
-
-    menus: dict[tuple[int, ...], list[dict[int, float]]]
-
-    def __call__(self, state: Any) -> list[dict[int, float]]:
-        return self.menus.get(tuple(state.history()), [])
+def _opened(menus: dict[tuple[int, ...], list[dict[int, float]]], state: Any) -> list[dict[int, float]]:
+    """The entries that were opened at a base-game state."""
+    return menus.get(tuple(state.history()), [])
 
 
 def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
@@ -167,16 +155,9 @@ class PreparationProblem:
 
     @classmethod
     def checked(
-        cls,
-        game: pyspiel.Game,
-        sigma_pre: Any,
-        sigma: Any,
-        penalty: float,
-        player: int,
-        position_key: Callable[[Any], Hashable] | None,
-        min_probability: float,
+        cls, game: pyspiel.Game, sigma_pre: Any, sigma: Any, penalty: float, player: int, *more: Any
     ) -> PreparationProblem:
-        """The problem, if the policies are some.
+        """The problem, if the policies are some; `more` is position_key and min_probability.
 
         Raises:
           ValueError: what was expected, and what came.
@@ -191,7 +172,7 @@ class PreparationProblem:
         refuse_mixture(pre, f"sigma_pre[{player}]")
         refuse_mixture(play[player], f"sigma[{player}]")
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]")
-        return cls(game, player, pre, play, penalty, low, high, total, position_key, min_probability)
+        return cls(game, player, pre, play, penalty, low, high, total, *more)
 
     @property
     def range(self) -> float:
@@ -265,7 +246,7 @@ class Branch:
 
 
 class PartialTree:
-    """The nodes found so far; parents come before their children in `nodes`."""
+    """The nodes known so far; parents come before their children in `nodes`."""
 
     def __init__(self, problem: PreparationProblem, lump: bool) -> None:
         """Opens the root.
@@ -398,7 +379,7 @@ class PartialTree:
                 )
                 for branch, _ in members
             ),
-            menu=Menu(_Opened(opened)),
+            menu=Menu(functools.partial(_opened, opened)),
             reached=reached,
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
             game=self.problem.game,

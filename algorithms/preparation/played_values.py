@@ -6,9 +6,9 @@ position x of total score T,
 
     V(x) = (n0 clip(f(x) + rho d(y)) + T) / (n0 + n),        d = V - f,
 
-where y is the player's turn before x on the way there: what was too good, or too bad, about y is likely to be
-so about x. A game counts for the first turns of the player's that it passes, since later ones say little
-about where it began.
+where y is the player's last turn among the ancestors of x: what was too good, or too bad, about y is likely
+to be so about x. A game counts for the first turns of the player's that it passes, since later ones say
+little about where it began.
 
 What V is: with rho = 0, and true values that scatter around f with variance v / n0, v that of a game around
 its position's, V is of all linear functions of T the one with the least squared error. It is what is expected
@@ -29,13 +29,15 @@ Source: ours. Cost: one evaluation per position, and a table lookup per state af
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games.policies.leaf_values import evaluated
+
+from .partial_tree import PreparationProblem
 
 __all__ = ["PlayedValues"]
 
@@ -51,31 +53,20 @@ class PlayedValues:
     """
 
     def __init__(
-        self,
-        evaluator: Any,
-        player: int,
-        utilities: tuple[float, float],
-        total: float,
-        position: Callable[[Any], Hashable],
-        *,
-        prior_games: float,
-        inherited: float,
+        self, evaluator: Any, problem: PreparationProblem, *, prior_games: float, inherited: float
     ) -> None:
         """Starts without games.
 
         Args:
           evaluator: the prior mean, see `best_first_precomputation`.
-          player: whose utilities `credit` and `value` speak of.
-          utilities: the least and the largest.
-          total: both players' utilities add up to this.
-          position: equal where states are the same.
+          problem: whose player's utilities `credit` and `value` speak of, and which states are the same.
           prior_games: n0, positive.
           inherited: rho.
         """
         self.prior_games, self.inherited = prior_games, inherited
-        self._evaluator, self._player, self._total = evaluator, player, total
-        self._low, self._high = utilities
-        self._position = position
+        self._evaluator, self._player, self._total = evaluator, problem.player, problem.total
+        self._low, self._high = problem.low, problem.high
+        self._position = problem.position_key or _history
         self._prior: dict[Hashable, float] = {}
         self._games: dict[Hashable, int] = {}
         self._scores: dict[Hashable, float] = {}
@@ -126,3 +117,7 @@ class PlayedValues:
         """
         spread = max((value - self._low) * (self._high - value), 0.01 * (self._high - self._low) ** 2)
         return math.sqrt(spread / (self.prior_games + games + 1.0))
+
+
+def _history(state: Any) -> Hashable:
+    return tuple(state.history())

@@ -1,57 +1,53 @@
 """One price for all information states of a position: the set that is worth most, and a proof that it is.
 
-Gains g(I) add up over a memorization set S (`decisions`), and S holds with I the player's information state
-before it. Where those of a position share one price lambda, S is worth
+Gains g(I) add up over a memorization set S (`decisions`), and with I the set S holds the player's information
+state before it. Where the information states of a position share one price lambda, S is worth
 
     F(S) = sum over I in S of g(I) - lambda |positions of S|.
 
-This is project selection (Picard 1976): the closure of most weight in a graph in which each information
-state needs the one before it and its position. The linear program over x(I) <= x(before I), x(I) <= b(P) has
-only integral vertices, being the dual of a flow.
+To maximize F is a problem of project selection (Picard 1976): the closure of greatest weight in a graph in
+which each information state needs the one before it and its position. The linear program over
+x(I) <= x(before I), x(I) <= b(P) has integral vertices only, because it is the dual of a flow problem.
 
-Its dual divides the price of each position among its information states: y(I) >= 0, at most lambda for each
-position. For any such y, Algorithm 1 at the prices y gives an upper bound on F, and at the optimum the two
-are equal. So a division is kept with each set, and one more pass certifies the set.
+Its dual divides the price of each position among the information states of that position: y(I) >= 0, with a
+sum of at most lambda. For any such division y, Algorithm 1 at the prices y gives an upper bound on F, and at
+the optimum the two are equal. Therefore each set comes with a division, and one more pass certifies the set.
 
-Most is settled by passes alone. What these decide is so in an optimal set, by two rules:
+Passes over the forest settle most information states. Some optimal set agrees with all that they decide, by
+two rules:
 
-- *In.* Let positions that are paid for be free, and let each information state pay for itself elsewhere. That
-  is too much, so what pays at these prices pays in any case: the least of the sets that are best there is in
-  every set that is best here. And if what the information states of a position are worth that can be had now,
-  before the position's own price, adds up to more than lambda, the position pays too. They share its price in
-  proportion.
-- *Out.* Let all that is not decided be free, except where a position other than P has one information state
-  left, which pays for itself. If what P's information states are worth adds up to at most lambda, no set
-  needs P. Each of them takes as much of the price as it is worth.
+- *In.* Suppose that positions which are paid for are free and that every other information state pays lambda
+  for itself. That charges too much, so the least of the sets that are best at these prices is part of every
+  set that is best at the true ones. And where the information states of a position that could be taken now
+  are together worth more than lambda, before that price, the position pays off too. They share its price in
+  proportion to what they are worth.
+- *Out.* Suppose that all that is open is free, except where a position other than P has one open information
+  state left, which then pays lambda. If the information states of P are together worth at most lambda, some
+  optimal set does without P. Each of them takes as much of the price as it is worth.
 
-docs/position_prices.md has the proofs. What is left goes to HiGHS: some hundred of 60,000 positions, on
-random trees.
+The proofs are in docs/position_prices.md. HiGHS solves what the rules leave open, which is some hundred of
+60,000 positions on random trees.
 
-Best sets can be chosen so that they shrink as lambda grows. So there is a frontier, whose bends lie where two
-known lines meet (Eisner and Severance 1976); each step looks only at what lies between two sets that are
-known.
+Best sets can be chosen so that they shrink as lambda grows. So they form a frontier. Its bends lie where two
+known lines meet (Eisner and Severance 1976), and each step looks only at what lies between two known sets.
 
 Source: Picard, "Maximal closure of a graph and applications to combinatorial problems", Management Science
 22 (1976).
 
-Cost: two passes a round, and a linear program over what is left. Each round but the last settles one
-information state at least, and on a chain of positions that pay for each other not many more, so there are at
-most as many rounds as information states. On trees that were looked at there are 2 to 8.
+Cost: two passes a round, and a linear program over what is left. Each round but the last settles at least one
+information state, and not many more on a chain of positions that pay for each other; so there are at most as
+many rounds as information states. The random trees of the tests take 2 to 8.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import shown
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import AnyForest
-from precomp_games.tree.history_tree import HistoryTree
 
 from ..programs import ProgramBuilder, unit
 from .decisions import Decisions
@@ -59,78 +55,16 @@ from .decisions import Decisions
 __all__ = [
     "Closure",
     "PricedForest",
+    "add_no_more_than",
     "best_closure",
-    "check_price",
     "closure_frontier",
-    "infosets_before",
+    "only_after",
     "positions_of",
     "values_at",
 ]
 
 _ROUNDING = 1e-13  # of the sum of gains: sets whose worth differs by less are the same
 _OPEN, _IN, _OUT = 0, 1, 2
-
-
-def check_price(price: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64] | None:
-    """What `price` of a solver means: int64[m], equal where information states share one price.
-
-    None for "infosets": each has its own.
-
-    Raises:
-      ValueError: it means nothing, or the tree was cut for another price.
-    """
-    if isinstance(price, str) and price == "infosets":
-        return None
-    if isinstance(price, str) and price == "positions":
-        if not len(tree.position) or tree.infoset_keys is not None:
-            raise ArgumentError(
-                'expected a tree of perfect information that has positions for price="positions", '
-                f"got {tree}; expand it with position_key, or give keys of information states"
-            )
-        cut_for: tuple[str, ...] = ("positions", "nothing")
-        shared = tree.position[tree.infoset_history].astype(np.int64)
-    else:
-        if isinstance(price, str):
-            raise ArgumentError(
-                f'expected price to be "infosets", "positions" or keys of information states, got {price!r}'
-            )
-        cut_for = ("nothing",)
-        shared = check_keys(price, tree.num_infosets)
-    if tree.cut_for not in cut_for:
-        raise ArgumentError(
-            "expected a tree that keeps what this price needs, got one that was cut for "
-            f'{tree.cut_for}; expand it with price="positions" (its own positions) or truncate="none"'
-        )
-    counts = np.diff(tree.first_entry)
-    own = np.flatnonzero(tree.infoset_player == player)
-    if tree.has_menus and len(own):
-        first = np.full(int(shared.max(initial=0)) + 1, -1)
-        first[shared[own[::-1]]] = own[::-1]
-        if (counts[own] != counts[first[shared[own]]]).any():
-            raise ArgumentError(
-                "expected menus of as many entries at all information states that share a price"
-            )
-    return shared
-
-
-def infosets_before(tree: AnyForest) -> npt.NDArray[np.int32]:
-    """int32[m]: the owner's information state before each, where menus have one entry; -1 for none."""
-    return np.append(tree.entry_infoset, np.int32(-1))[tree.previous].astype(np.int32)
-
-
-def check_keys(value: Any, count: int) -> npt.NDArray[np.int64]:
-    """int64[count], numbered from 0: equal where the keys are.
-
-    Raises:
-      ValueError: these are no integers, or not so many.
-    """
-    keys = np.asarray(value) if isinstance(value, np.ndarray | list | tuple) else np.zeros(0, object)
-    if keys.ndim != 1 or keys.dtype.kind not in "iu" or len(keys) != count or np.ma.is_masked(value):
-        raise ArgumentError(
-            f'expected price to be "infosets", "positions" or {count} integers, one for each '
-            f"information state, got {shown(value)}"
-        )
-    return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,11 +84,10 @@ class PricedForest:
     num_positions: int
 
     @classmethod
-    def of_decisions(
-        cls, decisions: Decisions, shared: npt.NDArray[np.int64]
-    ) -> tuple[PricedForest, npt.NDArray[np.int64]]:
+    def of_decisions(cls, decisions: Decisions) -> tuple[PricedForest, npt.NDArray[np.int64]]:
         """(the forest of a player's information states, their numbers), where menus have one entry."""
-        tree = decisions.forest
+        tree, shared = decisions.forest, decisions.shared
+        assert shared is not None
         own = np.flatnonzero(tree.infoset_player == decisions.player)
         number = np.full(tree.num_infosets + 1, -1, np.int32)
         number[own] = np.arange(len(own), dtype=np.int32)
@@ -163,7 +96,7 @@ class PricedForest:
         at = np.full(len(own), len(keys), np.int32)
         at[~free] = position
         gain, _ = decisions.gains()
-        before = infosets_before(tree)[own]
+        before = decisions.previous_infoset[own]
         return cls(number[before], gain[tree.first_entry[own]], at, len(keys)), own
 
     def between(
@@ -214,20 +147,20 @@ class Closure:
 
 def best_closure(forest: PricedForest, penalty: float) -> Closure:
     """The set of most gain, less `penalty` for each position of it."""
-    n = len(forest.gain)
-    state, price = np.zeros(n, np.int8), np.zeros(n)
-    paid = np.zeros(forest.num_positions + 1, bool)
+    n, places = len(forest.gain), forest.num_positions + 1
+    paid = np.zeros(places, bool)
     paid[-1] = True
     paid |= penalty == 0.0
-    _settle(forest.previous, forest.gain, forest.position, penalty, state, paid, price)
-    left = np.flatnonzero(state == _OPEN)
-    if len(left):
-        bought = _by_program(forest, penalty, state, paid, price, left)
-        chosen = positions_of(forest, bought)
-    else:
-        chosen = state == _IN
-    _, upper = values_at(forest, price)
-    return Closure(chosen, float(forest.gain[chosen].sum()), forest.size(chosen), upper, price, len(left))
+    work = _Settling(
+        forest.previous, forest.gain, forest.position, penalty,
+        np.zeros(n, np.int8), paid, np.zeros(n), np.empty(n), np.empty(places), np.empty(places, np.int64),
+    )  # fmt: skip
+    _settle(work)
+    left = np.flatnonzero(work.state == _OPEN)
+    chosen = positions_of(forest, _by_program(forest, work, left)) if len(left) else work.state == _IN
+    _, upper = values_at(forest, work.price)
+    size = forest.size(chosen)
+    return Closure(chosen, float(forest.gain[chosen].sum()), size, upper, work.price, len(left))
 
 
 def positions_of(forest: PricedForest, bought: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -248,35 +181,22 @@ def values_at(forest: PricedForest, price: npt.NDArray[np.float64]) -> tuple[npt
     return value, _values(forest.previous, forest.gain, price, value)
 
 
-def _by_program(
-    forest: PricedForest,
-    penalty: float,
-    state: npt.NDArray[np.int8],
-    paid: npt.NDArray[np.bool_],
-    price: npt.NDArray[np.float64],
-    left: npt.NDArray[np.int64],
-) -> npt.NDArray[np.bool_]:
+def _by_program(forest: PricedForest, work: _Settling, left: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Solves what is left; returns bool[P + 1], what is paid for, and writes `price` where it is left."""
+    penalty, paid, price = work.penalty, work.paid, work.price
     scale = unit(float(np.abs(forest.gain[left]).max()), one=penalty)
     keys, at = np.unique(forest.position[left], return_inverse=True)
     to_pay = ~paid[keys]
     program = ProgramBuilder()
     program.columns(len(left) + len(keys))
-    node = np.arange(len(left))
     program.set_costs(
         dict(enumerate((forest.gain[left] * scale).tolist()))
         | {len(left) + k: -penalty * scale for k in np.flatnonzero(to_pay).tolist()}
     )
-    number = np.full(len(state) + 1, -1)
-    number[left] = node
-    before = number[forest.previous[left]]
-    minus_infinity = np.full(len(left), -np.inf)
-    rows = program.rows(minus_infinity, np.zeros(len(left)))
-    program.put(np.where(before >= 0, rows, -1), node, np.ones(len(left)))
-    program.put(rows, before, -np.ones(len(left)))
-    own = program.rows(minus_infinity, np.zeros(len(left)))
-    program.put(np.where(to_pay[at], own, -1), node, np.ones(len(left)))
-    program.put(np.where(to_pay[at], own, -1), len(left) + at, -np.ones(len(left)))
+    number = np.full(len(work.state) + 1, -1)
+    number[left] = np.arange(len(left))
+    add_no_more_than(program, number[forest.previous[left]])
+    own = add_no_more_than(program, np.where(to_pay[at], len(left) + at, -1))
     solution = program.built().solve()
     shares = np.maximum(solution.duals[own], 0.0) / scale * to_pay[at]
     total = np.bincount(at, shares, len(keys))
@@ -284,6 +204,19 @@ def _by_program(
     bought = paid.copy()
     bought[keys[solution.x[len(left) :] > 0.5]] = True
     return bought
+
+
+def add_no_more_than(program: ProgramBuilder, other: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Adds rows x[k] <= x[other[k]] for the first columns of a program, none where other[k] < 0.
+
+    Returns:
+      int64[n], the numbers of the rows.
+    """
+    n = len(other)
+    rows = program.rows(np.full(n, -np.inf), np.zeros(n))
+    program.put(np.where(other >= 0, rows, -1), np.arange(n), np.ones(n))
+    program.put(rows, other, -np.ones(n))
+    return rows
 
 
 def closure_frontier(
@@ -309,12 +242,13 @@ def closure_frontier(
         gain = float(part.gain.sum())
         slope = gain / part.num_positions if part.num_positions else np.inf
         if part.num_positions > 1:
-            found = best_closure(part, slope)
+            closure = best_closure(part, slope)
             rounding = _ROUNDING * float(np.abs(part.gain).sum())
-            if found.gain - slope * found.size > rounding and 0 < found.size < part.num_positions:
+            inside = 0 < closure.size < part.num_positions
+            if closure.gain - slope * closure.size > rounding and inside:
                 nothing, everything = np.zeros(len(nodes), bool), np.ones(len(nodes), bool)
-                above, beyond = part.between(found.chosen, everything)
-                below, within = part.between(nothing, found.chosen)
+                above, beyond = part.between(closure.chosen, everything)
+                below, within = part.between(nothing, closure.chosen)
                 waiting += [(above, nodes[beyond]), (below, nodes[within])]
                 continue
         if not part.num_positions:  # what rounding left over: it comes with what is there
@@ -352,83 +286,89 @@ def only_after(previous: np.ndarray, chosen: np.ndarray) -> None:
             chosen[k] = False
 
 
+class _Settling(NamedTuple):
+    """What the rules of the module decide, for n nodes at P positions.
+
+    Attributes:
+      previous, gain, position: See `PricedForest`.
+      penalty: Lambda.
+      state: int8[n], open, in the set, or out of it.
+      paid: bool[P + 1], the positions that are paid for.
+      price: float64[n], the share that each node has of the price of its position.
+      worth: float64[n], what an open node is worth before its own price, at least or at most.
+      total: float64[P + 1], the sum of what is worth something at each position.
+      num_open: int64[P + 1], the open nodes of each.
+    """
+
+    previous: np.ndarray
+    gain: np.ndarray
+    position: np.ndarray
+    penalty: float
+    state: np.ndarray
+    paid: np.ndarray
+    price: np.ndarray
+    worth: np.ndarray
+    total: np.ndarray
+    num_open: np.ndarray
+
+
 @kernel
-def _settle(
-    previous: np.ndarray,
-    gain: np.ndarray,
-    position: np.ndarray,
-    penalty: float,
-    state: np.ndarray,
-    paid: np.ndarray,
-    price: np.ndarray,
-) -> None:
-    """Decides what passes can decide, by the rules of the module docstring; writes the last three."""
-    worth = np.empty(len(gain))
-    total, count = np.empty(len(paid)), np.empty(len(paid), np.int64)
+def _settle(work: _Settling) -> None:
+    """Decides what passes can decide; writes `state`, `paid` and `price`.
+
+    Invariants of each round: some best set holds all nodes that are in, and none that are out. The node
+    before a node that is in is in, and what comes after a node that is out is out. At a position that is paid
+    for, the prices of the nodes that are in add up to `penalty`; elsewhere, the prices of the nodes that are
+    out add up to at most `penalty`. So `price` divides the prices of positions among all that is decided. The
+    rounds end with one that decides nothing.
+    """
     changed = True
     while changed:
-        _worth(previous, gain, position, penalty, state, paid, count, False, worth, total)
-        taken_in = _take_in(previous, position, penalty, state, paid, price, worth, total)
-        count[:] = 0
-        for k in range(len(gain)):
-            if state[k] == _OPEN:
-                count[position[k]] += 1
-        _worth(previous, gain, position, penalty, state, paid, count, True, worth, total)
-        left_out = _leave_out(previous, position, penalty, state, paid, price, worth, total, count)
+        _worth(work, False)
+        taken_in = _take_in(work)
+        work.num_open[:] = 0
+        for k in range(len(work.gain)):
+            if work.state[k] == _OPEN:
+                work.num_open[work.position[k]] += 1
+        _worth(work, True)
+        left_out = _leave_out(work)
         changed = taken_in or left_out
 
 
 @kernel
-def _worth(
-    previous: np.ndarray,
-    gain: np.ndarray,
-    position: np.ndarray,
-    penalty: float,
-    state: np.ndarray,
-    paid: np.ndarray,
-    count: np.ndarray,
-    at_most: bool,
-    worth: np.ndarray,
-    total: np.ndarray,
-) -> None:
-    """What open nodes are worth before their own price, at least or at most; totals of positions to pay.
+def _worth(work: _Settling, at_most: bool) -> None:
+    """Writes `worth`, at least or at most, and `total`, of positions to pay.
 
-    At least: totals are over what can be had now. At most: over all that is open; `count` says how much.
+    At least: totals are over what can be had now. At most: over all that is open; `num_open` says how much.
     """
+    previous, gain, state, worth = work.previous, work.gain, work.state, work.worth
     below = np.zeros(len(gain) + 1)
-    total[:] = 0.0
+    work.total[:] = 0.0
     for k in range(len(gain) - 1, -1, -1):
         if state[k] != _OPEN:
             continue
-        p, before = position[k], previous[k]
+        p, before = work.position[k], previous[k]
         worth[k] = gain[k] + below[k + 1]
         own = 0.0
-        if not paid[p]:
+        if not work.paid[p]:
             if worth[k] > 0.0 and (at_most or before < 0 or state[before] == _IN):
-                total[p] += worth[k]
-            if not at_most or count[p] == 1:
-                own = penalty
+                work.total[p] += worth[k]
+            if not at_most or work.num_open[p] == 1:
+                own = work.penalty
         if worth[k] > own:
             below[before + 1] += worth[k] - own
 
 
 @kernel
-def _take_in(
-    previous: np.ndarray,
-    position: np.ndarray,
-    penalty: float,
-    state: np.ndarray,
-    paid: np.ndarray,
-    price: np.ndarray,
-    worth: np.ndarray,
-    total: np.ndarray,
-) -> bool:
+def _take_in(work: _Settling) -> bool:
     """Takes in what pays at least; whether there was anything."""
+    state, paid, price, worth = work.state, work.paid, work.price, work.worth
+    penalty, total = work.penalty, work.total
     share = np.zeros(len(paid))
     new = np.zeros(len(paid), np.bool_)
     changed = False
     for k in range(len(state)):
-        before, p = previous[k], position[k]
+        before, p = work.previous[k], work.position[k]
         if state[k] != _OPEN or worth[k] <= 0.0 or not (before < 0 or state[before] == _IN):
             continue
         if not paid[p] or new[p]:
@@ -444,38 +384,29 @@ def _take_in(
         state[k] = _IN
         changed = True
     for k in range(len(state)):
-        p = position[k]
+        p = work.position[k]
         if new[p] and state[k] == _IN and share[p] > 0.0:
             price[k] *= penalty / share[p]
     return changed
 
 
 @kernel
-def _leave_out(
-    previous: np.ndarray,
-    position: np.ndarray,
-    penalty: float,
-    state: np.ndarray,
-    paid: np.ndarray,
-    price: np.ndarray,
-    worth: np.ndarray,
-    total: np.ndarray,
-    count: np.ndarray,
-) -> bool:
+def _leave_out(work: _Settling) -> bool:
     """Leaves out what cannot pay; whether there was anything."""
+    state, worth = work.state, work.worth
     changed = False
     for k in range(len(state)):
-        before, p = previous[k], position[k]
+        before, p = work.previous[k], work.position[k]
         if state[k] != _OPEN:
             continue
         if before >= 0 and state[before] == _OUT:
-            if not paid[p] and count[p] == 1:  # as it was counted before it
-                price[k] = penalty
-        elif paid[p]:
+            if not work.paid[p] and work.num_open[p] == 1:  # as it was counted before it
+                work.price[k] = work.penalty
+        elif work.paid[p]:
             if worth[k] > 0.0:
                 continue
-        elif total[p] <= penalty:
-            price[k] = max(0.0, worth[k])
+        elif work.total[p] <= work.penalty:
+            work.price[k] = max(0.0, worth[k])
         else:
             continue
         state[k] = _OUT

@@ -1,11 +1,12 @@
 """What a price per position makes hard: budgets between bends of the curve, and menus.
 
-**Budgets.** At most B positions, which then cost nothing. Where the frontier bends, its sets are best.
-Between bends the problem is hard (docs/position_prices.md), so it is solved as an integer program. As with a
-price per information state (`budget`), prices y at the curve's slope say what each choice loses: an
-information state at least what the way to it is worth below 0, and leaving one out what it is worth. Choices
-that lose more than a guess of how far the best set is below the curve are fixed before. If a set is found
-within the guess, it is the best one; otherwise the guess grows.
+**Budgets.** A set has at most B positions, which then cost nothing. At the sizes where the frontier bends,
+its own sets are best. Between two of them the problem is hard (docs/position_prices.md), so an integer
+program solves it. As with a price per information state (`budget`), prices y at the slope of the curve say
+what each choice loses: to take an information state loses at least as much as its ancestors are worth below
+0, and to leave one out loses what it is worth. Choices that lose more than a guess of how far the best set
+falls short of the curve are fixed before the program is solved. A set that is within the guess is the best
+one; otherwise the guess grows.
 
 **Menus.** A position has one move: where its information states are memorized, it is by the same entry. Such
 sets are no closure, and which entry to take is a choice, z(P, e), of at most one e for each P:
@@ -31,10 +32,19 @@ import numpy.typing as npt
 from precomp_games._support.kernels import kernel
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
-from .decisions import Decisions
-from .position_prices import Closure, PricedForest, best_closure, only_after, positions_of, values_at
+from .decisions import Decisions, Treeplex
+from .frontier import MemoryFrontier
+from .position_prices import (
+    Closure,
+    PricedForest,
+    add_no_more_than,
+    best_closure,
+    only_after,
+    positions_of,
+    values_at,
+)
 
-__all__ = ["BoundedSet", "best_at_most", "best_choices"]
+__all__ = ["BoundedSet", "best_closure_within_budget", "best_shared_entries"]
 
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 _ROUNDING = 1e-11  # of the sum of gains
@@ -54,28 +64,34 @@ class BoundedSet:
     upper: float
 
 
-def best_at_most(
+def best_closure_within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BoundedSet:
+    """The information states of a set of most gain with at most `budget` >= 0 positions: bool[m].
+
+    Args:
+      frontier: of decisions on which positions have a price, and menus one entry.
+      budget: the most positions.
+      clock: how long it may take.
+    """
+    assert frontier.threshold is not None
+    forest, own = PricedForest.of_decisions(frontier.decisions)
+    chosen = np.zeros(len(frontier.threshold), bool)
+    best = _within_budget(forest, frontier, frontier.threshold[own], budget, clock)
+    chosen[own] = best.chosen
+    return BoundedSet(chosen, best.upper)
+
+
+def _within_budget(
     forest: PricedForest,
-    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]],
+    frontier: MemoryFrontier,
     threshold: npt.NDArray[np.float64],
-    penalty: float,
     budget: int,
     clock: Clock,
 ) -> BoundedSet:
-    """The set of most gain with at most `budget` positions.
-
-    Args:
-      forest: the gains.
-      curve: (breakpoints, sizes, gains) of `closure_frontier`.
-      threshold: of its nodes.
-      penalty: from which the curve is known.
-      budget: at least 0.
-      clock: how long it may take.
-    """
-    breakpoints, sizes, gains = curve
+    """The same on the nodes of the forest."""
+    sizes, gains = frontier.sizes, frontier.utilities - frontier.decisions.gains()[1]
     below = int(np.searchsorted(sizes, budget, side="right")) - 1
-    last = below == len(breakpoints)
-    slope = penalty if last else float(breakpoints[below])
+    last = below == len(frontier.breakpoints)
+    slope = frontier.penalty if last else float(frontier.breakpoints[below])
     inner = threshold > (0.0 if last else slope)
     if sizes[below] == budget:
         return BoundedSet(inner, float(gains[below]))
@@ -89,9 +105,9 @@ def best_at_most(
     widest = max(curve_at - float(gains[below]), 0.0) + rounding
     guess = widest * _FIRST_GUESS
     while True:
-        solution, found = _within(forest, closure, slope, budget, guess, best, clock)
-        if found is not None and forest.gain[found].sum() > forest.gain[best].sum():
-            best = found
+        solution, chosen = _solve_open(forest, closure, slope, budget, guess, best, clock)
+        if chosen is not None and forest.gain[chosen].sum() > forest.gain[best].sum():
+            best = chosen
         # What was fixed loses more than the guess.
         most = min(most, max(solution.bound, curve_at - guess))
         reached = float(forest.gain[best].sum())
@@ -101,7 +117,7 @@ def best_at_most(
         guess = min(guess * _GROWTH, widest)
 
 
-def _within(
+def _solve_open(
     forest: PricedForest,
     closure: Closure,
     slope: float,
@@ -137,12 +153,8 @@ def _within(
     program.set_costs(dict(enumerate((rest.gain * scale).tolist())))
     for k in range(count):
         program.integer(n + k)
-    node = np.arange(n)
-    nothing = np.full(n, -np.inf)
-    for other in (rest.previous.astype(np.int64), np.where(rest.position < count, n + rest.position, -1)):
-        rows = program.rows(nothing, np.zeros(n))
-        program.put(np.where(other >= 0, rows, -1), node, np.ones(n))
-        program.put(rows, other, -np.ones(n))
+    add_no_more_than(program, rest.previous.astype(np.int64))
+    add_no_more_than(program, np.where(rest.position < count, n + rest.position, -1))
     program.row(((n + k, 1.0) for k in range(count)), high=float(room))
     # The position of each node that is left, as the program numbers it.
     number = np.full(forest.num_positions + 1, -1)
@@ -151,12 +163,7 @@ def _within(
     used = number[forest.position[start & open_]]
     begun = np.zeros(count)
     begun[used[used >= 0]] = 1.0
-    solution = program.built().solve(
-        time_limit=clock.remaining(),
-        start={n + k: x for k, x in enumerate(begun.tolist())} if begun.sum() <= room else None,
-        absolute_gap=_GAP,
-        attempt=True,
-    )
+    solution = _solved(program, n, begun if begun.sum() <= room else None, clock)
     solution = dataclasses.replace(solution, bound=base + solution.bound / scale)
     if not solution.found:
         return solution, None
@@ -168,37 +175,29 @@ def _within(
     return solution, positions_of(forest, bought | chosen)
 
 
-def best_choices(
-    decisions: Decisions,
-    shared: npt.NDArray[np.int64],
-    penalty: float,
-    budget: int | None,
-    clock: Clock,
-) -> BoundedSet:
+def best_shared_entries(decisions: Decisions, price: float, budget: int | None, clock: Clock) -> BoundedSet:
     """The entries to memorize where a position has one of them.
 
     Args:
-      decisions: the player's.
-      shared: int64[m], equal where information states share a price and an entry.
-      penalty: what a position costs; with a budget, nothing.
-      budget: the most positions.
+      decisions: the player's; information states that share a price share the entry.
+      price: what a position costs; with a budget, nothing.
+      budget: the most positions; None: any number.
       clock: how long it may take.
     """
-    tree, player = decisions.forest, decisions.player
-    gain, _ = decisions.gains()
-    price = penalty if budget is None else 0.0
-    own = tree.entry_player == player
-    value = np.where(own, 0.0, -np.inf)
+    tree, player, shared = decisions.forest, decisions.player, decisions.shared
+    assert shared is not None
+    gain, unprepared = decisions.gains()
+    value = np.where(tree.entry_player == player, 0.0, -np.inf)
     position = np.unique(shared, return_inverse=True)[1]
-    _rule_out(tree.first_entry, tree.previous, gain, position, price, value)
+    _rule_out(decisions.treeplex, gain, position, price, value)
     entries = np.flatnonzero(value > 0.0)
+    if not len(entries):
+        return BoundedSet(np.zeros(tree.num_entries, bool), 0.0)
     choice = np.arange(tree.num_entries) - tree.first_entry[tree.entry_infoset]
     most = int(choice.max(initial=0)) + 1
-    pairs = position[tree.entry_infoset] * most + choice
-    best = _agreed(decisions, gain, pairs, most, entries, price, budget, clock)
-    if not len(entries):
-        return BoundedSet(best, 0.0)
-    keys, pair = np.unique(pairs[entries], return_inverse=True)
+    pairs = _Pairs(decisions, gain, position[tree.entry_infoset] * most + choice, most, price)
+    best = np.zeros(tree.num_entries, bool) if budget is not None else pairs.agreed(entries)
+    keys, pair = np.unique(pairs.pair[entries], return_inverse=True)
     scale = unit(float(np.abs(gain[entries]).max()), one=price)
     program = ProgramBuilder()
     n, count = len(entries), len(keys)
@@ -207,94 +206,89 @@ def best_choices(
     program.set_costs(costs | {n + k: -price * scale for k in range(count)})
     for k in range(count):
         program.integer(n + k)
-    node, one = np.arange(n), np.ones(n)
     number = np.full(tree.num_entries + 1, -1)
-    number[entries] = node
+    number[entries] = np.arange(n)
     infosets, at = np.unique(tree.entry_infoset[entries], return_inverse=True)
     before = number[tree.previous[infosets]]
     rows = program.rows(np.full(len(infosets), -np.inf), np.where(before >= 0, 0.0, 1.0))
-    program.put(rows[at], node, one)
+    program.put(rows[at], np.arange(n), np.ones(n))
     program.put(rows, before, -np.ones(len(infosets)))
-    rows = program.rows(np.full(n, -np.inf), np.zeros(n))
-    program.put(rows, node, one)
-    program.put(rows, n + pair, -one)
+    add_no_more_than(program, n + pair)
     places, at = np.unique(keys // most, return_inverse=True)
     rows = program.rows(np.full(len(places), -np.inf), np.ones(len(places)))
     program.put(rows[at], n + np.arange(count), np.ones(count))
     if budget is not None:
         program.row(((n + k, 1.0) for k in range(count)), high=float(budget))
-    start = np.isin(keys, pairs[best]).astype(np.float64)
-    solution = program.built().solve(
-        time_limit=clock.remaining(),
-        start={n + k: x for k, x in enumerate(start.tolist())},
-        absolute_gap=_GAP,
-        attempt=True,
-    )
+    start = np.isin(keys, pairs.pair[best]).astype(np.float64)
+    solution = _solved(program, n, start, clock)
     if solution.found:
-        found = _of_pairs(decisions, gain, pairs, keys[solution.x[n:] > 0.5])
-        if _worth(gain, pairs, found, price) > _worth(gain, pairs, best, price):
-            best = found
-    free = decisions.best(0.0).value - decisions.gains()[1]
-    return BoundedSet(best, max(min(solution.bound / scale, free), _worth(gain, pairs, best, price)))
+        chosen = pairs.best_of(keys[solution.x[n:] > 0.5])
+        if pairs.worth(chosen) > pairs.worth(best):
+            best = chosen
+    free = decisions.best(0.0).value - unprepared
+    return BoundedSet(best, max(min(solution.bound / scale, free), pairs.worth(best)))
 
 
-def _worth(
-    gain: npt.NDArray[np.float64],
-    pairs: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
-    price: float,
-) -> float:
-    return float(gain[chosen].sum()) - price * len(np.unique(pairs[chosen]))
+def _solved(
+    program: ProgramBuilder, first: int, begun: npt.NDArray[np.float64] | None, clock: Clock
+) -> ProgramSolution:
+    """Solves a program, from what is bought at the beginning, if that fits: columns from `first` on."""
+    start = None if begun is None else {first + k: x for k, x in enumerate(begun.tolist())}
+    return program.built().solve(time_limit=clock.remaining(), start=start, absolute_gap=_GAP, attempt=True)
 
 
-def _of_pairs(
-    decisions: Decisions,
-    gain: npt.NDArray[np.float64],
-    pairs: npt.NDArray[np.int64],
-    bought: npt.NDArray[np.int64],
-) -> npt.NDArray[np.bool_]:
-    """bool[E]: the best entries of pairs (position, entry) that are bought, one entry a position."""
-    tree = decisions.forest
-    value = np.where(np.isin(pairs, bought) & (tree.entry_player == decisions.player), 0.0, -np.inf)
-    _rule_out(tree.first_entry, tree.previous, gain, np.arange(tree.num_infosets), 0.0, value)
-    chosen = value > 0.0
-    only_after(tree.previous[tree.entry_infoset], chosen)
-    return chosen
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Entries by (position, entry of its menu): those of a pair are bought together.
 
+    Attributes:
+      decisions: The player's.
+      gain: float64[E].
+      pair: int64[E], the number of each entry's pair, for a position counted from a multiple of `most` on.
+      most: The length of the longest menu.
+      price: What a pair costs.
+    """
 
-def _agreed(
-    decisions: Decisions,
-    gain: npt.NDArray[np.float64],
-    pairs: npt.NDArray[np.int64],
-    most: int,
-    entries: npt.NDArray[np.int64],
-    price: float,
-    budget: int | None,
-    clock: Clock,
-) -> npt.NDArray[np.bool_]:
-    """bool[E]: the best closure of what a price per information state chooses; for a budget, nothing."""
-    tree = decisions.forest
-    nothing = np.zeros(tree.num_entries, bool)
-    if budget is not None or not len(entries):
-        return nothing
-    lead = decisions.best(price).lead
-    keys, pair = np.unique(pairs[entries], return_inverse=True)
-    # Of each position, the entry that is worth most in all.
-    weight = np.bincount(pair, np.maximum(lead[entries], 0.0))
-    order = np.lexsort((-weight, keys // most))
-    taken = keys[order[np.append(True, np.diff(keys[order] // most) > 0)]]
-    allowed = np.zeros(tree.num_entries, bool)
-    allowed[entries] = np.isin(pairs[entries], taken)
-    only_after(tree.previous[tree.entry_infoset], allowed)
-    kept = np.flatnonzero(allowed)
-    number = np.full(tree.num_entries + 1, -1, np.int32)
-    number[kept] = np.arange(len(kept), dtype=np.int32)
-    keys, position = np.unique(pairs[kept], return_inverse=True)
-    forest = PricedForest(
-        number[tree.previous[tree.entry_infoset[kept]]], gain[kept], position.astype(np.int32), len(keys)
-    )
-    nothing[kept[best_closure(forest, price).chosen]] = True
-    return nothing
+    decisions: Decisions
+    gain: npt.NDArray[np.float64]
+    pair: npt.NDArray[np.int64]
+    most: int
+    price: float
+
+    def worth(self, chosen: npt.NDArray[np.bool_]) -> float:
+        """The gains of a set, bool[E], less what it pays."""
+        return float(self.gain[chosen].sum()) - self.price * len(np.unique(self.pair[chosen]))
+
+    def best_of(self, bought: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool[E]: the best entries of pairs that are bought, one entry a position."""
+        tree = self.decisions.forest
+        own = tree.entry_player == self.decisions.player
+        value = np.where(np.isin(self.pair, bought) & own, 0.0, -np.inf)
+        _rule_out(self.decisions.treeplex, self.gain, np.arange(tree.num_infosets), 0.0, value)
+        chosen = value > 0.0
+        only_after(tree.previous[tree.entry_infoset], chosen)
+        return chosen
+
+    def agreed(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool[E]: the best closure of what a price per information state chooses."""
+        tree, pair = self.decisions.forest, self.pair
+        advantage = self.decisions.best(self.price).advantage
+        keys, at = np.unique(pair[entries], return_inverse=True)
+        # Of each position, the entry that is worth most in all.
+        weight = np.bincount(at, np.maximum(advantage[entries], 0.0))
+        order = np.lexsort((-weight, keys // self.most))
+        taken = keys[order[np.append(True, np.diff(keys[order] // self.most) > 0)]]
+        chosen = np.zeros(tree.num_entries, bool)
+        chosen[entries] = np.isin(pair[entries], taken)
+        before = tree.previous[tree.entry_infoset]
+        only_after(before, chosen)
+        kept = np.flatnonzero(chosen)
+        number = np.full(tree.num_entries + 1, -1, np.int32)
+        number[kept] = np.arange(len(kept), dtype=np.int32)
+        keys, position = np.unique(pair[kept], return_inverse=True)
+        forest = PricedForest(number[before[kept]], self.gain[kept], position.astype(np.int32), len(keys))
+        chosen[kept] = best_closure(forest, self.price).chosen
+        return chosen
 
 
 @kernel
@@ -308,20 +302,15 @@ def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.
 
 @kernel
 def _rule_out(
-    first_entry: np.ndarray,
-    previous: np.ndarray,
-    gain: np.ndarray,
-    position: np.ndarray,
-    price: float,
-    value: np.ndarray,
+    problem: Treeplex, gain: np.ndarray, position: np.ndarray, price: float, value: np.ndarray
 ) -> None:
     """Writes what entries are worth where all is free into `value`, where that is not -inf.
 
     Where all of a position's information states are worth at most its price, they become -inf. Then, of each
     information state, entries that are worth nothing.
     """
-    m = len(previous)
-    count = 0
+    first_entry, previous = problem.first_entry, problem.previous
+    m, count = len(previous), 0
     for k in range(m):
         count = max(count, position[k] + 1)
     total = np.empty(count)

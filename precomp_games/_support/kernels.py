@@ -151,15 +151,20 @@ def _stamp(function: Callable[..., Any]) -> str:
 
 
 def _parts(function: Callable[..., Any]) -> set[bytes]:
-    """The texts of the modules of a function and of all kernels that it calls, and its constants."""
+    """The texts of the modules of a function, of all kernels that it calls and of named tuples that it takes.
+
+    Its constants as well: where fields stand in a named tuple is compiled in like a number.
+    """
     parts = {numba.__version__.encode(), _text(inspect.getfile(function))}
-    for name in function.__code__.co_names:
+    for name in {*function.__code__.co_names, *map(str, function.__annotations__.values())}:
         value = function.__globals__.get(name)
         if isinstance(value, Dispatcher):
             if value.py_func is not function and value.py_func.__module__ != function.__module__:
                 parts |= _parts(value.py_func)
         elif isinstance(value, bool | int | float | str):
             parts.add(f"{name}={value!r}".encode())
+        elif inspect.isclass(value) and issubclass(value, tuple):
+            parts.add(_text(inspect.getfile(value)))
     return parts
 
 

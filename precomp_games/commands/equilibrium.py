@@ -31,8 +31,11 @@ from precomp_games._support.files import write_together
 from precomp_games.algorithms.meta.equilibrium import meta_equilibrium
 from precomp_games.algorithms.meta.exploitability import MetaEquilibrium, meta_exploitability
 from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS
-from precomp_games.algorithms.preparation.best_precomputation import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.preparation.memorized_states import memorized_states
+from precomp_games.algorithms.preparation.best_precomputation import (
+    BestPrecomputation,
+    best_precomputation,
+    memorized_states,
+)
 from precomp_games.chess.books.book import Book, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.game import move_of

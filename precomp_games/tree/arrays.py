@@ -13,7 +13,7 @@ from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import check_penalties, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
-from precomp_games.tree.expansion.levels import COLUMNS
+from precomp_games.tree.expansion.columns import COLUMNS
 from precomp_games.tree.expansion.options import PRICES
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -27,7 +27,6 @@ __all__ = [
     "check_arrays",
     "digest",
     "first_difference",
-    "read_fields",
     "read_tree",
     "write_fields",
 ]
@@ -62,10 +61,10 @@ def _header(tree: HistoryTree) -> dict[str, Any]:
 
 def digest(tree: HistoryTree) -> str:
     """A digest of the arrays and the header, in hexadecimal digits."""
-    found = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
+    hashed = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
     for name, kind in (ARRAYS | _MENUS).items():
-        found.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
-    return found.hexdigest()
+        hashed.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
+    return hashed.hexdigest()
 
 
 def write_fields(tree: HistoryTree, path: str) -> None:
@@ -76,30 +75,6 @@ def write_fields(tree: HistoryTree, path: str) -> None:
     write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
 
 
-def read_fields(path: str) -> tuple[dict[str, Any], str]:
-    """What `write_fields` wrote: the fields of a tree by name, and its fingerprint.
-
-    Raises:
-      OSError: the file cannot be opened.
-      ArithmeticError, AttributeError, LookupError, TypeError, ValueError: it is no such file.
-    """
-    head, arrays = read_archive(path, ARRAYS, OPTIONAL)
-    if head["format"] != FORMAT:
-        raise ValueError(f"format {head['format']!r}")
-    keys = head["infoset_keys"]
-    fields: dict[str, Any] = {
-        "game_string": str(head["game"]),
-        "penalties": check_penalties(list(head["penalties"])),
-        "utility_range": float(head["utility_range"]),
-        "utility_sum": float(head["utility_sum"]),
-        "stop_value": str(head["stop_value"]),
-        "cut_for": str(head.get("cut_for", "infosets")),
-        "infoset_keys": None if keys is None else tuple(map(str, keys)),
-        "work": dict(head["work"]),
-    }
-    return fields | arrays, head["fingerprint"]
-
-
 def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
     """See `HistoryTree.load`.
 
@@ -108,8 +83,21 @@ def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
       ValueError: it is no such file, damaged, or not a tree.
     """
     try:
-        fields, fingerprint = read_fields(path)
-        tree = kind(**fields)
+        head, arrays = read_archive(path, ARRAYS, OPTIONAL)
+        if head["format"] != FORMAT:
+            raise ValueError(f"format {head['format']!r}")
+        keys, fingerprint = head["infoset_keys"], head["fingerprint"]
+        tree = kind(
+            game_string=str(head["game"]),
+            penalties=check_penalties(list(head["penalties"])),
+            utility_range=float(head["utility_range"]),
+            utility_sum=float(head["utility_sum"]),
+            stop_value=str(head["stop_value"]),
+            cut_for=str(head.get("cut_for", "infosets")),
+            infoset_keys=None if keys is None else tuple(map(str, keys)),
+            work=dict(head["work"]),
+            **arrays,
+        )
         tree.check()
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArgumentError(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyspiel
 
 from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.checks import shown
 from precomp_games._support.messages import one_line
+
+if TYPE_CHECKING:
+    from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = ["action_words", "in_words", "loaded_game", "names_files"]
 
@@ -59,7 +62,7 @@ def loaded_game(game_string: str) -> pyspiel.Game:
         ) from None
 
 
-def in_words(tree: TreeWithGame, history: int) -> str:
+def in_words(tree: HistoryTree, history: int) -> str:
     """A history as its game's action strings; as actions where a tree from a file has no game that loads."""
     actions = tree.actions(history)
     try:
@@ -76,12 +79,3 @@ def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
         words.append(str(state.action_to_string(state.current_player(), action)))
         state.apply_action(action)
     return words
-
-
-class TreeWithGame(Protocol):
-    """What is asked of a `HistoryTree`."""
-
-    @property
-    def game(self) -> pyspiel.Game: ...
-
-    def actions(self, history: int) -> list[int]: ...

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,16 @@ import pyspiel
 
 from precomp_games._support.kernels import kernel
 
-__all__ = ["CHANCE", "TERMINAL", "AnyForest", "Forest", "TreeFacts", "edge_product", "has_choice", "weighted"]
+__all__ = [
+    "CHANCE",
+    "TERMINAL",
+    "AnyForest",
+    "Forest",
+    "TreeArrays",
+    "TreeFacts",
+    "edge_product",
+    "weighted",
+]
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
@@ -30,87 +39,35 @@ TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 """The `player` of a history where the game is over."""
 
 
-class AnyForest(Protocol):
-    """What recursions over information states and entries need of a tree; see `HistoryTree`."""
-
-    @property
-    def penalties(self) -> tuple[float, float]:
-        """(lambda_0, lambda_1)."""
-        ...
-
-    @property
-    def num_infosets(self) -> int:
-        """How many information states there are: m."""
-        ...
-
-    @property
-    def num_entries(self) -> int:
-        """How many entries there are: E."""
-        ...
-
-    @property
-    def has_menus(self) -> bool:
-        """Whether some information state has several entries."""
-        ...
-
-    @property
-    def infoset_player(self) -> npt.NDArray[np.int8]:
-        """int8[m]: whose each information state is."""
-        ...
-
-    @property
-    def infoset_weight(self) -> npt.NDArray[np.float64]:
-        """float64[m]: how many penalties memorizing each costs."""
-        ...
-
-    @property
-    def infoset_penalty(self) -> npt.NDArray[np.float64]:
-        """float64[m]: what memorizing each costs its owner."""
-        ...
-
-    @property
-    def first_entry(self) -> npt.NDArray[np.int32]:
-        """int32[m + 1]: where the entries of each begin."""
-        ...
-
-    @property
-    def previous(self) -> npt.NDArray[np.int32]:
-        """int32[m]: the owner's entry before each, -1 for none."""
-        ...
-
-    @property
-    def entry_infoset(self) -> npt.NDArray[np.int32]:
-        """int32[E]: whose entry each is."""
-        ...
-
-    @property
-    def entry_player(self) -> npt.NDArray[np.int8]:
-        """int8[E]: who may choose each."""
-        ...
-
-
 class _Entries:
-    """What follows from where the entries of each information state begin."""
+    """What follows from where the entries of each information state begin, of any `AnyForest`."""
 
     @property
-    def num_entries(self: AnyForest) -> int:
+    def num_infosets(self: Any) -> int:
+        """m, the information states that may be memorized, of both players."""
+        return len(self.infoset_player)
+
+    @property
+    def num_entries(self: Any) -> int:
         """E, the entries of all menus."""
         return int(self.first_entry[-1])
 
     @functools.cached_property
-    def entry_infoset(self: AnyForest) -> npt.NDArray[np.int32]:
+    def entry_infoset(self: Any) -> npt.NDArray[np.int32]:
         """int32[E]: whose entry each is."""
+        first: npt.NDArray[np.int32] = self.first_entry
         if not self.has_menus:
-            return self.first_entry[:-1]
-        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(self.first_entry))
+            return first[:-1]
+        return np.repeat(np.arange(self.num_infosets, dtype=np.int32), np.diff(first))
 
     @functools.cached_property
-    def entry_player(self: AnyForest) -> npt.NDArray[np.int8]:
+    def entry_player(self: Any) -> npt.NDArray[np.int8]:
         """int8[E]: who may choose each."""
-        return self.infoset_player[self.entry_infoset] if self.has_menus else self.infoset_player
+        player: npt.NDArray[np.int8] = self.infoset_player
+        return player[self.entry_infoset] if self.has_menus else player
 
     @functools.cached_property
-    def infoset_penalty(self: AnyForest) -> npt.NDArray[np.float64]:
+    def infoset_penalty(self: Any) -> npt.NDArray[np.float64]:
         """float64[m]: what memorizing each information state costs its owner, in utility.
 
         Its weight times the owner's penalty. Where that is infinite this is too, whatever the weight is.
@@ -120,7 +77,7 @@ class _Entries:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Forest(_Entries):
-    """A player's information states and entries without histories.
+    """A player's information states and entries without histories: where its treeplex branches.
 
     Attributes:
       first_entry: int32[m + 1], see `HistoryTree`.
@@ -137,11 +94,6 @@ class Forest(_Entries):
     weight: npt.NDArray[np.float64] | None = None
 
     @property
-    def num_infosets(self) -> int:
-        """How many information states there are."""
-        return len(self.previous)
-
-    @property
     def has_menus(self) -> bool:
         """Whether some information state has several entries."""
         return self.num_entries > self.num_infosets
@@ -149,12 +101,26 @@ class Forest(_Entries):
     @functools.cached_property
     def infoset_player(self) -> npt.NDArray[np.int8]:
         """int8[m]: see `owner`."""
-        return np.zeros(self.num_infosets, np.int8) if self.owner is None else self.owner
+        return np.zeros(len(self.previous), np.int8) if self.owner is None else self.owner
 
     @functools.cached_property
     def infoset_weight(self) -> npt.NDArray[np.float64]:
         """float64[m]: see `weight`."""
-        return np.ones(self.num_infosets) if self.weight is None else self.weight
+        return np.ones(len(self.previous)) if self.weight is None else self.weight
+
+
+class TreeArrays(NamedTuple):
+    """What kernels take of a `HistoryTree`, where these arrays are described; `mover` is its `player`."""
+
+    parent: np.ndarray
+    num_children: np.ndarray
+    mover: np.ndarray
+    infoset: np.ndarray
+    sigma: np.ndarray
+    sigma_pre: np.ndarray
+    value: np.ndarray
+    entry: np.ndarray
+    first_entry: np.ndarray
 
 
 class TreeFacts(_Entries):
@@ -180,11 +146,6 @@ class TreeFacts(_Entries):
         return len(self.parent)
 
     @property
-    def num_infosets(self) -> int:
-        """m, the information states that may be memorized, of both players."""
-        return len(self.infoset_player)
-
-    @property
     def num_positions(self) -> int:
         """Distinct positions where a `position_key` was given; histories where not."""
         return len(np.unique(self.position)) if len(self.position) else self.num_histories
@@ -201,10 +162,18 @@ class TreeFacts(_Entries):
         apart = max(float(values.max() - values.min()), _ALIKE * self.utility_range)
         return apart or max((p for p in self.penalties if math.isfinite(p)), default=0.0) or 1.0
 
+    @functools.cached_property
+    def arrays(self) -> TreeArrays:
+        """The tree as kernels take it."""
+        return TreeArrays(
+            self.parent, self.num_children, self.player, self.infoset, self.sigma, self.sigma_pre, self.value,
+            self.entry, self.first_entry,
+        )  # fmt: skip
+
     @property
     def infoset_history(self) -> npt.NDArray[np.int32]:
         """int32[m]: the first history of each information state, in the tree's order."""
-        return self._ways[2]
+        return self._ancestry[2]
 
     @functools.cached_property
     def infoset_weight(self) -> npt.NDArray[np.float64]:
@@ -230,7 +199,8 @@ class TreeFacts(_Entries):
         if not self.has_menus:
             return np.arange(self.num_infosets + 1, dtype=np.int32)
         counts = np.ones(self.num_infosets, np.int64)
-        _entry_counts(self.parent, self.infoset, self.entry, counts)
+        edges = np.flatnonzero(self.entry > 0)
+        np.maximum.at(counts, self.infoset[self.parent[edges]], 1 + self.entry[edges].astype(np.int64))
         return np.append(0, np.cumsum(counts)).astype(np.int32)
 
     @functools.cached_property
@@ -246,38 +216,33 @@ class TreeFacts(_Entries):
 
     @property
     def own_edges(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Each player's last memorizable turn on the way to h, as the history that it leads to.
+        """Each player's last memorizable turn among the ancestors of h, as the history that it leads to.
 
         int32[n] each, h itself included; 0 where there was no such turn.
         """
-        return self._ways[0], self._ways[1]
+        return self._ancestry[0], self._ancestry[1]
 
     @property
     def previous(self) -> npt.NDArray[np.int32]:
         """int32[m]: the owner's entry before each, one of an earlier information state; -1: there is none."""
-        return self._ways[3]
+        return self._ancestry[3]
 
     @functools.cached_property
-    def _ways(self) -> tuple[npt.NDArray[np.int32], ...]:
-        """(own_edges of players 0 and 1, infoset_history, previous): what one look at the tree tells."""
-        n, m = self.num_histories, self.num_infosets
-        found = (
-            np.zeros(n, np.int32),
-            np.zeros(n, np.int32),
-            np.zeros(m, np.int32),
-            np.full(m, -1, np.int32),
-        )
-        _look(self.parent, self.player, self.infoset, self.first_entry, self.entry, *found)
-        return found
+    def _ancestry(self) -> tuple[npt.NDArray[np.int32], ...]:
+        """(own_edges of players 0 and 1, infoset_history, previous), all from one pass down the tree."""
+        first, second = np.zeros((2, self.num_histories), np.int32)
+        history, previous = np.zeros(self.num_infosets, np.int32), np.full(self.num_infosets, -1, np.int32)
+        _look(self.arrays, first, second, history, previous)
+        return first, second, history, previous
 
     @functools.cached_property
     def chance_reach(self) -> npt.NDArray[np.float64]:
-        """float64[n]: the product of chance's probabilities on the way to h."""
+        """float64[n]: the product of chance's probabilities at the ancestors of h."""
         return edge_product(self, np.where(self.player[self.parent] == CHANCE, self.sigma, 1.0))
 
     @functools.cached_property
     def own_reaches(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """float64[n] for each player: the product of its sigma_pre on the way to h.
+        """float64[n] for each player: the product of its sigma_pre at the ancestors of h.
 
         0 below a turn that the tree does not let it memorize: it has stopped for good by then.
         """
@@ -288,9 +253,8 @@ class TreeFacts(_Entries):
         )
 
 
-def has_choice(tree: AnyForest, player: int) -> bool:
-    """Whether some information state of a player has several entries."""
-    return tree.has_menus and bool((np.diff(tree.first_entry)[tree.infoset_player == player] > 1).any())
+AnyForest = Forest | TreeFacts
+"""What recursions over information states and entries go through."""
 
 
 def weighted(
@@ -301,7 +265,7 @@ def weighted(
 
 
 def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """float64[n]: the product on the way to h of `edges`, which has a number for each history's last edge."""
+    """float64[n]: the product along the path to h of `edges`, a number for the edge to each history."""
     product = np.ones(tree.num_histories)
     for level in tree.levels[1:]:
         product[level] = product[tree.parent[level]] * edges[level]
@@ -309,27 +273,11 @@ def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 @kernel
-def _entry_counts(parent: np.ndarray, infoset: np.ndarray, entry: np.ndarray, counts: np.ndarray) -> None:
-    """How many entries each information state has; ones before."""
-    for h in range(len(entry)):
-        if entry[h] > 0:
-            k = infoset[parent[h]]
-            counts[k] = max(counts[k], 1 + entry[h])
-
-
-@kernel
 def _look(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
-    first_entry: np.ndarray,
-    entry: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
-    history: np.ndarray,
-    previous: np.ndarray,
+    tree: TreeArrays, first: np.ndarray, second: np.ndarray, history: np.ndarray, previous: np.ndarray
 ) -> None:
-    """Writes `TreeFacts._ways` into the last four arguments."""
+    """Writes `TreeFacts._ancestry` into the last four arguments."""
+    parent, mover, infoset = tree.parent, tree.mover, tree.infoset
     met = np.zeros(len(history), np.bool_)
     for h in range(len(parent)):
         if h > 0:
@@ -343,4 +291,4 @@ def _look(
             edge = first[h] if mover[h] == 0 else second[h]
             if edge > 0:
                 before = infoset[parent[edge]]
-                previous[k] = first_entry[before] + entry[edge] if len(entry) else before
+                previous[k] = tree.first_entry[before] + tree.entry[edge] if len(tree.entry) else before

@@ -24,7 +24,7 @@ from precomp_games._support.checks import check_indices, check_numbers, shown
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike, check_policies
-from precomp_games.tree.facts import AnyForest, edge_product
+from precomp_games.tree.facts import AnyForest, TreeArrays, edge_product
 from precomp_games.tree.history_tree import HistoryTree
 
 __all__ = [
@@ -243,10 +243,8 @@ class MetaStrategy:
         """What the strategy plays in the base game, on the histories of the tree."""
         tree = self.tree
         memorizing, probability = np.ones(tree.num_histories), np.array(tree.sigma)
-        _mix(
-            tree.parent, tree.player, tree.infoset, tree.edge_entry, tree.sigma_pre,
-            self.player, self.memorize, read_only(self.totals), memorizing, probability,
-        )  # fmt: skip
+        totals = read_only(self.totals)
+        _mix(tree.arrays, tree.edge_entry, self.player, self.memorize, totals, memorizing, probability)
         return Played(memorizing, probability)
 
 
@@ -270,7 +268,7 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
     tree, infoset = strategy.tree, strategy.tree.infoset_of(state)
     if infoset < 0:
         return None
-    # One history speaks for all: the player's own choices on the way are the same.
+    # One history speaks for all: the player's own choices at its ancestors are the same.
     history = int(tree.infoset_history[infoset])
     if strategy.played.memorizing[history] * strategy.totals[infoset] == 0.0 and not stops:
         return None
@@ -401,11 +399,8 @@ def _lay_out(
 
 @kernel
 def _mix(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    infoset: np.ndarray,
+    tree: TreeArrays,
     edge_entry: np.ndarray,
-    sigma_pre: np.ndarray,
     player: int,
     memorize: np.ndarray,
     totals: np.ndarray,
@@ -413,13 +408,13 @@ def _mix(
     played: np.ndarray,
 ) -> None:
     """Mixes sigma_pre into `played`, which holds sigma, by how likely the player is memorizing still."""
-    for h in range(1, len(parent)):
-        p = parent[h]
+    for h in range(1, len(tree.parent)):
+        p = tree.parent[h]
         memorizing[h] = memorizing[p]
-        if mover[p] == player:
+        if tree.mover[p] == player:
             by_heart, goes_on = 0.0, 0.0
-            if infoset[p] >= 0:
-                by_heart = memorizing[p] * memorize[edge_entry[h]] * sigma_pre[h]
-                goes_on = memorizing[p] * totals[infoset[p]]
+            if tree.infoset[p] >= 0:
+                by_heart = memorizing[p] * memorize[edge_entry[h]] * tree.sigma_pre[h]
+                goes_on = memorizing[p] * totals[tree.infoset[p]]
             played[h] = by_heart + (1.0 - goes_on) * played[h]
             memorizing[h] = by_heart / played[h] if played[h] > 0.0 else 0.0

@@ -1,9 +1,13 @@
-"""What a history tree knows of a mixed opponent: its components' probabilities and values, and the mixing.
+"""A mixed opponent on a history tree: its components' probabilities and values, and how they are mixed.
 
 With p_k(h) the posterior of component k (`precomp_games.policies.mixtures`), the mixed player's edges have
 sum_k p_k(h) sigma_k(a | h), and where each component has values of its own, h is worth sum_k p_k(h) v_k(h).
 sigma_k and v_k are functions of the position, so there is one row of them for each distinct edge and position
-of the tree; p_k is a function of the history, and needs no row: it follows from the edges on the way.
+of the tree; p_k is a function of the history, and needs no row: it follows from the edges to its ancestors.
+
+While a tree is made, `LevelPositions` asks the components once for each distinct position. `MixedOpponent`
+mixes their answers for each history, by the posterior that its own moves have. So histories that lead to one
+position may differ in what is played there, and in what stopping is worth, while nothing is asked twice.
 
 Source: docs/mixtures.md. Cost: 8 K bytes for each distinct edge of the mixed player, and as much for each
 valued position where values differ; mixing is a pass over the edges with K multiplications each.
@@ -11,18 +15,18 @@ valued position where values differ; mixing is a pass over the edges with K mult
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
+from precomp_games.policies.mixtures import MixturePolicy
 
-__all__ = ["TreeMixture", "followed", "mixed"]
+__all__ = ["MixedOpponent", "TreeMixture"]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TreeMixture:
+class TreeMixture(NamedTuple):
     """The components of a tree's mixed opponent.
 
     Attributes:
@@ -47,8 +51,125 @@ class TreeMixture:
         return len(self.weights)
 
 
+class MixedOpponent:
+    """The posteriors of a level's histories, and the rows of all levels so far."""
+
+    def __init__(self, player: int, mixture: MixturePolicy, min_probability: float) -> None:
+        """Starts at the root.
+
+        Args:
+          player: who is the mixture.
+          mixture: drawn once per game.
+          min_probability: what is played less often is set to zero, and the rest renormalized.
+        """
+        self.player = player
+        self.weights = mixture.weights
+        self._min_probability = min_probability
+        # A history's posterior is the one after its mixed player's last move: `_at` says which.
+        self._posterior = mixture.weights[None, :].copy()
+        self._at = np.zeros(1, np.int64)
+        self._spare = np.empty((0, len(mixture.weights)))  # memory of an earlier level's
+        self._sigma: list[np.ndarray] = []
+        self._value: list[np.ndarray] = []
+        self._sigma_rows = self._value_rows = 0
+
+    def play(
+        self,
+        own: npt.NDArray[np.bool_],
+        source: npt.NDArray[np.int64],
+        kind: npt.NDArray[np.int64],
+        table: npt.NDArray[np.float64],
+        sigma: npt.NDArray[np.float64],
+    ) -> None:
+        """Writes what is played at a level's edges into `sigma`; `follow` then goes on to what is behind.
+
+        Args:
+          own: bool[e], edges of the mixed player.
+          source: int64[e], which history they leave.
+          kind: int64[e], which distinct edges they are.
+          table: float64[distinct, K].
+          sigma: float64[e].
+        """
+        self._edges, self._table = (own, source, kind), table
+        at = np.flatnonzero(own)
+        if len(self._spare) < len(at):
+            self._spare = np.empty((len(at), len(self.weights)))
+        if not len(at):
+            return
+        probability, histories = np.empty(len(at)), len(self._at)
+        before = self._at[source[at]]
+        _followed(self._posterior, before, kind[at], table, probability, self._spare)
+        rare = probability < self._min_probability
+        if rare.any():
+            likeliest = np.zeros(histories)
+            np.maximum.at(likeliest, source[at], probability)
+            probability[rare & (probability < likeliest[source[at]])] = 0.0
+        total = np.bincount(source[at], weights=probability, minlength=histories)
+        sigma[at] = probability / total[source[at]]
+
+    def follow(self, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+        """Goes on to the histories behind those edges (bool[e]) that the tree has.
+
+        Returns:
+          int32[histories], `TreeMixture.edge_row`.
+        """
+        own, source, kind = self._edges
+        rows = np.full(len(own), -1, np.int32)
+        behind = self._at[source]
+        if own.any():
+            kept = own & used
+            needed = np.zeros(len(self._table), bool)
+            needed[kind[kept]] = True
+            table = self._table if needed.all() else self._table[needed]
+            rows[kept] = (self._sigma_rows + np.cumsum(needed) - 1)[kind[kept]]
+            self._sigma.append(table)
+            self._sigma_rows += len(table)
+            if own.all():
+                self._posterior, self._spare = self._spare, self._posterior
+                behind = np.arange(len(own))
+            else:  # who moved last differs between the histories of the next level
+                count = int(own.sum())
+                behind[own] = np.arange(count)
+                behind[~own] += count
+                self._posterior = np.concatenate([self._spare[:count], self._posterior])
+        self._at = behind[used]
+        return rows[used]
+
+    def posterior(self, histories: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """float64[m, K] of some of the level's histories."""
+        return np.asarray(self._posterior[self._at[histories]])
+
+    def valued(
+        self, posterior: npt.NDArray[np.float64], which: npt.NDArray[np.int32], table: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        """(what histories are worth, `TreeMixture.value_row`).
+
+        Args:
+          posterior: float64[m, K], theirs.
+          which: int32[m], the row of `table` of each.
+          table: float64[positions, K], what positions are worth against each component.
+        """
+        worth = _mixed(posterior, which, table)
+        rows = which + np.int32(self._value_rows)
+        self._value.append(table)
+        self._value_rows += len(table)
+        return worth, rows
+
+    def result(self, edge_row: npt.NDArray[np.int32], value_row: npt.NDArray[np.int32]) -> TreeMixture:
+        """What the tree keeps."""
+        none = np.zeros((0, len(self.weights)))
+        return TreeMixture(
+            self.player,
+            self.weights,
+            edge_row,
+            np.concatenate([none, *self._sigma]),
+            value_row,
+            np.concatenate([none, *self._value]),
+        )
+
+
 @kernel
-def mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """float64[m]: sum_k posterior[h, k] table[rows[h], k].
 
     Args:
@@ -56,30 +177,30 @@ def mixed(posterior: np.ndarray, rows: np.ndarray, table: np.ndarray) -> np.ndar
       rows: int[m], index into `table`.
       table: float64[r, K].
     """
-    found = np.zeros(len(rows))
+    means = np.zeros(len(rows))
     for h in range(len(rows)):
         for k in range(table.shape[1]):
-            found[h] += posterior[h, k] * table[rows[h], k]
-    return found
+            means[h] += posterior[h, k] * table[rows[h], k]
+    return means
 
 
 @kernel
-def followed(
+def _followed(
     posterior: np.ndarray,
     source: np.ndarray,
     rows: np.ndarray,
     table: np.ndarray,
-    odds: np.ndarray,
+    probability: np.ndarray,
     into: np.ndarray,
 ) -> None:
-    """Writes how probable edges are into `odds`, and the posterior after each into `into`.
+    """Writes how probable edges are into `probability`, and the posterior after each into `into`.
 
     Args:
       posterior: float64[m, K].
       source: int[e], index into `posterior`.
       rows: int[e], index into `table`.
       table: float64[r, K].
-      odds: float64[e].
+      probability: float64[e].
       into: float64[e, K]; zeros after an edge that no component plays.
     """
     count = table.shape[1]
@@ -90,7 +211,7 @@ def followed(
         total = 0.0
         for k in range(count):
             total += into[e, k]
-        odds[e] = total
+        probability[e] = total
         scale = 1.0 / total if total > 0.0 else 0.0
         for k in range(count):
             into[e, k] *= scale

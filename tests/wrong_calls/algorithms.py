@@ -8,7 +8,6 @@ from open_spiel.python import policy
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, MixturePolicy
 from precomp_games.algorithms import (
-    Decisions,
     EntropyBounds,
     MetaStrategy,
     best_precomputation,
@@ -70,7 +69,6 @@ def table():
     bounds = EntropyBounds(tree, 0)
     checkpoint = f"{folder()}/run.npz"
     return {
-        "Decisions()": Decisions.against(tree, 0),
         # trees, players and strategies
         "tree": Arg(tree, *no_trees, rival_alone),
         "EntropyBounds.tree": Arg(tree, *no_trees, rival_alone, kuhn_tree),
@@ -88,7 +86,6 @@ def table():
         "strategy": halves[0],
         "strategies": strategies,
         "memorize": halves[0].memorize,
-        "Decisions.memorize": np.zeros(tree.num_infosets),
         "plan": halves[0].plan(),
         "rng": np.random.default_rng(1),
         "memorization_set": Arg(learned, *no_sets),
@@ -105,8 +102,7 @@ def table():
         "size": Arg(2.5, [1, -1], [[1], [1, 2]], [True], 1j, fine=[0.5, (1, 2, 3), [2.5]]),
         "penalty": 0.05,
         "at.penalty": Arg(0.01, 0.0009),
-        "Decisions.penalty": Arg(0.1, fine=[math.inf, 0.5]),
-        "found": Arg(best_precomputation(against_several, 0), tree, best),
+        "value_against_components.book": Arg(best_precomputation(against_several, 0), tree, best),
         "book": Arg(best, tree, rival),
         "position_key": str,
         "BestPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),

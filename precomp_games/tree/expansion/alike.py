@@ -60,7 +60,7 @@ class AlikeRows:
                     new.append(k)
             which.append(first)
         self._rows = _joined(self._rows, rows, np.array(new, np.int64))
-        wrong = int(_first_difference(*self._rows, *rows, np.array(which, np.int64), _TOLERANCE))
+        wrong = int(_first_difference(self._rows, rows, np.array(which, np.int64), _TOLERANCE))
         if wrong < 0:
             return
         state, first = states[wrong], which[wrong]
@@ -105,36 +105,26 @@ def history_words(state: Any, history: Sequence[int]) -> str:
 
 
 @kernel
-def _first_difference(
-    start: np.ndarray,
-    action: np.ndarray,
-    probability: np.ndarray,
-    entry: np.ndarray,
-    new_start: np.ndarray,
-    new_action: np.ndarray,
-    new_probability: np.ndarray,
-    new_entry: np.ndarray,
-    which: np.ndarray,
-    tolerance: float,
-) -> int:
+def _first_difference(rows: PolicyRows, new: PolicyRows, which: np.ndarray, tolerance: float) -> int:
     """The first new row k that differs from row which[k] by more than a tolerance, -1 for none.
 
     Actions increase within a row; which is -1 where there is nothing to compare with.
     """
+    start, action, probability, entry = rows
     for k in range(len(which)):
         if which[k] < 0:
             continue
         i, end = start[which[k]], start[which[k] + 1]
-        for j in range(new_start[k], new_start[k + 1]):
-            while i < end and action[i] < new_action[j]:
+        for j in range(new.start[k], new.start[k + 1]):
+            while i < end and action[i] < new.action[j]:
                 if probability[i] > tolerance:
                     return k
                 i += 1
-            if i < end and action[i] == new_action[j]:
-                if abs(probability[i] - new_probability[j]) > tolerance or entry[i] != new_entry[j]:
+            if i < end and action[i] == new.action[j]:
+                if abs(probability[i] - new.probability[j]) > tolerance or entry[i] != new.entry[j]:
                     return k
                 i += 1
-            elif new_probability[j] > tolerance:
+            elif new.probability[j] > tolerance:
                 return k
         while i < end:
             if probability[i] > tolerance:

@@ -19,7 +19,7 @@ the tree then needs them for what stopping leads to.
 An information state may cost several penalties, or none; what costs nothing stays whatever it is worth, since
 a book may have to contain it.
 
-Where all histories of a position share one price, any of them may be free. So nothing is charged on the way
+Where all histories of a position share one price, any of them may be free. So nothing is charged in backing
 up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
 is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
 and spares it (`kept_positions`).
@@ -35,19 +35,22 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games.tree.expansion.columns import Level
+
 __all__ = ["StopBounds"]
 
 
 @dataclasses.dataclass
 class _Bounds:
-    """One level. parent: index into the level above. stop: pi u, where evaluated. upper: U while unexpanded.
+    """One level.
 
     Attributes:
-      entry: The entry of the parent's mover's menu that leads here.
-      played: Whether sigma, too, plays the edge that leads here.
+      parent, entry, played: See `Level`.
+      stop: pi u, where evaluated.
+      upper: U while unexpanded.
       decides: The player's turns where it may still memorize.
       weight: How many penalties that costs.
-      price: What is charged for it on the way up.
+      price: What is charged for it in backing up.
       position: What shares a price, -1 for what is not to be ruled out; None: each history by itself.
       gone: Below a turn where it stops, or an entry that cannot pay.
     """
@@ -76,9 +79,7 @@ class StopBounds:
 
     def add_level(
         self,
-        parent: npt.NDArray[np.int64],
-        entry: npt.NDArray[np.int16],
-        played: npt.NDArray[np.bool_],
+        level: Level,
         reach: npt.NDArray[np.float64],
         own_value: npt.NDArray[np.float64],
         decides: npt.NDArray[np.bool_],
@@ -89,9 +90,7 @@ class StopBounds:
         """Adds the newest level and draws the consequences for the tree.
 
         Args:
-          parent: int[n], each history's parent as an index into the level above.
-          entry: int[n], the entry of its parent's mover's menu that leads here.
-          played: bool[n], whether sigma, too, plays the edge that leads here.
+          level: its histories.
           reach: float64[n], pi(h).
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
@@ -107,17 +106,15 @@ class StopBounds:
         most = reach * self._utility_max
         stop = np.where(leaf | decides, reach * own_value, np.nan)
         upper = np.where(leaf, stop, most)
-        price = self._penalty * weight if position is None else np.zeros(len(parent))
+        price = self._penalty * weight if position is None else np.zeros(len(weight))
         upper[decides] = np.maximum(stop[decides], (most - price)[decides])
         decides = decides & ((most - price > stop) | (weight == 0.0))
-        gone = np.zeros(len(parent), bool)
-        self._levels.append(
-            _Bounds(parent, entry, played, stop, upper, decides, weight, price, gone, position)
-        )
+        gone = np.zeros(len(weight), bool)
+        edges = level.parent, level.entry, level.played
+        self._levels.append(_Bounds(*edges, stop, upper, decides, weight, price, gone, position))
         self._back_up()
         self._pass_down()
-        level = self._levels[-1]
-        return level.decides, level.gone
+        return decides, gone
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """(decides, gone) of the whole tree, level after level."""

@@ -1,13 +1,14 @@
 """Expands a base game into the arrays of a `HistoryTree`, a level at a time.
 
-Which histories are kept is decided as they are reached (Lemma 3, with its slips repaired): information
-state I of player i is worth memorizing only if some opponent preparation can make its reach under i's own
-sigma_pre, times the range of utilities R, at least lambda_i. Three numbers per history carry that bound
-forward: c, the chance reach; m_i, player i's reach while memorizing (0 once i has left W_i); b_i, player
-i's best reach over the times at which it may have stopped. The bound of I is min(bound of i's previous
-information state, the sum of c m_i max(m_j, b_j) over I's histories). For a fixed opponent m_j = 0 from the
-start, and the bound is the reach that Algorithm 1 cuts at. A history where neither player can memorize any
-more is a leaf, worth u^sigma(h).
+Each history is kept or cut when it is reached, by Lemma 3, whose slips are repaired here. Information state I
+of player i is worth memorizing only if some preparation of the opponent lets i reach it, under its own
+sigma_pre, so often that this reach times the range of utilities R is at least lambda_i. Three numbers per
+history carry the bound forward: c is the reach by chance; m_i is the reach by player i while it memorizes,
+and 0 once i has left W_i; b_i is the best reach by player i over all the times at which it may have stopped.
+The bound of I is the smaller of two numbers: the bound of i's information state before I, and the sum of c
+m_i max(m_j, b_j) over the histories of I, where j is the opponent. A fixed opponent has m_j = 0 from the
+start, and then the bound is the reach at which Algorithm 1 cuts. A history at which neither player can
+memorize any more is a leaf, and worth u^sigma(h).
 
 Source: `precomputation`, section 4, observation 1, Algorithm 1 and Lemma 3.
 
@@ -22,53 +23,35 @@ numpy passes over the level's edges. Histories hold no OpenSpiel state: position
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import check_evaluation, utility_sum
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.bounds import StopBounds
-from precomp_games.tree.expansion.finish import drop_histories, settle_menus
-from precomp_games.tree.expansion.information_states import InformationStates, Reopened
-from precomp_games.tree.expansion.kept_positions import KeptPositions
-from precomp_games.tree.expansion.level import Level, LevelEdges, leaves, stop_memorizing
-from precomp_games.tree.expansion.mixed_opponent import MixedOpponent
+from precomp_games.tree.expansion.columns import ALL_COLUMNS, Level, LevelEdges, drop_histories, settle_menus
+from precomp_games.tree.expansion.information_states import InformationStates, KeptPositions, Reopened
 from precomp_games.tree.expansion.options import ExpansionOptions, Progress
 from precomp_games.tree.expansion.positions import LevelPositions
-from precomp_games.tree.expansion.progress import told
 from precomp_games.tree.expansion.values import TreeValues
 from precomp_games.tree.facts import CHANCE
-from precomp_games.tree.mixture import TreeMixture
+from precomp_games.tree.mixture import MixedOpponent, TreeMixture
 
-__all__ = ["COLUMNS", "Expansion", "expand"]
+__all__ = ["Expansion", "expand"]
 
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
 # measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).
 _BYTES_AN_EDGE, _BYTES_AT_THE_END = 250, 45
 _LEAST = np.finfo(np.float64).tiny  # for a range of utilities that is 0
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
-COLUMNS = {
-    "parent": np.int32,
-    "first_child": np.int32,
-    "num_children": np.int32,
-    "player": np.int8,
-    "action": np.int32,
-    "infoset": np.int32,
-    "sigma": np.float64,
-    "sigma_pre": np.float64,
-    "value": np.float64,
-    "position": np.int32,
-}
-"""The arrays of a tree that have a number for each history, and their types; see `HistoryTree`."""
-
-# Which there are only where there are menus, or a mixed opponent.
-_COLUMNS = COLUMNS | {"entry": np.int16, "edge_row": np.int32, "value_row": np.int32}
 
 
 @dataclasses.dataclass
@@ -89,12 +72,27 @@ def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
         that differ, or there are more than `max_histories` histories, or more than fit into `max_memory`.
     """
     never_cut: set[Hashable] = set()
-    with told(options.progress) as progress:
+    with _shown(options.progress) as progress:
         while True:
             try:
                 return _Expander(game, options, never_cut, progress).run()
             except Reopened as reopened:
                 never_cut.update(reopened.keys)
+
+
+@contextlib.contextmanager
+def _shown(progress: Progress | None) -> Iterator[Progress]:
+    """The caller's `progress`; where there is none, a bar for what takes more than a second."""
+    if progress is not None:
+        yield progress
+        return
+    with progress_bar(desc="expanding", unit=" histories") as bar:
+
+        def show(level: int, histories: int) -> None:
+            bar.set_postfix_str(f"level {level}", refresh=False)
+            bar.update(histories - bar.n)
+
+        yield show
 
 
 class _Expander:
@@ -117,16 +115,7 @@ class _Expander:
         self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
         alike = None if perfect else AlikeRows()
-        self.positions = LevelPositions(
-            game.new_initial_state(),
-            sigma_pre=options.sigma_pre,
-            sigma=options.sigma,
-            position_key=options.position_key,
-            min_probability=options.min_probability,
-            alike=alike,
-            memory=self.memory,
-            mixed=None if options.mixture is None else (options.mixture[0], options.mixture[1].components),
-        )
+        self.positions = LevelPositions(game.new_initial_state(), options, alike, self.memory)
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
@@ -134,7 +123,7 @@ class _Expander:
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
-        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _COLUMNS}
+        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in ALL_COLUMNS}
         self.size = 0  # histories before the current level
 
     def run(self) -> Expansion:
@@ -148,7 +137,10 @@ class _Expander:
             before = (level.memorizing[0].copy(), level.memorizing[1].copy())
             weight = self._weights(level, player)
             infoset = self._memorizable(level, player, weight)
-            value, value_row = self._values(level, player, infoset)
+            needed = level.leaves(player) | self._evaluated(level, player, infoset)
+            value, value_row = self.values.of_level(
+                self.positions.states, level.position, player, needed, self.size
+            )
             self._rule_out(level, player, infoset, value, before, weight)
             self._number(player, infoset, weight)
             edges = self._edges(level, player, infoset)
@@ -208,7 +200,7 @@ class _Expander:
     def _append(self, **columns: Any) -> None:
         for name, column in columns.items():
             if column is not None:
-                self.chunks[name].append(np.asarray(column, _COLUMNS[name]))
+                self.chunks[name].append(np.asarray(column, ALL_COLUMNS[name]))
 
     # -- what is worth memorizing ------------------------------------------------------------------
 
@@ -239,8 +231,7 @@ class _Expander:
         infoset = np.full(len(player), -1, np.int32)
         for i in (0, 1):
             own = np.flatnonzero((player == i) & (level.memorizing[i] > 0.0))
-            rival = np.maximum(level.memorizing[1 - i][own], level.stopped[1 - i][own])
-            bound = level.chance[own] * level.memorizing[i][own] * rival
+            bound = level.chance[own] * level.memorizing[i][own] * level.rival_reach(i)[own]
             threshold, spread = 0.0, self.options.utility_range
             if self.options.truncate != "none":  # finite: what costs nothing stays
                 threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
@@ -255,16 +246,15 @@ class _Expander:
                 infoset[own] = self.information.group(
                     i, self.positions.states, level.position[own], bound, past, weight[own], threshold
                 )
-            stop_memorizing(level, i, own[infoset[own] < 0])
+            level.stop_memorizing(i, own[infoset[own] < 0])
             falls = not self.by_position and self.options.weight is None
             if level.previous is None and not self.options.evaluate_stops and falls:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
                 # of i's, it fails at those that follow. That of a position does not fall, and with weights,
                 # what follows may cost less.
                 other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
-                rival = np.maximum(level.memorizing[1 - i][other], level.stopped[1 - i][other])
-                bound = level.chance[other] * level.memorizing[i][other] * rival
-                stop_memorizing(level, i, other[bound < threshold])
+                bound = level.chance[other] * level.memorizing[i][other] * level.rival_reach(i)[other]
+                level.stop_memorizing(i, other[bound < threshold])
         return infoset
 
     def _bounds(self) -> dict[int, StopBounds]:
@@ -302,25 +292,16 @@ class _Expander:
         reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
         """
         evaluated = self._evaluated(level, player, infoset)
-        leaf = leaves(level, player)
+        leaf = level.leaves(player)
         for i, bounds in self.bounds.items():
-            rival = np.maximum(level.memorizing[1 - i], level.stopped[1 - i])
             own_value = value if i == 0 else self.utility_sum - value
             own = (player == i) & (infoset >= 0)
             shared = None
             if self.by_position:
                 shared = self.kept.shared(self.positions, level.position, own, bounds)
-            decides, gone = bounds.add_level(
-                level.parent,
-                level.entry,
-                level.played,
-                level.chance * before[i] * rival,
-                np.where(own & ~evaluated, -np.inf, own_value),
-                own,
-                leaf,
-                weight,
-                shared,
-            )
+            reach = level.chance * before[i] * level.rival_reach(i)
+            own_value = np.where(own & ~evaluated, -np.inf, own_value)
+            decides, gone = bounds.add_level(level, reach, own_value, own, leaf, weight, shared)
             ended = gone | (own & ~decides)
             infoset[ended] = -1
             level.memorizing[i][ended] = 0.0
@@ -334,11 +315,6 @@ class _Expander:
             self.decision_weights.append(weight[kept])
             self.infosets += len(kept)
 
-    def _values(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `TreeValues.of_level`."""
-        needed = leaves(level, player) | self._evaluated(level, player, infoset)
-        return self.values.of_level(self.positions.states, level.position, player, needed, self.size)
-
     def _progress_below(self, level: int, states: int) -> None:
         """Tells of the states below the leaves, on top of the tree's own."""
         self.progress(level, self.size + states)
@@ -347,7 +323,7 @@ class _Expander:
 
     def _edges(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> LevelEdges:
         """Asks the policies where somebody goes on, and multiplies positions' edges to histories'."""
-        goes_on = np.flatnonzero(~leaves(level, player))
+        goes_on = np.flatnonzero(~level.leaves(player))
         decides = infoset[goes_on] >= 0
         where = level.position[goes_on]
         sigma_here = np.ones(len(goes_on), bool)
@@ -418,7 +394,7 @@ class _Expander:
 
     def _finish(self) -> Expansion:
         arrays: dict[str, np.ndarray] = {}
-        for name, kind in _COLUMNS.items():
+        for name, kind in ALL_COLUMNS.items():
             parts = self.chunks.pop(name)
             if (name == "entry" and not self.has_menus) or (name.endswith("_row") and self.opponent is None):
                 parts = []

@@ -14,19 +14,23 @@ from precomp_games._support.checks import check_pair, check_penalties, shown
 from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
-from precomp_games.policies.rows import as_batch_policies
-from precomp_games.tree.expansion.positions import PolicyPair, hashable
+from precomp_games.policies.rows import BatchPolicy, as_batch_policies
 
 __all__ = [
     "PRICES",
     "STOP_VALUES",
     "TRUNCATIONS",
     "ExpansionOptions",
+    "PolicyPair",
     "Price",
     "Progress",
     "StopValue",
     "Truncation",
+    "hashable",
 ]
+
+PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
+"""One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
 
 Progress = Callable[[int, int], None]
 """Called after each level with (level, histories so far)."""
@@ -78,19 +82,15 @@ class ExpansionOptions:
         sigma_pre: Any,
         sigma: Any,
         penalties: Any,
-        weight: Callable[[Any], float] | None,
         leaf_value: Any,
-        truncate: str,
-        price: str,
         stop_value: str,
+        price: str,
         position_key: Callable[[Any], Hashable] | None,
         utility_range: float | None,
-        min_probability: float,
-        max_histories: int,
         max_memory: Any,
-        progress: Progress | None,
+        **more: Any,
     ) -> ExpansionOptions:
-        """Checks what the signature of `HistoryTree.from_game` leaves open.
+        """Checks what the signature of `HistoryTree.from_game` leaves open; `more` is kept as it is.
 
         Raises:
           ValueError: an argument is not as documented there.
@@ -110,18 +110,14 @@ class ExpansionOptions:
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
             sigma=as_batch_policies(sigma, "sigma"),
             penalties=penalty,
-            weight=weight,
             utility_range=utility_range,
             leaf_values=_leaf_values(leaf_value, mixture),
             mixture=mixture,
             evaluate_stops=stop_value == "evaluate",
-            truncate=truncate,
             price=price,
             position_key=None if position_key is None else hashable(position_key),
-            min_probability=min_probability,
-            max_histories=max_histories,
             max_memory=default_memory() if max_memory is None else max_memory,
-            progress=progress,
+            **more,
         )
 
     def advice(self) -> str:
@@ -145,12 +141,12 @@ def _mixture(sigma_pre: Any, sigma: Any, penalties: tuple[float, float]) -> tupl
         if np.isfinite(penalties[i]):
             refuse_mixture(pre, f"sigma_pre[{i}]")
             refuse_mixture(played, f"sigma[{i}]")
-    found = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
-    if len(found) > 1:
+    drawn = [(i, played) for i, played in enumerate(policies) if drawn_once(played)]
+    if len(drawn) > 1:
         raise ArgumentError(
             "expected at most one player whose sigma is drawn once per game, got mixtures for both"
         )
-    return found[0] if found else None
+    return drawn[0] if drawn else None
 
 
 def _leaf_values(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -> tuple[LeafValues, ...]:
@@ -188,3 +184,20 @@ def _check_positions(game: pyspiel.Game, penalties: tuple[float, float], positio
             'expected price="positions" with a position_key and with one player whose penalty is '
             f"infinite, got penalties {penalties} and position_key={position_key!r}"
         )
+
+
+def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+    """The same function, which says so where its answer cannot be looked up."""
+
+    def key(state: Any) -> Hashable:
+        answer = position_key(state)
+        try:
+            hash(answer)
+        except TypeError:
+            raise ArgumentError(
+                "expected position_key to give something hashable, such as a string "
+                f"or a tuple, got {shown(answer)} at history {state.history_str()!r}"
+            ) from None
+        return answer
+
+    return key

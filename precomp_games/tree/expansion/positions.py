@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import shown
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.mixtures import component_name, component_rows
 from precomp_games.policies.rows import (
@@ -29,12 +28,10 @@ from precomp_games.policies.rows import (
     movers_rows,
 )
 from precomp_games.tree.expansion.alike import AlikeRows
+from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import CHANCE
 
-__all__ = ["Edges", "LevelPositions", "PolicyPair", "hashable"]
-
-PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
-"""One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
+__all__ = ["Edges", "LevelPositions"]
 
 _SPOT_TOLERANCE = 1e-9
 _BYTES_AN_ANSWER = 110  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
@@ -70,30 +67,16 @@ class LevelPositions:
     """
 
     def __init__(
-        self,
-        root: Any,
-        *,
-        sigma_pre: PolicyPair,
-        sigma: PolicyPair,
-        position_key: Callable[[Any], Hashable] | None,
-        min_probability: float,
-        alike: AlikeRows | None,
-        memory: MemoryMeter,
-        mixed: tuple[int, tuple[BatchPolicy, ...]] | None = None,
+        self, root: Any, options: ExpansionOptions, alike: AlikeRows | None, memory: MemoryMeter
     ) -> None:
-        """Starts at the root.
-
-        `alike` compares answers where information is imperfect. `mixed` is a player, and the components that
-        are asked in its sigma's place.
-        """
+        """Starts at the root; `alike` compares answers where information is imperfect."""
         self.policy_queries = 0
-        self._mixed_player, self._components = (_NOBODY, ()) if mixed is None else mixed
-        self._sigma_pre = sigma_pre
-        self._sigma = sigma
-        self._key = position_key
-        self._min_probability = min_probability
-        self._alike = alike
-        self._memory = memory
+        self._mixed_player, self._components = _NOBODY, tuple[BatchPolicy, ...]()
+        if options.mixture is not None:
+            self._mixed_player, self._components = options.mixture[0], options.mixture[1].components
+        self._sigma_pre, self._sigma = options.sigma_pre, options.sigma
+        self._key, self._min_probability = options.position_key, options.min_probability
+        self._alike, self._memory = alike, memory
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
         self._doubles: list[tuple[int, Any]] = []
@@ -102,10 +85,10 @@ class LevelPositions:
     def _enter(self, reached: list[Any]) -> np.ndarray:
         """Goes on to the distinct ones of states; returns which of them stands for each."""
         distinct = DistinctStates(self._key)
-        found = distinct.add(reached)
+        which = distinct.add(reached)
         self._doubles = []
         new = 0
-        for state, k in zip(reached, found, strict=True) if len(distinct.states) < len(reached) else ():
+        for state, k in zip(reached, which, strict=True) if len(distinct.states) < len(reached) else ():
             if k == new:
                 new += 1
                 continue
@@ -115,7 +98,7 @@ class LevelPositions:
         self.states, self.keys = distinct.states, distinct.keys
         looked_at = self._memory.watched("looked at", self.states, len(self.states))
         self.mover = np.array([state.current_player() for state in looked_at], np.int8)
-        return np.array(found, np.int32)
+        return np.array(which, np.int32)
 
     def ids(self) -> np.ndarray | None:
         """int32[n]: the positions' numbers in the whole tree; None without a key."""
@@ -246,20 +229,3 @@ def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, compon
     np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
     pre, sigma = columns[:, 0].copy(), columns[:, 1].copy()
     return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
-
-
-def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
-    """The same function, which says so where its answer cannot be looked up."""
-
-    def key(state: Any) -> Hashable:
-        found = position_key(state)
-        try:
-            hash(found)
-        except TypeError:
-            raise ArgumentError(
-                "expected position_key to give something hashable, such as a string "
-                f"or a tuple, got {shown(found)} at history {state.history_str()!r}"
-            ) from None
-        return found
-
-    return key

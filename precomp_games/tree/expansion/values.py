@@ -21,9 +21,9 @@ from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, wit
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicy
 from precomp_games.tree.expansion.alike import AlikeRows
-from precomp_games.tree.expansion.mixed_opponent import MixedOpponent
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import TERMINAL
+from precomp_games.tree.mixture import MixedOpponent
 
 __all__ = ["TreeValues"]
 
@@ -62,7 +62,7 @@ class TreeValues:
         memory: MemoryMeter,
         progress: Callable[[int, int], None],
     ) -> None:
-        """Nothing is valued yet; `alike`, `memory` and `progress` are told of states below the leaves."""
+        """Nothing is valued yet; `alike`, `memory` and `progress` hear of states below the leaves."""
         self.evaluations = self.games = 0
         self._range = (game.min_utility(), game.max_utility())
         self._options, self._opponent = options, opponent
@@ -70,16 +70,16 @@ class TreeValues:
         self._deferred = any(values.deferred for values in options.leaf_values)
         self._contexts = [
             LeafContext(
-                sigma=_sigma(options, k),
+                sigma=sigma,
                 position_key=options.position_key,
                 min_probability=options.min_probability,
                 utility_range=options.utility_range,
                 max_states=options.max_histories,
-                alike=None if alike is None else functools.partial(alike.hold, names=_names(options, k)),
+                alike=None if alike is None else functools.partial(alike.hold, names=names),
                 memory=memory,
                 progress=progress,
             )
-            for k in range(len(options.leaf_values))
+            for sigma, names in (_against(options, k) for k in range(len(options.leaf_values)))
         ]
         self._waiting: list[_Waiting] = []
 
@@ -133,20 +133,20 @@ class TreeValues:
         if self._deferred:
             answers = self._answers([waiting.states for waiting in self._waiting])
             for waiting, answer in zip(self._waiting, answers, strict=True):
-                value[waiting.histories], found = self._worth(waiting, answer)
+                value[waiting.histories], worth_rows = self._worth(waiting, answer)
                 if len(rows):
-                    rows[waiting.histories] = found
+                    rows[waiting.histories] = worth_rows
 
     def _answers(self, levels: list[list[Any]]) -> list[npt.NDArray[np.float64]]:
         """float64[positions, 1 or K] of each level."""
         columns = []
         for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
-            found, games = values(levels, context)
+            answers, games = values(levels, context)
             self.games += games
             if isinstance(values, EvaluatedValues):
-                for states, answer in zip(levels, found, strict=True):
+                for states, answer in zip(levels, answers, strict=True):
                     self._check(answer, states)
-            columns.append(found)
+            columns.append(answers)
         return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
 
     def _worth(
@@ -168,19 +168,15 @@ class TreeValues:
             )
 
 
-def _sigma(options: ExpansionOptions, number: int) -> tuple[BatchPolicy | None, BatchPolicy | None]:
-    """What is played on by against a component."""
-    first, second = options.sigma
+def _against(
+    options: ExpansionOptions, number: int
+) -> tuple[tuple[BatchPolicy | None, BatchPolicy | None], tuple[str, str]]:
+    """What is played on by against a component, and what errors call the sigma of each player there."""
+    (first, second), names = options.sigma, ("sigma[0]", "sigma[1]")
     if options.mixture is None:
-        return first, second
+        return (first, second), names
     player, mixture = options.mixture
-    component = mixture.components[number]
-    return (component, second) if player == 0 else (first, component)
-
-
-def _names(options: ExpansionOptions, number: int) -> tuple[str, str]:
-    """What errors call each player's sigma against a component."""
-    if options.mixture is None:
-        return "sigma[0]", "sigma[1]"
-    component = component_name(number)
-    return (component, "sigma[1]") if options.mixture[0] == 0 else ("sigma[0]", component)
+    component, name = mixture.components[number], component_name(number)
+    if player == 0:
+        return (component, second), (name, names[1])
+    return (first, component), (names[0], name)

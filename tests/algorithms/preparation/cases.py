@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games.algorithms import Decisions, MetaStrategy, best_of_frontier, best_precomputation
+from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation
+from precomp_games.algorithms.preparation.decisions import Decisions
 from tests import reference
 from tests.random_games import SUPPORTS, expand, random_menu, random_policy, random_tree, sides
 

@@ -13,6 +13,7 @@ from scipy import stats
 from precomp_games import Menu
 from precomp_games.algorithms import best_precomputation, confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import _Confirmed
+from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from precomp_games.algorithms.preparation.played_values import PlayedValues
 from precomp_games.policies.playouts import play_on
 from precomp_games.policies.rows import as_batch_policies
@@ -146,9 +147,9 @@ def test_nothing_to_prepare(options):
 
 def _values(player, worth, prior_games):
     options = {"prior_games": prior_games, "inherited": 0.5}
-    return PlayedValues(
-        lambda state: worth, player, (0.0, 1.0), 1.0, lambda state: tuple(state.history()), **options
-    )
+    game, nobody = pyspiel.load_game("tic_tac_toe"), (None, None)
+    problem = PreparationProblem(game, player, None, nobody, 0.1, 0.0, 1.0, 1.0, None, 0.0)
+    return PlayedValues(lambda state: worth, problem, **options)
 
 
 @pytest.mark.parametrize("player", [0, 1])
