@@ -19,7 +19,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 import chess_runs
 from absl import flags
 
-from precomp_games.chess import Book, EngineError, MatchResult
+from precomp_games.chess import Book, EngineError
 from precomp_games.commands import match
 from precomp_games.commands._preparing import preparation_settings, prepared
 from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> None:
             books = {"the book": made.book} | match.controls(made, engines)
             if not rows:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
-            matches: dict[str, MatchResult] = {}
+            matches: dict[str, Any] = {}
             for name, book in books.items():
                 result = engines.match(
                     f"{size}, {name}", book, made.settings, FLAGS.match_games, seed=FLAGS.match_seed

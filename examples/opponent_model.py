@@ -28,27 +28,26 @@ import people
 from absl import flags
 
 from precomp_games.chess import (
-    HALF_LIVES,
     ChessGame,
     ChessState,
-    CountFit,
-    CountsPolicy,
     GameReport,
-    GameTable,
-    GameWeights,
-    MoveCounts,
-    RollingCounts,
     SearchLimit,
     fit_opponent,
     move_of,
     opponent_choices,
     opponent_policy,
-    own_states,
-    predicted_rows,
-    prior_of_moves,
     read_games,
     read_table,
-    rolling_fit,
+)
+from precomp_games.chess.opponents.count_fit import HALF_LIVES, CountFit, RollingCounts
+from precomp_games.chess.opponents.policies import prior_of_moves, rolling_fit
+from precomp_games.chess.records.move_counts import (
+    CountsPolicy,
+    GameTable,
+    GameWeights,
+    MoveCounts,
+    own_states,
+    predicted_rows,
 )
 
 _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 + 1e-9)

@@ -30,18 +30,11 @@ import numpy as np
 import people
 from absl import flags
 
-from precomp_games.chess import (
-    Book,
-    BookPosition,
-    GamesPolicy,
-    GameTable,
-    Preparation,
-    RollingCounts,
-    action_of,
-    position_hash,
-    prior_of_moves,
-    write_preparation,
-)
+from precomp_games.chess import Book, BookPosition, GamesPolicy, Preparation, action_of, write_preparation
+from precomp_games.chess.opponents.count_fit import RollingCounts
+from precomp_games.chess.opponents.policies import prior_of_moves
+from precomp_games.chess.records.game_records import position_hash
+from precomp_games.chess.records.move_counts import GameTable
 from precomp_games.commands import prepare
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import preparation_settings, prepared, print_preparation

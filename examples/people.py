@@ -12,7 +12,9 @@ import chess
 import numpy as np
 from absl import flags
 
-from precomp_games.chess import GameReport, GameTable, read_table, rolling_fit
+from precomp_games.chess import GameReport, read_table
+from precomp_games.chess.opponents.policies import rolling_fit
+from precomp_games.chess.records.move_counts import GameTable
 from precomp_games.commands._files import DATA
 
 FLAGS = flags.FLAGS

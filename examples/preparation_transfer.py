@@ -36,13 +36,9 @@ from scipy import sparse
 
 from precomp_games.algorithms import MemoryFrontier, best_of_frontier, memory_frontier
 from precomp_games.chess import (
-    MAIN_LINES,
     Book,
     ChessGame,
     ChessState,
-    CountsPolicy,
-    GameTable,
-    MoveCounts,
     PreparationPolicies,
     PreparationSettings,
     SearchLimit,
@@ -50,10 +46,12 @@ from precomp_games.chess import (
     board_key,
     control_book,
     opponent_policy,
-    position_hash,
     preparation_book,
     preparation_tree,
 )
+from precomp_games.chess.preparation.control_books import MAIN_LINES
+from precomp_games.chess.records.game_records import position_hash
+from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, MoveCounts
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
 
 FLAGS = flags.FLAGS

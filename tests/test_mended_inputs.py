@@ -22,18 +22,18 @@ from precomp_games.chess import (
     ChessGame,
     Drill,
     EngineError,
-    EnginePlayer,
     EnginePool,
     EvaluationStore,
-    PolyglotCounts,
     SearchLimit,
     StoredEngine,
     StoreError,
-    UciEngine,
     read_preparation,
 )
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.play import players as uci_players
+from precomp_games.chess.play.players import EnginePlayer
+from precomp_games.chess.play.uci_engine import UciEngine
+from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.commands.uci import main
 from precomp_games.tree.base_game import loaded_game
 from tools.fuzz.mutate import archive

@@ -34,8 +34,6 @@ from precomp_games.chess import (
     Drill,
     EngineError,
     EvaluationStore,
-    ExplorerCounts,
-    PolyglotCounts,
     PreparationSettings,
     SearchLimit,
     StoredEngine,
@@ -44,9 +42,6 @@ from precomp_games.chess import (
     games_policy,
     load_calibration,
     opponent_policy,
-    pgn_moves,
-    pgn_names,
-    pgn_results,
     polyglot_policy,
     preparation_policies,
     read_games,
@@ -54,11 +49,14 @@ from precomp_games.chess import (
     read_repertoire,
     read_table,
     reply_games,
-    uci_book,
 )
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
+from precomp_games.chess.opponents.played import pgn_moves, pgn_results
+from precomp_games.chess.play.uci_engine import uci_book
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.policies.specs import parsed_spec, touched
 from precomp_games.tree.base_game import loaded_game
 from tools.audit import Audit

@@ -10,15 +10,9 @@ import chess.polyglot
 import pytest
 
 from precomp_games import make_policy
-from precomp_games.chess import (
-    ChessGame,
-    CountsPolicy,
-    ExplorerCounts,
-    PolyglotCounts,
-    action_of,
-    explorer_policy,
-    polyglot_policy,
-)
+from precomp_games.chess import ChessGame, action_of, explorer_policy, polyglot_policy
+from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.move_counts import CountsPolicy
 from tests.chess.test_game_records import game, mutated
 
 GAME = ChessGame()

@@ -11,20 +11,22 @@ import pyspiel
 import pytest
 
 from precomp_games.chess import (
-    RULES_OF_CHESS,
     CalibratedUtility,
-    CalibrationSample,
-    CalibrationScope,
     EngineEvaluation,
     PreparationSettings,
     SearchLimit,
-    fit_calibration,
     load_calibration,
-    played_samples,
     preparation_policies,
-    save_calibration,
 )
 from precomp_games.chess.engines.searches import Line
+from precomp_games.chess.evaluation.calibration import (
+    CalibrationSample,
+    CalibrationScope,
+    fit_calibration,
+    played_samples,
+    save_calibration,
+)
+from precomp_games.chess.game import RULES_OF_CHESS
 from tests.chess.test_preparation import HashEngine
 from tests.random_games import uniform
 

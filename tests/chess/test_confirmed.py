@@ -7,7 +7,6 @@ import pytest
 
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.chess import (
-    RULES_OF_CHESS,
     EngineMenu,
     PreparationSettings,
     SearchLimit,
@@ -17,6 +16,7 @@ from precomp_games.chess import (
     play_match,
     preparation_policies,
 )
+from precomp_games.chess.game import RULES_OF_CHESS
 from tests.chess.test_preparation import HashEngine
 
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # games are short, and end in all ways

@@ -24,7 +24,6 @@ from precomp_games.chess import (
     EngineError,
     EngineEvaluation,
     EngineMenu,
-    EngineNotFoundError,
     EnginePolicy,
     EnginePool,
     EvaluationStore,
@@ -38,6 +37,7 @@ from precomp_games.chess import (
 from precomp_games.chess.engines import _uci as uci_module
 from precomp_games.chess.engines import pool as engine_module
 from precomp_games.chess.engines._uci import BadOutput, SearchReport
+from precomp_games.chess.engines.pool import EngineNotFoundError
 from precomp_games.chess.engines.store import Line, SearchResult
 from tests.chess import fake_engine
 

@@ -13,8 +13,9 @@ import chess.pgn
 import chess.svg
 import pytest
 
-from precomp_games.chess import EXPORTS, Book, ReportBook, book_exits, write_exports, write_pgn
+from precomp_games.chess import Book, ReportBook, book_exits, write_exports, write_pgn
 from precomp_games.chess.study import studies
+from precomp_games.chess.study.exports import EXPORTS
 from tests.chess.test_book import (
     RANDOM_BOOKS,
     entry,

@@ -6,9 +6,11 @@ from pathlib import Path
 import chess
 import pytest
 
-from precomp_games.chess import GameReport, action_of, move_of, pgn_names, position_hash, read_games
+from precomp_games.chess import GameReport, action_of, move_of, read_games
 from precomp_games.chess.game import is_legal
 from precomp_games.chess.records import pgn_files
+from precomp_games.chess.records.game_records import position_hash
+from precomp_games.chess.records.pgn_files import pgn_names
 from tools.fuzz.mutate import bent
 
 LINE = (

@@ -11,11 +11,11 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     board_key,
-    kept_entries,
     move_of,
     preparation_book,
     preparation_tree,
 )
+from precomp_games.chess.preparation.trees import kept_entries
 from tests.chess.test_preparation import HashEngine
 
 _SETTINGS = PreparationSettings(

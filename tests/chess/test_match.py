@@ -22,9 +22,8 @@ from precomp_games.chess import (
     preparation_book,
     preparation_policies,
     preparation_tree,
-    write_match_pgn,
 )
-from precomp_games.chess.play.match import MatchGame, MatchResult
+from precomp_games.chess.play.match import MatchGame, MatchResult, write_match_pgn
 from precomp_games.policies.playouts import mean_interval
 from tests.chess.test_book import book_of, entry, games_of
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine

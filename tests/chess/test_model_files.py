@@ -18,9 +18,9 @@ from precomp_games.chess import (
     load_calibration,
     preparation_policies,
     read_preparation,
-    save_calibration,
     write_polyglot,
 )
+from precomp_games.chess.evaluation.calibration import save_calibration
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine

@@ -10,19 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precomp_games.chess import (
-    ChessGame,
+from precomp_games.chess import ChessGame, action_of, games_policy, read_table
+from precomp_games.chess.opponents.count_fit import RollingCounts
+from precomp_games.chess.opponents.policies import rolling_fit
+from precomp_games.chess.records.game_records import position_hash
+from precomp_games.chess.records.move_counts import (
     CountsPolicy,
     GameTable,
     GameWeights,
     MoveCounts,
-    RollingCounts,
-    action_of,
-    games_policy,
-    position_hash,
     predicted_rows,
-    read_table,
-    rolling_fit,
 )
 from tests.chess.test_game_records import game
 

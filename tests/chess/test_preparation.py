@@ -16,7 +16,6 @@ from precomp_games.chess import (
     EnginePolicy,
     PreparationSettings,
     SearchLimit,
-    WdlUtility,
     action_of,
     preparation_book,
     preparation_policies,
@@ -26,7 +25,7 @@ from precomp_games.chess import (
 from precomp_games.chess.engines.searches import MAX_CP, MAX_MATE
 from precomp_games.chess.engines.store import Line, SearchResult
 from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.evaluation.scores import MATE_CP, centipawns, score_utility
+from precomp_games.chess.evaluation.scores import MATE_CP, WdlUtility, centipawns, score_utility
 
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)

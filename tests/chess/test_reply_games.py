@@ -6,7 +6,8 @@ import chess
 import chess.pgn
 import pytest
 
-from precomp_games.chess import GameReport, PlayedGame, ReplyGames, book_exits, reply_games
+from precomp_games.chess import GameReport, book_exits, reply_games
+from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from tests.chess.test_book import book_of, uci
 from tests.chess.test_game_records import game
 from tests.random_games import uniform

@@ -16,17 +16,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from precomp_games.chess import (
-    Book,
-    PlayedGame,
-    ReplyGames,
-    ReportBook,
-    ReportMatch,
-    action_of,
-    book_exits,
-    write_exports,
-    write_report,
-)
+from precomp_games.chess import Book, ReportBook, action_of, book_exits, write_exports, write_report
+from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
+from precomp_games.chess.study.report import ReportMatch
 from tests.chess.test_book import entry, random_book, small_book, uci
 from tests.random_games import uniform
 

@@ -10,16 +10,9 @@ import chess.engine
 import chess.polyglot
 import pytest
 
-from precomp_games.chess import (
-    EngineError,
-    EnginePlayer,
-    PolicyPlayer,
-    UciEngine,
-    action_of,
-    find_engine,
-    uci_book,
-    write_polyglot,
-)
+from precomp_games.chess import EngineError, action_of, find_engine, write_polyglot
+from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_book import book_of

@@ -8,13 +8,13 @@ import pytest
 
 from precomp_games.chess import (
     ChessGame,
-    MoveCounts,
     PreparationSettings,
     action_of,
     games_policy,
     read_preparation,
     read_table,
 )
+from precomp_games.chess.records.move_counts import MoveCounts
 from tests.chess.test_book import book_of
 from tests.chess.test_game_records import game
 from tests.examples.launcher import imported, printed, result_of, table

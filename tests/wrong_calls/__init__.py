@@ -53,18 +53,11 @@ FACES = {
 
 _MADE = "made by the library"
 _MENU = "what expansions ask, with states of their own"
-_PLAYER = "what `UciEngine` asks of a player"
-_ARRAYS = "arrays of a file, which `read_preparation` refuses where they are none"
 
 EXEMPT = {
     "precomp_games:Menu.entries_batch": _MENU,
     "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
-    **{f"precomp_games.chess:EnginePlayer.{method}": _PLAYER for method in ("command", "go", "set_option")},
-    **{f"precomp_games.chess:PolicyPlayer.{method}": _PLAYER for method in ("command", "go")},
-    "precomp_games.chess:ExplorerCounts.of_arrays": _ARRAYS,
-    "precomp_games.chess:GameRecord.mover": "asked for every move",
     "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",
-    "precomp_games.chess:PolyglotCounts.of_arrays": _ARRAYS,
 }
 """Public names that are not called, and why; results, protocols and errors go without saying."""
 

@@ -12,12 +12,16 @@ import math
 import sys
 
 import chess
-import numpy as np
 import pyspiel
 
 from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
+from precomp_games.chess.books.book import BookExit
 from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.evaluation.calibration import CalibrationSample, CalibrationScope, save_calibration
+from precomp_games.chess.opponents.estimation import Choice
+from precomp_games.chess.play.match import MATCH_PLIES
+from precomp_games.chess.records.move_counts import CountsPolicy, GameWeights, MoveCounts
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.dask_clusters import cluster_address
@@ -60,16 +64,14 @@ def table():
     position = face.BookPosition((), (face.BookMove(_MOVE, 1.0),), 1.0, 0.1)
     shown = face.ReportBook(book, [0.01] * len(book), utility=0.6, unprepared=0.5)
 
-    scope = face.CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
+    scope = CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
     calibration = face.CalibratedUtility((0.5,) * 3, 4.0, scope)
-    sample = face.CalibrationSample(_LINE, 1, 10.0, 3, 2, 1)
+    sample = CalibrationSample(_LINE, 1, 10.0, 3, 2, 1)
 
     files = _Files(calibration)
     played = face.read_table(files.games, "A")
-    counts = face.MoveCounts.of_tables([played])
-    counting = face.CountsPolicy(game, counts, 1.0)
-    rolling = face.RollingCounts(played)
-    own_states = Arg(face.own_states(played), fine=[None, {"a": "b"}])  # no states that are asked for
+    counts = MoveCounts.of_tables([played])
+    counting = CountsPolicy(game, counts, 1.0)
 
     repertoire = face.read_repertoire(files.repertoire, chess.WHITE)
     with_menu = dataclasses.replace(settings, menu=2, max_plies=4, penalty=0.05)
@@ -149,22 +151,8 @@ def table():
         "export.keys": Arg([key], [key[:3]], [("Fake 1.0", "nonsense", 1, _START)]),
         # scores, policies and evaluations
         "scale_cp": Arg(400.0, 0.0, 1e5),
-        "threshold_cp": Arg(400.0, 0.0),
         "line": _LINE,
-        "model": "sf15",
-        "for_engine.engine_id": Arg("Stockfish 15.1", "Stockfish 99", "Lc0 0.30"),
-        "CalibrationScope.engine": "Stockfish 15.1",
-        "CalibrationScope.analyst": Arg("nodes=5000", "nodes=0"),
-        "CalibrationScope.opponent": Arg("nodes=1000", "nodes=0"),
         "plays": "softmax",
-        "least_r": Arg(1.0, 0.0, 41.0),
-        "most_r": 40.0,
-        "material": Arg(1, 104, -104),
-        "wins": 3,
-        "draws": 2,
-        "losses": 1,
-        "CalibrationSample.opponent_temperature_cp": Arg(10.0, 0.0),
-        "played_samples.opponent_temperature_cp": 10.0,
         "coefficients": Arg(
             (0.5,) * 3, (0.5,) * 2, (0.5, -0.5, 0.5), (1e9, 0.5, 0.5), [0.5] * 3, fine=[(1, 2, 3)]
         ),
@@ -173,27 +161,16 @@ def table():
         "sample": sample,
         "engine_id": "Stockfish 15.1",
         # No game, and none from the same position as another one.
-        "fit_calibration.samples": Arg(
-            [sample], [], [_LINE], sample, [dataclasses.replace(sample, draws=0, wins=0)]
-        ),
         "calibration": calibration,
-        "evidence": Arg({"games": 4}, {"games": math.nan}, {7: {7}}, fine=[{"a": "b"}]),
         "load_calibration.path": Arg(files.calibration, "", "\0", fine=["nonsense"]),
         "evaluation": face.EngineEvaluation(analyst, limit, 2, face.LinearUtility()),
-        "played_samples.states": Arg(
-            [face.ChessGame({"max_plies": 2}).new_initial_state()], [over], [kuhn_start], start
-        ),
-        "sigma": first,
         "EnginePolicy.limit": limit,
         "temperature_cp": Arg(10.0, 0.0),
         "top_k": Arg(2, 0, 501),
         "engine": Arg(engine, face.EnginePool, store, face.StoredEngine),
         # how an opponent plays
-        "scores_cp": Arg((30, 20), (), (10**6,), (1.5,), [30, 20], fine=[(1, 2, 3)]),
         "played": Arg(1, 2),
-        "legal": Arg(30, 1, 219),
-        "Choice.count": Arg(2, 0),
-        "choices": Arg([face.Choice((30, 20), 1, 30)] * 3, []),
+        "choices": Arg([Choice((30, 20), 1, 30)] * 3, []),
         "opponent_choices.engine": analyst,
         "opponent_choices.moves": Arg(
             {(_START, "e2e4"): 2},
@@ -203,52 +180,18 @@ def table():
         "path": Arg(files.games, "\0", fine=["nonsense"]),
         "player": Arg("A", "Nobody"),
         "max_games": Arg(5, 0),
-        "white": "A",
-        "black": "B",
-        "year": Arg(1990, 10_000),
-        "PlayedGame.result": "1-0",
-        "ReplyGames.count": Arg(2, 0),
-        "ReplyGames.games": (face.PlayedGame("A", "B", 1990, "1-0"),),
         "max_plies": Arg(9, 0),
         "report": Arg(face.GameReport(), face.GameReport),
-        "pgn_results.path": Arg(files.finished, "\0", fine=["nonsense"]),
-        "GameTable.games": played.years > 1991,
-        "tables": Arg([played], played),
-        "half_life": 8.0,
-        "as_of": 1990.0,
-        "rating": 2700.0,
-        "rating_scale": 100.0,
-        "speed": Arg("blitz", "correspondence"),
-        "table": played,
-        "weights": face.GameWeights(),
+        "weights": GameWeights(),
         "keys": counts.keys,
-        "MoveCounts.actions": counts.actions,
-        "MoveCounts.weights": counts.weights,
-        "MoveCounts.of_tables.weights": face.GameWeights(),
-        "counts": Arg(counts, face.MoveCounts),
         "alpha": 1.0,
         "prior": Arg(counting, fine=[None]),
-        "RollingCounts.prior": np.full(len(rolling.block), 0.1),
-        "policy": Arg(counting, fine=[None]),  # any legal move
-        **dict.fromkeys(("predicted_rows.states", "prior_of_moves.states"), own_states),
-        "predicted_rows.policy": counting,
         "period": Arg(1.0, 0.0),
-        "RollingCounts.start.block": Arg(1, fine=...),
-        "fits.before": Arg([1992.0], [], [1900.0]),
-        "half_lives": Arg([8.0, math.inf], [], [0.0], fine=[(1, 2, 3)]),
-        "rolling_fit.before": Arg(1993.0, 1900.0),
         "fit": Arg("given", "best"),
-        "PolyglotCounts.path": files.polyglot,
         "polyglot_policy.path": files.polyglot,
-        "PolyglotCounts.weights": Arg("score", "wins"),
         "polyglot_policy.weights": Arg("score", "wins"),
-        "ExplorerCounts.folder": Arg(files.explorer, "\0", fine=["nonsense"]),
         "explorer_policy.folder": Arg(files.explorer, fine=["nonsense"]),
         "spec": Arg("uci(r=20,top_k=3)", "nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"),
-        "engine_moves.games": Arg(1, 0, 10**7),
-        **dict.fromkeys(("played_in.samples", "engine_moves.samples"), Arg(2, 0, 10**7)),
-        "plies": Arg(1, 0, 10**7),
-        "opening_plies": Arg(2, 10**7),
         "EngineMenu.count": Arg(1, 0, 3),
         "EngineMenu.max_plies": 9,
         "window_cp": 50.0,
@@ -297,8 +240,6 @@ def table():
         "tree": Arg(tree, other_tree, game),
         "preparation_book.player": Arg(0, 1),
         "preparation_book.states": Arg(states, other_states or 0, states[0]),
-        "kept_entries.tree": tree,
-        "kept_entries.player": 0,
         "policies": face.preparation_policies(small, analyst),
         "control_book.policies": with_a_menu,
         "found": Arg(_certified("python_chess(max_plies=2)"), tree, _certified("tic_tac_toe")),
@@ -308,19 +249,15 @@ def table():
         "reach": Arg(1.0, 1.1),
         "worth": 0.1,
         "probability": 1.0,
-        "BookExit.history": (_MOVE,),
-        "BookExit.over": False,
-        "promised": 0.5,
         "start": Arg(chess.Board(), chess.Board(None), chess.STARTING_FEN),
         "side": chess.WHITE,
         "Book.positions": Arg([position], [position] * 2, position, [start]),
         "n": 1,
         "book": Arg(book, face.Book),
-        **dict.fromkeys(("save_calibration.path", "write_polyglot.path", "write_report.path"), new_path),
-        **dict.fromkeys(("write_pgn.path", "write_match_pgn.path"), new_path),
+        **dict.fromkeys(("write_polyglot.path", "write_report.path"), new_path),
+        "write_pgn.path": new_path,
         "write_pgn.headers": Arg({"White": "Us"}, *headers, fine=[{"a": "b"}]),  # a tag of one's own
-        "write_match_pgn.headers": Arg({"White": "Us"}, {"Round": "1"}, *headers, fine=[{"a": "b"}]),
-        "exits": Arg(face.book_exits(book, first), [7], [face.BookExit]),
+        "exits": Arg(face.book_exits(book, first), [7], [BookExit]),
         "most": Arg(3, 0),
         "gains": [0.01] * len(book),
         "books": Arg([shown], [], [7]),
@@ -334,12 +271,6 @@ def table():
         "evaluations": Arg({}, {(): 30}),
         "facts": Arg({}, {"Opponent": 7}, {7: "Opponent"}),
         "plots": Arg({}, {"Memory": 7}),
-        "ReportMatch.player": "the book",
-        "ReportMatch.positions": 58,
-        "ReportMatch.games": 2,
-        "score": 0.6,
-        "low": 0.5,
-        "high": 0.7,
         "write_exports.folder": folder(),
         "formats": Arg(["pgn", "csv"], ["pgn", 7]),
         # matches
@@ -347,8 +278,8 @@ def table():
         "own": Arg(first, book, 7),
         "games": Arg(2, 0),
         "batch": Arg(2, 0),
-        "play_match.max_plies": Arg(9, 0, face.MATCH_PLIES * 10_000),
-        "book_exits.max_plies": Arg(9, 0, face.MATCH_PLIES * 10_000),
+        "play_match.max_plies": Arg(9, 0, MATCH_PLIES * 10_000),
+        "book_exits.max_plies": Arg(9, 0, MATCH_PLIES * 10_000),
         "min_probability": Arg(1e-9, 1.0),
         "leaf_value": Arg(lambda state: 0.5, 7, "exact", lambda state: None),
         "book_exits.horizon": Arg(9, 0),
@@ -358,14 +289,7 @@ def table():
         # for chess programs
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
-        "uci_book.book": Arg(book, face.Book, position, fine=["nonsense"]),
-        "PolicyPlayer.policy": first,
-        "name": "first",
-        "UciEngine.player": Arg(face.PolicyPlayer(first, "first"), face.PolicyPlayer),
-        "UciEngine.book": face.uci_book(book),
         "seed": Arg(1, fine=[None, 10**30, [1], (1, 2, 3)]),  # of any size, several, or none
-        "lines": Arg(["uci"], "uci", [7], fine=[{"a": "b"}]),  # the keys of a mapping are texts
-        "say": lambda line: None,
         # drills
         "Drill.book": Arg(book, face.Book(chess.Board(), chess.WHITE, [])),
         "Drill.path": Arg(":memory:", "\0", fine=["nonsense", ":memory:?"]),
@@ -402,7 +326,7 @@ class _Files:
         self.repertoire = folder() / "mine.pgn"
         self.repertoire.write_text("1. e4 e5 (1... c5 2. Nf3) 2. Nf3 Nc6 3. Bb5 *\n")
         self.calibration = folder() / "fit.json"
-        face.save_calibration(calibration, self.calibration)
+        save_calibration(calibration, self.calibration)
 
 
 def _certified(name):

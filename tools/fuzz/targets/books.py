@@ -22,27 +22,25 @@ from precomp_games.chess import (
     BookPosition,
     ChessGame,
     Drill,
-    ExplorerCounts,
-    PolyglotCounts,
     PreparationSettings,
     explorer_policy,
     games_policy,
     load_calibration,
-    pgn_moves,
-    pgn_names,
-    pgn_results,
     polyglot_policy,
     read_games,
     read_preparation,
     read_repertoire,
     read_table,
     reply_games,
-    uci_book,
     write_pgn,
     write_polyglot,
 )
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.evaluation import calibration
+from precomp_games.chess.opponents.played import pgn_moves, pgn_results
+from precomp_games.chess.play.uci_engine import uci_book
+from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.pgn_files import pgn_names
 from tools.fuzz import target
 from tools.fuzz.mutate import bent, bent_database, bent_json
 

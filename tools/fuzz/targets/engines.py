@@ -22,17 +22,11 @@ from unittest import mock
 
 import chess
 
-from precomp_games.chess import (
-    EngineError,
-    EnginePool,
-    PolicyPlayer,
-    SearchLimit,
-    UciEngine,
-    uci_book,
-    write_polyglot,
-)
+from precomp_games.chess import EngineError, EnginePool, SearchLimit, write_polyglot
 from precomp_games.chess.engines import _uci
 from precomp_games.chess.play import players as uci_players
+from precomp_games.chess.play.players import PolicyPlayer
+from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands import uci
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
