@@ -16,9 +16,10 @@ from .lookahead import (
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from .meta.equilibrium import CFR_VARIANTS, meta_equilibrium
+from .meta.equilibrium import meta_equilibrium
 from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
 from .meta.policies import MetaGamePolicy, strategies_from_policy
+from .meta.regret_minimization import CFR_VARIANTS
 from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import (

@@ -30,22 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
-from precomp_games._support.arguments import Unnamed
-
-__all__ = [
-    "AT_LOWER",
-    "AT_UPPER",
-    "BASIC",
-    "BASIS_STATUSES",
-    "FEASIBILITY",
-    "Basis",
-    "Clock",
-    "LinearProgramError",
-    "Program",
-    "ProgramBuilder",
-    "ProgramSolution",
-    "unit",
-]
+from precomp_games._support.checks import Unnamed
 
 FEASIBILITY = 1e-9
 """How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""

@@ -24,9 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
-
-__all__ = ["PlayerSequences", "SequencesBuilder", "connected_infosets"]
+from precomp_games._support.checks import ArgumentError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.meta.folded_tree import DecisionTree
 from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS, update_rule
-from precomp_games.tree.history_tree import CHANCE, TERMINAL
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["rows"]
 

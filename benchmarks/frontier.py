@@ -27,7 +27,7 @@ from precomp_games.algorithms.preparation.certified_sampling import certified_pr
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
 from precomp_games.algorithms.search import default_position_key
-from precomp_games.tree.history_tree import TERMINAL
+from precomp_games.tree.facts import TERMINAL
 
 __all__ = ["certificate_rows", "rows"]
 

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy
-from precomp_games.meta_game.game import STOP
+from precomp_games.meta_game.rules import STOP
 from tests.history_tree.cases import uneven_efg
 from tests.random_games import (
     SUPPORTS,

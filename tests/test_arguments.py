@@ -15,7 +15,6 @@ import precomp_games
 from precomp_games._support import arguments
 from precomp_games._support.arguments import (
     INFINITE,
-    ArgumentError,
     Check,
     Ge,
     Gt,
@@ -27,6 +26,7 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 
 COLORS = ("red", "blue")
 

@@ -21,12 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
-from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, public
-from precomp_games._support.checks import check_pair, real_array, shown
+from precomp_games._support.arguments import Check, Ge, Le, public
+from precomp_games._support.checks import ArgumentError, check_pair, real_array, shown
 
 from .sequence_game import SequenceGame
-
-__all__ = ["ProductBlueprint", "jittered_blueprint", "policy_blueprint", "uniform_blueprint"]
 
 Behavior = Callable[[int, str, list[int]], Any]
 """(player, information state string, actions) -> probabilities, in the order of the actions or by action."""

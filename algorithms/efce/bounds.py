@@ -56,8 +56,6 @@ from .sequence_game import spread
 from .subgame_rows import BoundsKind, PlayerRows, sums
 from .triggers import Deviations, leaf_lanes, respond, sum_back
 
-__all__ = ["Inherited", "PlayerBounds", "SubgameBounds", "trunk_bounds"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlayerBounds:

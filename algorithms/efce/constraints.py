@@ -29,7 +29,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.arguments import public
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel, read_only
 
 from .bounds import PlayerBounds, SubgameBounds
@@ -37,17 +38,6 @@ from .correlation_plans import CorrelationPlan
 from .sequence_game import SequenceGame, same_game
 from .subgame_rows import RowMembers, player_rows
 from .triggers import Deviations, leaf_values, respond, sum_back
-
-__all__ = [
-    "DeviatorState",
-    "NormalizedConstraints",
-    "PlayerConstraints",
-    "RefinementProblem",
-    "Units",
-    "add_gradient",
-    "evaluate",
-    "evaluate_best",
-]
 
 _ENTRY_MISS = 1e-9
 """By how much a refinement's entries in the trunk may miss the blueprint's."""

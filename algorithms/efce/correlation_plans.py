@@ -26,22 +26,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games._support.arguments import ArgumentError, Check, public
-from precomp_games._support.checks import check_indices, check_integer, real_array, shown
+from precomp_games._support.arguments import Check, public
+from precomp_games._support.checks import ArgumentError, check_indices, check_integer, real_array, shown
 from precomp_games._support.kernels import kernel, read_only
 
 from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread
-
-__all__ = [
-    "AnyBlueprint",
-    "Blueprint",
-    "CorrelationPlan",
-    "RelevantPairs",
-    "check_blueprint",
-    "flow_constraints",
-    "plan_error",
-]
 
 _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""

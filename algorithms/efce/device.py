@@ -21,15 +21,13 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
-from precomp_games._support.checks import check_instance, check_state, shown
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, check_instance, check_state, shown
 from precomp_games._support.kernels import read_only
 
 from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, check_blueprint
 from .scaled_extensions import ScaledExtensions, draw_profile
 from .sequence_game import SequenceGame
-
-__all__ = ["Mediator", "PureProfile", "correlation_device", "draw_profiles"]
 
 _ROUNDING = 1e-10  # of probability that may be left
 

@@ -31,8 +31,6 @@ from precomp_games._support.kernels import kernel, read_only
 from .constraints import DeviatorState, PlayerConstraints, add_gradient, evaluate_best
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan, shares_of
 
-__all__ = ["project"]
-
 _ROUNDS = 60
 _MOST_CUTS = 600
 _MOST_NUMBERS = 10**8

@@ -28,7 +28,8 @@ from typing import Annotated, Literal
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import INFINITE, ArgumentError, Gt, PositiveFloat, public
+from precomp_games._support.arguments import INFINITE, Gt, PositiveFloat, public
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import read_only
 
 from ..programs import Clock, Program, ProgramBuilder
@@ -39,16 +40,6 @@ from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import SequenceGame, spread
 from .subgames import one_subgame
 from .triggers import exploitability, leaf_lanes
-
-__all__ = [
-    "MAX_MEMORY_GB",
-    "Efce",
-    "MemoryLimit",
-    "Refinement",
-    "efce_lp",
-    "refine_lp",
-    "whole_game_problem",
-]
 
 MAX_MEMORY_GB = 8.0
 """What a program may take by default, in GB of estimated memory: some 2.7 million pairs."""

@@ -37,13 +37,13 @@ from typing import Literal
 import numpy as np
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel, read_only
 
 from .constraints import DeviatorState, NormalizedConstraints, RefinementProblem, add_gradient, evaluate
@@ -51,8 +51,6 @@ from .correlation_plans import CorrelationPlan
 from .projection import project
 from .refinement import Refinement
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan
-
-__all__ = ["Curve", "RegretRefinement", "RegretResolver", "refine_regret", "search_target"]
 
 Start = Literal["uniform", "random"]
 """The first shares: equal, or drawn."""

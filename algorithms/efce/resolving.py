@@ -21,8 +21,8 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError, each_of, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import each_of, public
+from precomp_games._support.checks import ArgumentError, shown
 
 from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
@@ -32,8 +32,6 @@ from .sequence_game import CertainGame, PublicInformation, SequenceGame, same_ga
 from .subgame_rows import BoundsKind, PlayerRows, player_rows
 from .subgames import check_apart, decompose, infoset_marks, subgame_names
 from .triggers import exploitability, trigger_gains
-
-__all__ = ["PairCounts", "Resolving", "Safety", "safety", "stitch"]
 
 _Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
 

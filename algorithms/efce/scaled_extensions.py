@@ -29,8 +29,6 @@ from precomp_games._support.kernels import kernel
 
 from .correlation_plans import RelevantPairs
 
-__all__ = ["ScaledExtensions", "advantages", "draw_profile", "fill_plan", "shares_of"]
-
 
 class ScaledExtensions(NamedTuple):
     """Steps in order; a tuple, so that numba takes it.

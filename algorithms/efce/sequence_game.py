@@ -22,23 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, Check, Player, PositiveInt, public
-from precomp_games._support.checks import check_game, check_integer, shown
+from precomp_games._support.arguments import Check, Player, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, check_game, check_integer, shown
 from precomp_games.tree.facts import TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
-
-__all__ = [
-    "CertainGame",
-    "PlayerForm",
-    "PublicInformation",
-    "SequenceGame",
-    "check_name",
-    "find",
-    "labeled",
-    "same_game",
-    "spread",
-]
 
 CertainGame = Annotated[
     pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, chance=False))

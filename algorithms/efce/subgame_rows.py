@@ -32,8 +32,6 @@ from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
 from .triggers import Deviations, deviation_values, following_values
 
-__all__ = ["BOUNDS", "BoundsKind", "PlayerRows", "RowLayout", "RowMembers", "player_rows", "sums"]
-
 BoundsKind = Literal["paper", "separate", "aggregate"]
 """How slack is shared; see `bounds`."""
 BOUNDS: tuple[BoundsKind, ...] = ("paper", "separate", "aggregate")

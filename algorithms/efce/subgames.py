@@ -21,19 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
-from precomp_games._support.arguments import ArgumentError, PositiveInt, public
+from precomp_games._support.arguments import PositiveInt, public
+from precomp_games._support.checks import ArgumentError
 
 from .sequence_game import CertainGame, PublicInformation, SequenceGame, check_name, labeled
-
-__all__ = [
-    "check_apart",
-    "decompose",
-    "finest_subgames",
-    "infoset_marks",
-    "one_subgame",
-    "public_moves",
-    "subgame_names",
-]
 
 
 @public

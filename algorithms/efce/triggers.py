@@ -40,19 +40,6 @@ from precomp_games._support.kernels import kernel, read_only
 from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
 
-__all__ = [
-    "Deviations",
-    "Exploitability",
-    "deviation_values",
-    "exploitability",
-    "following_values",
-    "leaf_lanes",
-    "leaf_values",
-    "respond",
-    "sum_back",
-    "trigger_gains",
-]
-
 
 class Deviations(NamedTuple):
     """One player's groups, sorted by (I+, I); a tuple, so that numba takes it.

@@ -42,7 +42,6 @@ import pyspiel
 
 from precomp_games._support.arguments import (
     INFINITE,
-    ArgumentError,
     GeneralSumGame,
     Gt,
     Player,
@@ -51,6 +50,7 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 
 from .evaluation_functions import StrategyPolicy, evaluate_histories
 from .follower import (
@@ -66,8 +66,6 @@ from .instance import Choices, Instance, Plan
 from .options import InformationSet, Option, lookahead_options
 from .plan_programs import BigMProgram, CorrelationProgram
 from .sequence_form import SequenceForm
-
-__all__ = ["Commitment", "LookaheadEquilibrium", "commit_against_lookahead", "lookahead_nash_equilibrium"]
 
 _Method = Annotated[str, one_of(("auto", "correlation", "big_m", "polynomial"))]
 

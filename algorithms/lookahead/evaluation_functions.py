@@ -43,16 +43,6 @@ from .follower import EvaluationFunction, check_own, legal_probabilities
 from .instance import add_realization_plan
 from .sequence_form import SequenceForm
 
-__all__ = [
-    "NodeValues",
-    "StrategyPolicy",
-    "cumulative_noise",
-    "equilibrium",
-    "equilibrium_values",
-    "evaluate_histories",
-    "independent_noise",
-]
-
 _EXACT = 1e-12
 _FIXED = 1e-8
 

@@ -36,31 +36,11 @@ from typing import Any, Literal
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import (
-    ArgumentError,
-    GeneralSumGame,
-    Player,
-    PositiveInt,
-    public,
-)
-from precomp_games._support.checks import check_evaluation, check_ranking, check_turn, shown
+from precomp_games._support.arguments import GeneralSumGame, Player, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, check_evaluation, check_ranking, check_turn, shown
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, infoset_key, policy_rows
 
 from .sequence_form import Recent
-
-__all__ = [
-    "TIE_TOLERANCE",
-    "EvaluationFunction",
-    "Follower",
-    "LookaheadOutcome",
-    "LookaheadPolicy",
-    "Order",
-    "TieBreaking",
-    "check_own",
-    "evaluate_against_lookahead",
-    "legal_probabilities",
-    "lookahead_outcome",
-]
 
 EvaluationFunction = Callable[[Any], float]
 """h: a state's worth to the player with limited lookahead, any finite number. It is asked of leaves too.

@@ -26,8 +26,6 @@ from .follower import TIE_TOLERANCE
 from .options import InformationSet
 from .sequence_form import SequenceForm
 
-__all__ = ["Choices", "Instance", "Plan", "add_realization_plan", "nonzero"]
-
 Plan = Mapping[int, int]
 """{information set that the follower comes to: its option}."""
 

@@ -36,14 +36,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games.tree.facts import TERMINAL
 
 from ..sequence_form import PlayerSequences
 from .follower import TIE_TOLERANCE, Follower
 from .sequence_form import SequenceForm
-
-__all__ = ["MOST_PLANS", "InformationSet", "Option", "Rival", "lookahead_options"]
 
 MOST_PLANS = 2_000
 """How many plans for its own moves inside one lookahead are enumerated at most."""

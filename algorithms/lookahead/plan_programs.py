@@ -42,8 +42,6 @@ from ..programs import ProgramBuilder, ProgramSolution
 from ..sequence_form import connected_infosets
 from .instance import Choices, Instance, Plan, add_realization_plan, nonzero
 
-__all__ = ["BigMProgram", "CorrelationProgram", "PlanProgram"]
-
 
 class PlanProgram:
     """A program over realization plans x of the leader, its first columns, and plans of the follower.

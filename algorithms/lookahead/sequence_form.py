@@ -17,14 +17,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import check_state
+from precomp_games._support.checks import ArgumentError, check_state
 from precomp_games.policies.rows import infoset_key
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
-
-__all__ = ["Recent", "SequenceForm"]
 
 _T = TypeVar("_T")
 

@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import check_integer
+from precomp_games._support.checks import ArgumentError, check_integer
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
 from precomp_games.tree.history_tree import HistoryTree
 
 from .exploitability import Budgets
-
-__all__ = ["checkpoint_solver", "read_checkpoint", "write_checkpoint"]
 
 _FORMAT = "precomp-games meta-equilibrium 2"
 _MOST = 10**15  # iterations of a run, far beyond any that ends

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.arrays import ARRAYS
 from precomp_games.tree.expansion.columns import COLUMNS
@@ -47,8 +47,6 @@ from .checkpoints import read_checkpoint, write_checkpoint
 from .exploitability import Budgets, answered
 from .regret_minimization import RegretMinimization
 from .sequence_form_lp import PlanBasis, equilibrium_plans, strategies_of
-
-__all__ = ["DOUBLE_ORACLE", "WARM_UP_VARIANT", "DoubleOracle", "restricted_tree"]
 
 DOUBLE_ORACLE = "double_oracle"
 """Its name among the solvers."""

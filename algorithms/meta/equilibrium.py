@@ -18,16 +18,14 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, PositiveInt, one_of, public
-from precomp_games._support.checks import check_number, check_pair, check_path
+from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, one_of, public
+from precomp_games._support.checks import ArgumentError, check_number, check_pair, check_path
 from precomp_games.tree.history_tree import HistoryTree
 
 from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
 from .exploitability import MetaEquilibrium, MetaTree, answered, measured
-from .regret_minimization import CFR_VARIANTS, MOST_ITERATIONS, RegretMinimization, Variant
-
-__all__ = ["CFR_VARIANTS", "meta_equilibrium"]
+from .regret_minimization import MOST_ITERATIONS, RegretMinimization, Variant
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""

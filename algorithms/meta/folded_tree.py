@@ -33,8 +33,6 @@ import numpy.typing as npt
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.history_tree import HistoryTree
 
-__all__ = ["ALONE", "LAST", "ONE_OF_SEVERAL", "DecisionTree"]
-
 ALONE = 0
 """A decision's status: the only one of its information state."""
 ONE_OF_SEVERAL = 1

@@ -23,14 +23,13 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, Check, Player, public
-from precomp_games._support.checks import check_pair, shown
+from precomp_games._support.arguments import Check, Player, public
+from precomp_games._support.checks import ArgumentError, check_pair, shown
 from precomp_games.meta_game.gambit import efg_name
-from precomp_games.meta_game.game import MEMORIZE, STOP, MetaPrecomputationGame, MetaPrecomputationState
+from precomp_games.meta_game.game import MetaPrecomputationGame, MetaPrecomputationState
+from precomp_games.meta_game.rules import MEMORIZE, STOP
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
 from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one, check_strategies
-
-__all__ = ["MetaGamePolicy", "strategies_from_policy"]
 
 
 class MetaGamePolicy(openspiel_policy.Policy):

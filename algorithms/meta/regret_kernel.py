@@ -33,8 +33,6 @@ from precomp_games._support.kernels import kernel
 
 from .folded_tree import ALONE, ONE_OF_SEVERAL, DecisionTree
 
-__all__ = ["RegretState", "Rule", "Work", "iterate"]
-
 
 class Rule(NamedTuple):
     """One iteration's update rule.

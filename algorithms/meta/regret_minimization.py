@@ -46,8 +46,6 @@ from .checkpoints import read_checkpoint, write_checkpoint
 from .folded_tree import DecisionTree
 from .regret_kernel import RegretState, Rule, Work, iterate
 
-__all__ = ["CFR_VARIANTS", "MOST_ITERATIONS", "RegretMinimization", "Variant", "update_rule"]
-
 _AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2, "pdcfr+": 5}  # powers of t that weigh iteration t
 _DISCOUNTING = {"dcfr": 1.5, "pdcfr+": 2.3}  # alpha: iteration t leaves t^alpha / (t^alpha + 1)
 

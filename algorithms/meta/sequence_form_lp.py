@@ -39,8 +39,6 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
 from .exploitability import Budgets, MetaEquilibrium, MetaTree, measured
 
-__all__ = ["PlanBasis", "Plans", "equilibrium_plans", "meta_sequence_form_lp", "strategies_of"]
-
 _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
 
 

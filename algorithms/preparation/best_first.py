@@ -39,7 +39,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
@@ -48,6 +47,7 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 from precomp_games.policies.leaf_values import Evaluator, evaluated, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
@@ -56,8 +56,6 @@ from .budget import best_within_budget
 from .decisions import Decisions
 from .frontier import frontier_of
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
-
-__all__ = ["ORDERS", "BestFirstSearch", "best_first_precomputation"]
 
 ORDERS = ("certified", "optimistic")
 """In which order nodes are opened; see the module."""

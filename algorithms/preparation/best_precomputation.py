@@ -45,8 +45,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeFloat, NonNegativeInt, Player, public
-from precomp_games._support.checks import check_integer, shown
+from precomp_games._support.arguments import NonNegativeFloat, NonNegativeInt, Player, public
+from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
@@ -64,16 +64,6 @@ from .decisions import Decisions, StrategyValue
 from .frontier import MemoryFrontier, frontier_of
 from .position_prices import PricedForest, best_closure
 from .position_programs import best_closure_within_budget, best_shared_entries
-
-__all__ = [
-    "BestPrecomputation",
-    "PlanStep",
-    "best_of_frontier",
-    "best_precomputation",
-    "best_set",
-    "memorized_states",
-    "precomputation_plan",
-]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

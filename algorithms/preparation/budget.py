@@ -28,13 +28,11 @@ import math
 
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 
 from .decisions import StrategyValue, Treeplex
 from .frontier import MemoryFrontier
-
-__all__ = ["BudgetChoice", "best_within_budget", "truncation_loss"]
 
 _ROUNDING = 1e-11  # of the sum of all utilities: what sums of many gains may be off by
 _MOST_OPEN = 2**27  # 1.6 GB

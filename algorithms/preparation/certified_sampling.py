@@ -48,8 +48,6 @@ from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_
 
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
 
-__all__ = ["certified_precomputation"]
-
 Progress = Callable[[int, float, float], Any]
 """Called with (games played so far, lower, upper) after each round; False stops."""
 

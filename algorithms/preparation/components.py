@@ -17,14 +17,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.arguments import public
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import TreeArrays
 from precomp_games.tree.mixture import TreeMixture
 
 from .best_precomputation import BestPrecomputation
-
-__all__ = ["value_against_components"]
 
 
 @public

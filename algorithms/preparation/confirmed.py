@@ -65,8 +65,6 @@ from .best_first import BestFirstSearch
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
 from .played_values import PlayedValues
 
-__all__ = ["ConfirmedPrecomputation", "Round", "Stop", "confirmed_precomputation"]
-
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000

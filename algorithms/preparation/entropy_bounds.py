@@ -43,7 +43,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     Check,
     Gt,
     Lt,
@@ -53,21 +52,12 @@ from precomp_games._support.arguments import (
     PositiveInt,
     public,
 )
-from precomp_games._support.checks import check_indices, check_number, shown
+from precomp_games._support.checks import ArgumentError, check_indices, check_number, shown
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
 from .decisions import Decisions
-
-__all__ = [
-    "AdvantageLines",
-    "AdvantageSet",
-    "EntropyBounds",
-    "entropy_lower_bound",
-    "lines_needed",
-    "theorem_2_bound",
-]
 
 _ROUNDING = 1e-9  # of the range of utilities
 

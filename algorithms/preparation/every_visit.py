@@ -41,8 +41,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import (
     BatchPolicy,
@@ -57,8 +57,6 @@ from precomp_games.tree.expansion.options import hashable
 from precomp_games.tree.history_tree import HistoryTree
 
 from .best_precomputation import BestPrecomputation
-
-__all__ = ["EveryVisitBook", "every_visit_exchange", "every_visit_policy", "every_visit_utility"]
 
 _TRIED = 64  # exchanges a round
 _LEAST = 1e-12  # of the game's greatest payoff: an exchange that brings less is none

@@ -36,16 +36,14 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import INFINITE, ArgumentError, Player, public
-from precomp_games._support.checks import check_integer, shown
+from precomp_games._support.arguments import INFINITE, Player, public
+from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from .decisions import Decisions, Treeplex
 from .position_prices import PricedForest, closure_frontier
-
-__all__ = ["FrontierPoint", "MemoryFrontier", "frontier_of", "memory_frontier"]
 
 _ROUNDING = 1e-14  # of the sum of all utilities: lines that lie closer together are one
 

@@ -35,8 +35,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeInt, Player, public
-from precomp_games._support.checks import check_indices
+from precomp_games._support.arguments import NonNegativeInt, Player, public
+from precomp_games._support.checks import ArgumentError, check_indices
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
@@ -47,8 +47,6 @@ from .best_precomputation import BestPrecomputation, best_set
 from .budget import best_within_budget
 from .decisions import Decisions, Treeplex
 from .frontier import frontier_of
-
-__all__ = ["BookJudgment", "Holes", "Lessons", "judge_book"]
 
 
 class Holes(NamedTuple):

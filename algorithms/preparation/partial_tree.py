@@ -44,8 +44,6 @@ from precomp_games.policies.rows import (
 )
 from precomp_games.tree.meta_strategy import Alternative
 
-__all__ = ["Branch", "CertifiedPrecomputation", "Node", "PartialTree", "PerfectGame", "PreparationProblem"]
-
 PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, perfect=True))]
 """A game inside of the model, of perfect information."""
 

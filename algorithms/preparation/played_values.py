@@ -39,8 +39,6 @@ from precomp_games.policies.leaf_values import evaluated
 
 from .partial_tree import PreparationProblem
 
-__all__ = ["PlayedValues"]
-
 _MARGIN = 0.005  # no prior mean is nearer to the ends, of the range of utilities
 
 

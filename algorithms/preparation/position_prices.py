@@ -52,17 +52,6 @@ from precomp_games._support.kernels import kernel
 from ..programs import ProgramBuilder, unit
 from .decisions import Decisions
 
-__all__ = [
-    "Closure",
-    "PricedForest",
-    "add_no_more_than",
-    "best_closure",
-    "closure_frontier",
-    "only_after",
-    "positions_of",
-    "values_at",
-]
-
 _ROUNDING = 1e-13  # of the sum of gains: sets whose worth differs by less are the same
 _OPEN, _IN, _OUT = 0, 1, 2
 

@@ -44,8 +44,6 @@ from .position_prices import (
     values_at,
 )
 
-__all__ = ["BoundedSet", "best_closure_within_budget", "best_shared_entries"]
-
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 _ROUNDING = 1e-11  # of the sum of gains
 _GAP = 1e-9  # of the unit that a program is written in

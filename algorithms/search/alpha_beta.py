@@ -43,12 +43,11 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from precomp_games._support.arguments import ArgumentError, public
+from precomp_games._support.arguments import public
+from precomp_games._support.checks import ArgumentError
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget, SearchOptions
-
-__all__ = ["alpha_beta", "principal_variation_search"]
 
 _EXACT, _LOWER, _UPPER = 0, 1, 2
 _INFINITY = math.inf

@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Annotated, Any
 
-from precomp_games._support.arguments import ArgumentError, Check, PositiveFloat, PositiveInt, public
-from precomp_games._support.checks import check_game, check_state, shown
-
-__all__ = ["MinimaxResult", "SearchBudget", "SearchState", "SimulationBudget", "position_of"]
+from precomp_games._support.arguments import Check, PositiveFloat, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, check_game, check_state, shown
 
 
 class _Limits:

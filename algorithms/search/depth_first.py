@@ -28,8 +28,6 @@ from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import MinimaxResult, SearchBudget, position_of
 
-__all__ = ["DepthFirstSearch", "Evaluator", "Ordering", "OutOfBudget", "SearchOptions"]
-
 Evaluator = Callable[[Any], float]
 """What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
 

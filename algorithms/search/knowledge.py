@@ -19,8 +19,6 @@ from precomp_games._support.arguments import public
 
 from .depth_first import Evaluator, Ordering
 
-__all__ = ["default_evaluator", "default_ordering", "default_position_key"]
-
 # Games whose text is the board, and whose future depends on nothing but the board and the player to move.
 _BOARDS = ("tic_tac_toe", "connect_four", "breakthrough")
 

@@ -49,8 +49,6 @@ from .budgets import SearchState, SimulationBudget
 from .depth_first import Evaluator
 from .mcts_kernel import EDGE, NODE, add_node, next_leaf
 
-__all__ = ["MCTSResult", "RandomRollouts", "mcts"]
-
 _BATCH = 4096  # simulations that end inside the tree between two looks at the clock
 
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
-__all__ = ["EDGE", "NODE", "add_node", "next_leaf"]
-
 # A node of the tree.
 NODE = np.dtype(
     [

@@ -18,8 +18,6 @@ from precomp_games._support.arguments import public
 from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator, SearchOptions
 
-__all__ = ["minimax", "negamax"]
-
 
 @public
 def minimax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:

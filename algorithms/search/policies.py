@@ -22,7 +22,6 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     Check,
     GeneralSumGame,
     NonNegativeFloat,
@@ -30,7 +29,7 @@ from precomp_games._support.arguments import (
     PositiveFloat,
     public,
 )
-from precomp_games._support.checks import check_game, check_turn, shown
+from precomp_games._support.checks import ArgumentError, check_game, check_turn, shown
 from precomp_games.policies.rows import policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
@@ -39,8 +38,6 @@ from .budgets import MinimaxResult, SearchBudget, SimulationBudget, position_of
 from .knowledge import default_evaluator, default_ordering, default_position_key
 from .mcts import MCTSResult, mcts
 from .minimax import minimax, negamax
-
-__all__ = ["SearchBot", "SearchPolicy", "SoftmaxPolicy"]
 
 Search = Callable[[Any], MinimaxResult | MCTSResult]
 

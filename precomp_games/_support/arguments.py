@@ -41,7 +41,10 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import pyspiel
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge as Ge
+from annotated_types import Gt as Gt
+from annotated_types import Le as Le
+from annotated_types import Lt as Lt
 
 from precomp_games._support.checks import (
     ArgumentError,
@@ -58,32 +61,6 @@ from precomp_games._support.checks import (
     check_seed,
     shown,
 )
-
-__all__ = [
-    "INFINITE",
-    "ArgumentError",
-    "Check",
-    "FilePath",
-    "Game",
-    "Ge",
-    "GeneralSumGame",
-    "Gt",
-    "Le",
-    "Lt",
-    "NonNegativeFloat",
-    "NonNegativeInt",
-    "Player",
-    "PositiveFloat",
-    "PositiveInt",
-    "Seconds",
-    "Seed",
-    "Unnamed",
-    "check_of",
-    "checks_of",
-    "each_of",
-    "one_of",
-    "public",
-]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

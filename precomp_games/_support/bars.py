@@ -11,8 +11,6 @@ from tqdm import tqdm
 
 from precomp_games._support.arguments import public
 
-__all__ = ["bar", "progress", "use_progress_bars"]
-
 _DELAY = 1.0  # seconds, below which a bar would only flicker
 
 

@@ -23,33 +23,6 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-__all__ = [
-    "ArgumentError",
-    "Unnamed",
-    "check_boolean",
-    "check_choice",
-    "check_evaluation",
-    "check_function",
-    "check_game",
-    "check_indices",
-    "check_instance",
-    "check_integer",
-    "check_number",
-    "check_numbers",
-    "check_pair",
-    "check_parameters",
-    "check_path",
-    "check_penalties",
-    "check_player",
-    "check_ranking",
-    "check_seed",
-    "check_state",
-    "check_turn",
-    "real_array",
-    "shown",
-    "utility_sum",
-]
-
 _T = TypeVar("_T")
 _BYTES = (bytes, bytearray, memoryview)
 

@@ -24,11 +24,9 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, FilePath, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import FilePath, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
-
-__all__ = ["atomic_write", "read_archive", "write_archive", "write_together"]
 
 
 @overload

@@ -40,8 +40,6 @@ from numba.core import caching, config, event, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-__all__ = ["kernel", "read_only"]
-
 _WAIT_SECONDS = 60.0  # for another process that compiles a kernel
 _LOGGER = logging.getLogger("precomp_games")
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])

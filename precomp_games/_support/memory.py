@@ -29,18 +29,8 @@ from typing import Annotated, Any, TypeVar
 
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, Check
-from precomp_games._support.checks import check_number, shown
-
-__all__ = [
-    "BLOCK",
-    "MemoryMeter",
-    "check_memory",
-    "default_memory",
-    "in_blocks",
-    "resident_memory",
-    "size_text",
-]
+from precomp_games._support.arguments import Check
+from precomp_games._support.checks import ArgumentError, check_number, shown
 
 BLOCK = 8192
 """Objects that are made between two looks at the memory: some 50 MB of states."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["one_line", "plain_text"]
-
 _LONGEST = 300  # characters
 _LINE_ENDS = "\n\r\t\u2028\u2029"
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-__all__ = ["packed", "unpacked"]
-
 
 def packed(thing: Any) -> bytes | None:
     """The pickle of what is to come along if it can; None where it cannot."""

@@ -4,7 +4,8 @@ from precomp_games.chess.books.book import Book, BookMove, BookPosition, write_p
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.engines.cluster import DaskEngine
-from precomp_games.chess.engines.pool import EngineError, EnginePool, SearchLimit, find_engine
+from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.evaluation.calibration import CalibratedUtility, load_calibration

@@ -30,26 +30,10 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, Ge, Le, public
-from precomp_games._support.checks import check_integer, check_parameters, shown
+from precomp_games._support.arguments import Ge, Le, public
+from precomp_games._support.checks import ArgumentError, check_integer, check_parameters, shown
 from precomp_games._support.messages import one_line
 from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
-
-__all__ = [
-    "MAX_PLIES",
-    "NUM_DISTINCT_ACTIONS",
-    "RULES_OF_CHESS",
-    "ChessGame",
-    "ChessState",
-    "Plies",
-    "action_of",
-    "board_after",
-    "board_key",
-    "check_fen",
-    "is_legal",
-    "move_of",
-    "position_key",
-]
 
 MAX_PLIES = 1_000_000
 """The longest game, in half-moves: OpenSpiel counts them in 32 bits."""

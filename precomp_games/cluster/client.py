@@ -23,20 +23,9 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from typing import Annotated, Any, TypeVar
 
-from precomp_games._support.arguments import ArgumentError, Check, Seconds, Unnamed, public
-from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.arguments import Check, Seconds, public
+from precomp_games._support.checks import ArgumentError, Unnamed, check_instance, shown
 from precomp_games._support.messages import one_line
-
-__all__ = [
-    "ANSWER_SECONDS",
-    "Cluster",
-    "ClusterError",
-    "asked",
-    "check_dask",
-    "cluster_client",
-    "no_worker",
-    "told_if_lost",
-]
 
 
 class ClusterError(Unnamed, ConnectionError):

@@ -48,8 +48,6 @@ from precomp_games.cluster.client import (
     told_if_lost,
 )
 
-__all__ = ["AHEAD", "UnderWay", "map_on_cluster"]
-
 AHEAD = 2
 """Tasks that a worker is given: one that runs, and one that waits for it."""
 

@@ -10,8 +10,6 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-__all__ = ["COMMANDS", "main"]
-
 COMMANDS = {
     "prepare": "the positions that are worth knowing by heart against an opponent, as a book",
     "match": "what a book scores in games against that opponent, beside other books and none",

@@ -13,8 +13,7 @@ from typing import Any
 
 from absl import flags
 
-from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import MAX_LIMIT
+from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.evaluation.policies import PLAYS
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.settings import PreparationSettings

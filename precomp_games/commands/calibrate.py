@@ -51,8 +51,6 @@ from precomp_games.commands._files import figure, output_folder, print_table, wr
 from precomp_games.commands._flags import Define, define_chess_flags, positive_numbers, settings_of
 from precomp_games.commands._progress import progress
 
-__all__ = ["main"]
-
 _NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
 _QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
 _RESAMPLES = 4000

@@ -30,8 +30,6 @@ from precomp_games.commands._preparing import define_preparation_flags, preparat
 from precomp_games.commands._progress import typed
 from precomp_games.commands._showing import read_folder
 
-__all__ = ["main"]
-
 _KNOWN = 0.9  # from which probability on a position counts as known
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
 

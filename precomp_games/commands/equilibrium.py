@@ -56,8 +56,6 @@ from precomp_games.commands._progress import progress_bar
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy
 
-__all__ = ["main"]
-
 _SIDES = ("white", "black")
 
 

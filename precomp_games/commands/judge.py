@@ -36,8 +36,6 @@ from precomp_games.commands._judging import (
     write_judgment,
 )
 
-__all__ = ["main"]
-
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""

@@ -49,8 +49,6 @@ from precomp_games.commands._preparing import (
 from precomp_games.commands._showing import read_folders
 from precomp_games.commands.prepare import match_line
 
-__all__ = ["main"]
-
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from absl import flags
 
-from precomp_games.chess.engines.pool import SearchLimit
+from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.opponents.estimation import OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.preparation.engines import Engines
@@ -29,8 +29,6 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
 from precomp_games.commands._flags import Define, define_chess_flags, numbers
-
-__all__ = ["main"]
 
 _MANY_LAPSES = 0.2
 

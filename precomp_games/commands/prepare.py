@@ -47,8 +47,6 @@ from precomp_games.commands._preparing import (
 )
 from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
 
-__all__ = ["main"]
-
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""

@@ -34,8 +34,6 @@ from precomp_games.commands._flags import Define
 from precomp_games.commands._progress import progress
 from precomp_games.commands._showing import check_exports, plots_of, read_folder, write_books
 
-__all__ = ["main"]
-
 _MOST_NOTES = 2**22  # bytes; a game with all its variations is in memory, a hundred times as large
 _MOST_PLIES = 1000
 _MOST_PLOT = 2**20

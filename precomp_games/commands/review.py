@@ -43,8 +43,6 @@ from precomp_games.commands._judging import (
     write_judgment,
 )
 
-__all__ = ["main"]
-
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of judging, and whose games are reviewed."""

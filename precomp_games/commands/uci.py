@@ -29,13 +29,11 @@ from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engin
 from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
-from precomp_games.chess.play.uci_engine import LONGEST_LINE, UciEngine, uci_book
+from precomp_games.chess.play.players import LONGEST_LINE, EnginePlayer, PolicyPlayer
+from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.preparation.policies import modelled_play
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.commands._flags import Define
-
-__all__ = ["main"]
 
 _MOST_OPTIONS = 8  # of an identity, in an error
 

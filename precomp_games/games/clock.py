@@ -32,8 +32,9 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeInt, Player, PositiveInt, public
+from precomp_games._support.arguments import NonNegativeInt, Player, PositiveInt, public
 from precomp_games._support.checks import (
+    ArgumentError,
     check_game,
     check_integer,
     check_parameters,
@@ -43,8 +44,6 @@ from precomp_games._support.checks import (
 )
 from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, open_observer
 from precomp_games.policies.rows import PolicyLike, as_batch_policy
-
-__all__ = ["ClockGame", "ClockPolicy", "ClockState", "SearchClock", "TimedSearch", "clock_position_key"]
 
 _NAME = "python_clock"
 _MOST_ACTIONS = 2**31 - 1  # OpenSpiel's

@@ -24,8 +24,6 @@ import pyspiel
 
 from precomp_games.games.openspiel_game import game_type, observation_type, tensor_parts
 
-__all__ = ["BET", "PASS", "KJPokerGame", "KJPokerState"]
-
 PASS = 0
 """Check, or fold to a bet."""
 BET = 1

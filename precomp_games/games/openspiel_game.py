@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import shown
-
-__all__ = [
-    "StringObserver",
-    "game_type",
-    "load_base_game",
-    "observation_type",
-    "open_observer",
-    "tensor_parts",
-]
+from precomp_games._support.checks import ArgumentError, shown
 
 
 def game_type(

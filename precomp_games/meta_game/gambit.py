@@ -29,9 +29,8 @@ from decimal import Decimal, localcontext
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.files import atomic_write
 from precomp_games.meta_game.game import MetaPrecomputationGame
-from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
-
-__all__ = ["to_efg", "write_efg"]
+from precomp_games.tree.facts import CHANCE, TERMINAL
+from precomp_games.tree.history_tree import HistoryTree
 
 
 @public

@@ -46,8 +46,15 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, public
-from precomp_games._support.checks import check_integer, check_number, check_parameters, check_path, shown
+from precomp_games._support.arguments import public
+from precomp_games._support.checks import (
+    ArgumentError,
+    check_integer,
+    check_number,
+    check_parameters,
+    check_path,
+    shown,
+)
 from precomp_games.games.openspiel_game import (
     StringObserver,
     game_type,
@@ -55,11 +62,10 @@ from precomp_games.games.openspiel_game import (
     observation_type,
     tensor_parts,
 )
-from precomp_games.meta_game.rules import MEMORIZE, STOP, MetaPosition, MetaRules
+from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.policies.specs import make_policy
-from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
-
-__all__ = ["MEMORIZE", "STOP", "MetaPrecomputationGame", "MetaPrecomputationState"]
+from precomp_games.tree.facts import CHANCE, TERMINAL
+from precomp_games.tree.history_tree import HistoryTree
 
 _NAME = "python_meta_precomputation"
 _IN_MEMORY = "memory:"  # how the tree_file of a tree without a file begins

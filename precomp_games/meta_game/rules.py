@@ -63,11 +63,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, one_of, public
+from precomp_games._support.arguments import one_of, public
+from precomp_games._support.checks import ArgumentError
 from precomp_games.tree.base_game import in_words
-from precomp_games.tree.history_tree import CHANCE, TERMINAL, HistoryTree
-
-__all__ = ["FORMS", "MEMORIZE", "STOP", "Form", "MetaPosition", "MetaRules"]
+from precomp_games.tree.facts import CHANCE, TERMINAL
+from precomp_games.tree.history_tree import HistoryTree
 
 FORMS = ("audit", "reweighted")
 """The forms of charging for memory."""

@@ -32,7 +32,6 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     Check,
     Ge,
     Gt,
@@ -45,23 +44,10 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import check_function, real_array, shown
+from precomp_games._support.checks import ArgumentError, check_function, real_array, shown
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.rollouts import Rollouts, RolloutState
 from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
-
-__all__ = [
-    "EvaluatedValues",
-    "Evaluator",
-    "ExactValues",
-    "LeafContext",
-    "LeafValues",
-    "RolloutValues",
-    "as_leaf_values",
-    "evaluated",
-    "sample_size",
-    "within",
-]
 
 _Levels = Sequence[Sequence[Any]]
 _Values = tuple[list[npt.NDArray[np.float64]], int]

@@ -24,8 +24,6 @@ from typing import Any
 from precomp_games._support.arguments import public
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
 
-__all__ = ["Entry", "Menu"]
-
 Entry = int | Mapping[int, float]
 """What can be memorized at an information state: an action, or {action: probability}."""
 

@@ -30,8 +30,8 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, Player, one_of, public
-from precomp_games._support.checks import check_numbers, check_state, check_turn, shown
+from precomp_games._support.arguments import Player, one_of, public
+from precomp_games._support.checks import ArgumentError, check_numbers, check_state, check_turn, shown
 from precomp_games.policies.rows import (
     BatchPolicy,
     DistinctStates,
@@ -41,16 +41,6 @@ from precomp_games.policies.rows import (
     policy_rows,
 )
 from precomp_games.policies.specs import make_policy, register_policy
-
-__all__ = [
-    "MixturePolicy",
-    "component_name",
-    "component_rows",
-    "drawn_once",
-    "refuse_mixture",
-    "refuse_mixture_inside",
-    "updated",
-]
 
 _PER = ("game", "move")
 _MOST_KEPT = 10_000_000  # numbers: 80 MB

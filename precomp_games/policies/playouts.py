@@ -35,8 +35,6 @@ import numpy.typing as npt
 
 from precomp_games.policies.rows import BatchPolicy, movers_rows
 
-__all__ = ["mean_interval", "play_on"]
-
 _NORMAL_95 = 1.959963984540054
 
 

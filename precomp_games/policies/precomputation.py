@@ -7,12 +7,10 @@ from typing import Any
 
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError, Game, Player, public
-from precomp_games._support.checks import check_turn
+from precomp_games._support.arguments import Game, Player, public
+from precomp_games._support.checks import ArgumentError, check_turn
 from precomp_games._support.pickles import packed, unpacked
 from precomp_games.policies.rows import PolicyLike, as_batch_policies
-
-__all__ = ["PrecomputationPolicy"]
 
 
 class PrecomputationPolicy(openspiel_policy.Policy):

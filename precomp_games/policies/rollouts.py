@@ -16,8 +16,6 @@ import numpy as np
 
 from precomp_games.policies.rows import BatchPolicy, PolicyRows, movers_rows
 
-__all__ = ["RolloutState", "Rollouts"]
-
 
 @dataclasses.dataclass(eq=False, slots=True)
 class RolloutState:

@@ -19,29 +19,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, Lt
-from precomp_games._support.checks import check_pair, real_array, shown
+from precomp_games._support.arguments import Check, Ge, Le, Lt
+from precomp_games._support.checks import ArgumentError, check_pair, real_array, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
-
-__all__ = [
-    "BatchPolicy",
-    "DistinctStates",
-    "LeastProbability",
-    "MinProbability",
-    "PolicyLike",
-    "PolicyRows",
-    "as_batch_menu",
-    "as_batch_policies",
-    "as_batch_policy",
-    "asked_rows",
-    "check_policies",
-    "entry_row",
-    "entry_rows",
-    "infoset_key",
-    "menu_rows",
-    "movers_rows",
-    "policy_rows",
-]
 
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""

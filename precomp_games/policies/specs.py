@@ -34,13 +34,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
-from precomp_games._support.arguments import ArgumentError, Ge, Le, PositiveFloat, PositiveInt, public
+from precomp_games._support.arguments import Ge, Le, PositiveFloat, PositiveInt, public
 from precomp_games._support.bars import bar as progress_bar
-from precomp_games._support.checks import shown
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 from precomp_games.policies.rows import as_batch_policy, infoset_key
-
-__all__ = ["check_spec", "make_policy", "parsed_spec", "policy_names", "register_policy", "touched"]
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import check_penalties, shown
+from precomp_games._support.checks import ArgumentError, check_penalties, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
 from precomp_games.tree.expansion.columns import COLUMNS
@@ -20,16 +19,6 @@ from precomp_games.tree.facts import CHANCE, TERMINAL
 if TYPE_CHECKING:
     from precomp_games.tree.history_tree import HistoryTree
 
-__all__ = [
-    "ARRAYS",
-    "FORMAT",
-    "OPTIONAL",
-    "check_arrays",
-    "digest",
-    "first_difference",
-    "read_tree",
-    "write_fields",
-]
 
 FORMAT = "precomp-games history tree 1"
 """How files of trees begin, and what digests are of."""

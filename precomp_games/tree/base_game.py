@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import shown
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 
 if TYPE_CHECKING:
     from precomp_games.tree.history_tree import HistoryTree
-
-__all__ = ["action_words", "in_words", "loaded_game", "names_files"]
 
 
 # Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a

@@ -19,17 +19,6 @@ import pyspiel
 
 from precomp_games._support.kernels import kernel
 
-__all__ = [
-    "CHANCE",
-    "TERMINAL",
-    "AnyForest",
-    "Forest",
-    "TreeArrays",
-    "TreeFacts",
-    "edge_product",
-    "weighted",
-]
-
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
 

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, FilePath, Game, PositiveFloat, PositiveInt, public
+from precomp_games._support.arguments import FilePath, Game, PositiveFloat, PositiveInt, public
 from precomp_games._support.checks import (
+    ArgumentError,
     check_integer,
     check_numbers,
     check_pair,
@@ -46,10 +47,8 @@ from precomp_games.tree.arrays import (
 from precomp_games.tree.base_game import loaded_game
 from precomp_games.tree.expansion.levels import expand
 from precomp_games.tree.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
-from precomp_games.tree.facts import CHANCE, TERMINAL, TreeFacts
+from precomp_games.tree.facts import TreeFacts
 from precomp_games.tree.mixture import TreeMixture
-
-__all__ = ["CHANCE", "TERMINAL", "HistoryTree"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -19,29 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, Player, public
-from precomp_games._support.checks import check_indices, check_numbers, shown
+from precomp_games._support.arguments import Player, public
+from precomp_games._support.checks import ArgumentError, check_indices, check_numbers, shown
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike, check_policies
 from precomp_games.tree.facts import AnyForest, TreeArrays, edge_product
 from precomp_games.tree.history_tree import HistoryTree
-
-__all__ = [
-    "Alternative",
-    "MemorizedState",
-    "MetaStrategy",
-    "Played",
-    "at_most_one",
-    "check_memorization_set",
-    "check_memorize",
-    "check_meta_tree",
-    "check_strategies",
-    "check_strategy",
-    "realization_plan",
-    "strategy_policy",
-]
-
 
 _SUM_TOLERANCE = 1e-9
 

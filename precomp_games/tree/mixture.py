@@ -23,8 +23,6 @@ import numpy.typing as npt
 from precomp_games._support.kernels import kernel
 from precomp_games.policies.mixtures import MixturePolicy
 
-__all__ = ["MixedOpponent", "TreeMixture"]
-
 
 class TreeMixture(NamedTuple):
     """The components of a tree's mixed opponent.

@@ -38,7 +38,7 @@ from precomp_games.chess.engines import _uci as uci_module
 from precomp_games.chess.engines import pool as engine_module
 from precomp_games.chess.engines._uci import BadOutput, SearchReport
 from precomp_games.chess.engines.pool import EngineNotFoundError
-from precomp_games.chess.engines.store import Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tests.chess import fake_engine
 
 ROOT = Path(__file__).parents[2]

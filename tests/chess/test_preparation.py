@@ -22,10 +22,9 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
-from precomp_games.chess.engines.searches import MAX_CP, MAX_MATE
-from precomp_games.chess.engines.store import Line, SearchResult
+from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
 from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.evaluation.scores import MATE_CP, WdlUtility, centipawns, score_utility
+from precomp_games.chess.evaluation.scores import WdlUtility, centipawns, score_utility
 
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.store import EvaluationStore, Line, SearchResult, StoreError
+from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
+from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from tests.chess.test_engine import started
 
 LIMIT = SearchLimit(nodes=1000)

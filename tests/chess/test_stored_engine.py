@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from precomp_games.chess.engines import stored_engine as search_module
-from precomp_games.chess.engines.pool import EngineError, EnginePool, SearchLimit, find_engine
+from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, started

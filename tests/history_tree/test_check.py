@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precomp_games.tree.arrays import ARRAYS
-from precomp_games.tree.history_tree import CHANCE, TERMINAL
+from precomp_games.tree.facts import CHANCE, TERMINAL
 from tests.history_tree.cases import tree_of
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
-from precomp_games.meta_game.game import MEMORIZE
+from precomp_games.meta_game.rules import MEMORIZE
 from tests.history_tree.cases import efg
 from tests.menus import enumerated, game_payoffs, kuhn_tree, matrix_value, menu_tree, meta_cases, within
 from tests.random_games import expand, first, last, random_menu, random_policy, random_tree, uniform

@@ -21,21 +21,10 @@ from typing import Annotated, Any
 import chess
 import chess.polyglot
 
-from precomp_games._support.arguments import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Ge,
-    Le,
-    NonNegativeInt,
-    each_of,
-    public,
-)
-from precomp_games._support.checks import check_instance, check_number, shown
+from precomp_games._support.arguments import Check, FilePath, Ge, Le, NonNegativeInt, each_of, public
+from precomp_games._support.checks import ArgumentError, check_instance, check_number, shown
 from precomp_games._support.files import atomic_write
 from precomp_games.chess.game import board_after, is_legal
-
-__all__ = ["Book", "BookExit", "BookLine", "BookMove", "BookPosition", "Exits", "write_polyglot"]
 
 # How far from 1 a probability, or the sum of a position's, may be.
 _TOLERANCE = 1e-6

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import ArgumentError, FilePath, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import FilePath, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.files import atomic_write
 from precomp_games.chess.books.book import Book, Exits, Node, percent, trie_with_exits
 from precomp_games.chess.game import is_legal
-
-__all__ = ["book_game", "pgn_text", "set_headers", "write_pgn"]
 
 
 @public

@@ -28,13 +28,11 @@ from typing import Any
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import ArgumentError, PositiveInt, public
-from precomp_games._support.checks import check_path, shown
+from precomp_games._support.arguments import PositiveInt, public
+from precomp_games._support.checks import ArgumentError, check_path, shown
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
 from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited
-
-__all__ = ["Repertoire", "RepertoirePosition", "RepertoireReport", "read_repertoire"]
 
 _MAX_GAMES = 100_000
 _MAX_PLIES = 200  # of a line

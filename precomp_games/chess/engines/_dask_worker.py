@@ -13,8 +13,6 @@ from distributed import Worker, WorkerPlugin, get_worker
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 
-__all__ = ["ClusterPool", "EnginePlugin", "search", "state"]
-
 REFERENCE = (SearchLimit(nodes=2000), 2)
 """What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
 

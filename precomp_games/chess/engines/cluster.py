@@ -48,8 +48,6 @@ from precomp_games.cluster.client import (
 )
 from precomp_games.cluster.tasks import AHEAD, UnderWay
 
-__all__ = ["DaskEngine"]
-
 _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
 _END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway

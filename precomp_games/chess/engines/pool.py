@@ -46,7 +46,8 @@ from typing import Annotated, Any
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import Ge, Le, Seconds, Unnamed, public
+from precomp_games._support.arguments import Ge, Le, Seconds, public
+from precomp_games._support.checks import Unnamed
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines._uci import (
     BadOutput,
@@ -67,8 +68,6 @@ from precomp_games.chess.engines.searches import (
     check_command,
     check_position,
 )
-
-__all__ = ["EngineError", "EngineNotFoundError", "EnginePool", "SearchLimit", "find_engine"]
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024

@@ -15,38 +15,8 @@ from typing import Annotated, Any
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import ArgumentError, Check, Ge, Le, public
-from precomp_games._support.checks import shown
-
-__all__ = [
-    "MATE_CP",
-    "MAX_CP",
-    "MAX_DEPTH",
-    "MAX_LIMIT",
-    "MAX_MATE",
-    "MAX_MULTIPV",
-    "MAX_NODES",
-    "MAX_SAMPLES",
-    "Line",
-    "Multipv",
-    "Options",
-    "Positions",
-    "Retries",
-    "Samples",
-    "SearchLimit",
-    "SearchResult",
-    "SomeSamples",
-    "check_command",
-    "check_position",
-    "check_strength",
-    "decode",
-    "encode_lines",
-    "encode_played",
-    "identity_options",
-    "limit_text",
-    "named_options",
-    "weakened_by",
-]
+from precomp_games._support.arguments import Check, Ge, Le, public
+from precomp_games._support.checks import ArgumentError, shown
 
 # What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
 # at most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.

@@ -35,13 +35,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from precomp_games._support.arguments import ArgumentError, Check, FilePath, Unnamed, public
-from precomp_games._support.checks import check_integer, shown
+from precomp_games._support.arguments import Check, FilePath, public
+from precomp_games._support.checks import ArgumentError, Unnamed, check_integer, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
-    Line,
     Multipv,
     Positions,
     Samples,
@@ -52,8 +51,6 @@ from precomp_games.chess.engines.searches import (
     encode_played,
     limit_text,
 )
-
-__all__ = ["EvaluationStore", "Line", "SearchResult", "StoreError", "first_strange"]
 
 APPLICATION_ID = 0x50434753  # "PCGS"
 SCHEMA_VERSION = 1

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from precomp_games._support.arguments import ArgumentError, Check, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import Check, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
@@ -22,8 +22,6 @@ from precomp_games.chess.engines.searches import (
     weakened_by,
 )
 from precomp_games.chess.engines.store import EvaluationStore
-
-__all__ = ["EngineLike", "ScoringEngine", "StoredEngine", "check_scores", "searches_to_see"]
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
 

@@ -42,18 +42,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Ge,
-    Le,
-    PositiveFloat,
-    Seed,
-    each_of,
-    public,
-)
-from precomp_games._support.checks import check_choice, check_number, check_path, shown
+from precomp_games._support.arguments import Check, FilePath, Ge, Le, PositiveFloat, Seed, each_of, public
+from precomp_games._support.checks import ArgumentError, check_choice, check_number, check_path, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
@@ -61,21 +51,6 @@ from precomp_games.chess.evaluation.policies import EngineEvaluation, Unfinished
 from precomp_games.chess.evaluation.scores import centipawns
 from precomp_games.policies.playouts import play_on
 from precomp_games.policies.rows import LeastProbability, PolicyLike, as_batch_policies
-
-__all__ = [
-    "GAMES",
-    "CalibratedUtility",
-    "CalibrationSample",
-    "CalibrationScope",
-    "as_json",
-    "fit_calibration",
-    "is_shipped",
-    "load_calibration",
-    "material",
-    "of_json",
-    "played_samples",
-    "save_calibration",
-]
 
 Floats = npt.NDArray[np.float64]
 

@@ -30,7 +30,6 @@ import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     Check,
     Ge,
     Le,
@@ -40,25 +39,11 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import check_instance, check_integer, check_number, shown
-from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import Multipv, SearchResult, SomeSamples
+from precomp_games._support.checks import ArgumentError, check_instance, check_integer, check_number, shown
+from precomp_games.chess.engines.searches import Multipv, SearchLimit, SearchResult, SomeSamples
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
 from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
-
-__all__ = [
-    "PLAYS",
-    "SAMPLES",
-    "EngineEvaluation",
-    "EngineMenu",
-    "EnginePolicy",
-    "Plays",
-    "UnfinishedStates",
-    "check_opponents",
-    "check_unfinished",
-    "softmax",
-]
 
 PLAYS = ("softmax", "bestmove", "last_lines")
 """How an `EnginePolicy` may play."""

@@ -17,20 +17,9 @@ from typing import Annotated, Protocol
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import ArgumentError, Gt, Lt, one_of, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import Gt, Lt, one_of, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.chess.engines.searches import MATE_CP, Line
-
-__all__ = [
-    "MATE_CP",
-    "LinearUtility",
-    "Scale",
-    "ScoreUtility",
-    "ThresholdUtility",
-    "WdlUtility",
-    "centipawns",
-    "score_utility",
-]
 
 # Python-chess's models, by Stockfish's versions.
 _WDL_MODELS: dict[str, chess.engine.WdlModel] = {

@@ -25,14 +25,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import ArgumentError, Check, Ge, Gt, Le, Lt, each_of, public
-from precomp_games._support.checks import check_integer, shown
-from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, check_position
+from precomp_games._support.arguments import Check, Ge, Gt, Le, Lt, each_of, public
+from precomp_games._support.checks import ArgumentError, check_integer, shown
+from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, SearchLimit, check_position
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.evaluation.scores import centipawns
-
-__all__ = ["Choice", "OpponentFit", "fit_opponent", "opponent_choices"]
 
 MAX_COUNT = 10**9  # how often a move can have been played
 _Count = Annotated[int, Ge(1), Le(MAX_COUNT)]

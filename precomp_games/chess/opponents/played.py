@@ -22,7 +22,6 @@ import numpy as np
 
 from precomp_games._support.arguments import (
     INFINITE,
-    ArgumentError,
     FilePath,
     Ge,
     Le,
@@ -31,9 +30,9 @@ from precomp_games._support.arguments import (
     each_of,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 from precomp_games.chess.books.book import Book, Exits, Node, trie_with_exits
-from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import Positions, SomeSamples, check_position
+from precomp_games.chess.engines.searches import Positions, SearchLimit, SomeSamples, check_position
 from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.opponents.policies import DEFAULT_PLIES
@@ -46,8 +45,6 @@ from precomp_games.chess.records.game_records import (
     sides_of,
 )
 from precomp_games.chess.records.pgn_files import GameReport, name_words
-
-__all__ = ["PlayedGame", "ReplyGames", "engine_moves", "pgn_moves", "pgn_results", "played_in", "reply_games"]
 
 Moves: TypeAlias = dict[tuple[str, str], int]
 

@@ -31,7 +31,6 @@ import pyspiel
 
 from precomp_games._support.arguments import (
     INFINITE,
-    ArgumentError,
     FilePath,
     Ge,
     PositiveFloat,
@@ -39,9 +38,10 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import check_path, shown
+from precomp_games._support.checks import ArgumentError, check_path, shown
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.pool import EnginePool, SearchLimit, find_engine
+from precomp_games.chess.engines.pool import EnginePool, find_engine
+from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
 from precomp_games.chess.evaluation.policies import PLAYS, SAMPLES, EnginePolicy
@@ -61,18 +61,6 @@ from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import make_policy, register_policy
-
-__all__ = [
-    "FITS",
-    "GamesPolicy",
-    "explorer_policy",
-    "games_policy",
-    "opponent_policy",
-    "polyglot_policy",
-    "prior_of_moves",
-    "read_table",
-    "rolling_fit",
-]
 
 FITS = ("given", "rolling")
 """Where a `games_policy` has its half-life and alpha from."""

@@ -46,16 +46,6 @@ from precomp_games.policies.rows import (
     policy_rows,
 )
 
-__all__ = [
-    "MATCH_PLIES",
-    "ExitScore",
-    "MatchGame",
-    "MatchResult",
-    "book_exits",
-    "play_match",
-    "write_match_pgn",
-]
-
 MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 """Half-moves after which a game of a match is a draw."""
 

@@ -25,8 +25,6 @@ from precomp_games.chess.engines.searches import check_command
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.policies.rows import BatchPolicy, as_batch_policy
 
-__all__ = ["FOREVER", "LONGEST_LINE", "NO_MOVE", "EnginePlayer", "Player", "PolicyPlayer"]
-
 FOREVER = frozenset({"infinite", "ponder"})
 """Words of `go` after which an answer waits to be asked for."""
 NO_MOVE = "(none)"

@@ -20,15 +20,13 @@ import chess
 import chess.polyglot
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError, Seed, public
-from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.arguments import Seed, public
+from precomp_games._support.checks import ArgumentError, check_instance, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows
 from precomp_games.chess.play.players import FOREVER, LONGEST_LINE, NO_MOVE, Player
-
-__all__ = ["LONGEST_LINE", "UciEngine", "uci_book"]
 
 _NAME = "precomp-games"
 _AUTHOR = "the precomp-games authors"

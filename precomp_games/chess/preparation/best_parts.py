@@ -23,8 +23,6 @@ from precomp_games._support.arguments import public
 from precomp_games._support.checks import check_numbers
 from precomp_games.chess.books.book import Book
 
-__all__ = ["best_parts", "predecessors"]
-
 _Joined = list[list[tuple[int, npt.NDArray[np.int64]]]]
 
 

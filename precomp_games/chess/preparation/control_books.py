@@ -21,16 +21,14 @@ from typing import Any
 
 import chess
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeInt, PositiveInt, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
 from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
-
-__all__ = ["MAIN_LINES", "control_book"]
 
 MAIN_LINES = 10
 """How many of our moves a main line has in a control."""

@@ -17,8 +17,6 @@ from precomp_games.chess.play.match import MatchResult, play_match
 from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.settings import PreparationSettings
 
-__all__ = ["Engines"]
-
 
 @public
 @dataclasses.dataclass

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from precomp_games.chess.engines.stored_engine import EngineLike
     from precomp_games.chess.preparation.settings import PreparationSettings
 
-__all__ = ["EVALUATIONS", "EXPECTED_SCORE", "Evaluation"]
 
 EXPECTED_SCORE = "Expected score"
 """What the score of a book is called where games say so."""

@@ -18,7 +18,8 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of, public
+from precomp_games._support.checks import ArgumentError
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.evaluation.policies import EngineMenu
@@ -28,8 +29,6 @@ from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
-
-__all__ = ["KNOWN", "RepertoireJudgment", "judge_repertoire"]
 
 KNOWN = ("positions", "lines")
 """What the owner of a book knows: each of its positions, however it came up, or its lines alone."""

@@ -18,8 +18,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import check_integer, check_number, shown
+from precomp_games._support.checks import ArgumentError, check_integer, check_number, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
 from precomp_games.chess.evaluation import calibration as fits
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from precomp_games.chess.engines.stored_engine import StoredEngine
     from precomp_games.chess.preparation.settings import PreparationSettings
 
-__all__ = ["MODEL_FILE", "ModelFiles", "named_calibration", "named_opponent", "named_things"]
 
 MODEL_FILE = "opponent.npz"
 """What lies beside a result where its settings name files."""

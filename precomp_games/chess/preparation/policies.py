@@ -16,8 +16,6 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike
 
-__all__ = ["PreparationPolicies", "preparation_policies"]
-
 
 @dataclasses.dataclass(frozen=True)
 class PreparationPolicies:
@@ -67,6 +65,7 @@ def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike
 
 
 def opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: EngineLike) -> PolicyLike:
+    """What the opponent plays over `game`; several opponents are a `MixturePolicy`."""
     if settings.opponent:
         return named_opponent(settings, game, engine)
     each = [
@@ -105,5 +104,6 @@ def book_choice(settings: PreparationSettings, analyst: EngineLike) -> EnginePol
 
 
 def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -> None:
+    """Refuses an engine without scores for an opponent that plays by scores."""
     if opponent is not None and settings.opponent_plays != "bestmove":
         check_scores(opponent, "opponent")

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import ArgumentError, FilePath, public
-from precomp_games._support.checks import check_integer, check_number, check_numbers, shown
+from precomp_games._support.arguments import FilePath, public
+from precomp_games._support.checks import ArgumentError, check_integer, check_number, check_numbers, shown
 from precomp_games._support.files import atomic_write, write_together
 from precomp_games._support.messages import one_line, plain_text
 from precomp_games.algorithms import MemoryFrontier
@@ -27,8 +27,6 @@ from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.preparation.evaluations import EXPECTED_SCORE
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import PreparationSettings
-
-__all__ = ["Preparation", "read_preparation", "write_preparation"]
 
 _History = tuple[chess.Move, ...]
 # What another kind of value than was written ends in.

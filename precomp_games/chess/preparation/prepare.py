@@ -11,7 +11,6 @@ import numpy as np
 
 from precomp_games._support import bars
 from precomp_games._support.arguments import (
-    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
@@ -19,6 +18,7 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import Memory
 from precomp_games.algorithms import (
     ORDERS,
@@ -43,8 +43,6 @@ from precomp_games.chess.preparation.prepared_book import certified_book, prepar
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import kept_entries, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
-
-__all__ = ["exits_of", "is_by_games", "prepare"]
 
 _MOST = 150  # positions, where games are played and no budget is given
 _UNPREPARED = 100  # games at most that say what there is without a book

@@ -8,15 +8,13 @@ from typing import Annotated
 import chess
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, Player, each_of, public
-from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.arguments import Player, each_of, public
+from precomp_games._support.checks import ArgumentError, check_instance, shown
 from precomp_games.algorithms import CertifiedPrecomputation
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.game import ChessGame, move_of
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import Alternative, MemorizedState
-
-__all__ = ["certified_book", "preparation_book"]
 
 
 @public

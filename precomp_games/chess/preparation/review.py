@@ -22,8 +22,6 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import GameRecord, position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy
 
-__all__ = ["GamesReview", "review_games"]
-
 # Who left a repertoire, or that its line was at an end.
 BY_OWNER = "you"
 BY_OPPONENT = "the opponent"

@@ -32,8 +32,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.messages import plain_text
-from precomp_games.chess.engines.pool import SearchLimit
-from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SomeSamples
+from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
 from precomp_games.chess.evaluation.policies import SAMPLES, Plays, check_opponents
 from precomp_games.chess.evaluation.scores import Scale
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
@@ -45,8 +44,6 @@ from precomp_games.chess.preparation.model_files import (
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.policies.specs import check_spec
 from precomp_games.tree.expansion.options import Price
-
-__all__ = ["PreparationSettings"]
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)

@@ -11,8 +11,8 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, Player, PositiveInt, public
-from precomp_games._support.checks import shown
+from precomp_games._support.arguments import Player, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.memory import Memory
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
 from precomp_games.chess.evaluation.policies import EngineMenu, EnginePolicy
@@ -28,8 +28,6 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.expansion.options import Progress, Truncation
 from precomp_games.tree.history_tree import HistoryTree
-
-__all__ = ["equilibrium_tree", "kept_entries", "preparation_tree"]
 
 
 @public

@@ -28,11 +28,10 @@ import chess.polyglot
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError, FilePath, one_of, public
+from precomp_games._support.arguments import FilePath, one_of, public
+from precomp_games._support.checks import ArgumentError
 from precomp_games.chess.game import action_of, is_legal
 from precomp_games.chess.records.game_records import position_hash
-
-__all__ = ["POLYGLOT_WEIGHTS", "ExplorerCounts", "PolyglotCounts", "PolyglotWeights"]
 
 POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
 """What a Polyglot file's weights are taken for."""

@@ -44,15 +44,6 @@ from precomp_games.chess.records.pgn_files import (
     visited,
 )
 
-__all__ = [
-    "MAX_GAMES",
-    "SPEEDS",
-    "GameRecord",
-    "position_hash",
-    "read_games",
-    "sides_of",
-]
-
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
 MAX_PLIES = 1000  # of one game
 _SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known

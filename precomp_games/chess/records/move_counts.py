@@ -32,25 +32,14 @@ import numpy.typing as npt
 from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import INFINITE, ArgumentError, Ge, Gt, Le, each_of, one_of, public
-from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.arguments import INFINITE, Ge, Gt, Le, each_of, one_of, public
+from precomp_games._support.checks import ArgumentError, check_instance, shown
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.records.pgn_files import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy
-
-__all__ = [
-    "CountsPolicy",
-    "GameTable",
-    "GameWeights",
-    "MoveCounts",
-    "MoveSource",
-    "game_tables",
-    "own_states",
-    "predicted_rows",
-]
 
 Floats = npt.NDArray[np.float64]
 _BATCH = 20_000  # games

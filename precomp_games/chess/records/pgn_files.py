@@ -18,21 +18,8 @@ from typing import Any, TypeVar
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import ArgumentError, FilePath, public
-
-__all__ = [
-    "MAX_TAG",
-    "GameReport",
-    "GameVisitor",
-    "alike",
-    "count_names",
-    "game_texts",
-    "name_words",
-    "pgn_names",
-    "resolve_names",
-    "same_initials",
-    "visited",
-]
+from precomp_games._support.arguments import FilePath, public
+from precomp_games._support.checks import ArgumentError
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
 MAX_TEXT = 1 << 20  # characters of one game, comments and variations too

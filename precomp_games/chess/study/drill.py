@@ -31,14 +31,12 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError, Check, FilePath, NonNegativeInt, public
-from precomp_games._support.checks import check_number, shown
+from precomp_games._support.arguments import Check, FilePath, NonNegativeInt, public
+from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book, BookPosition
 from precomp_games.chess.engines.store import first_strange
 from precomp_games.chess.preparation.best_parts import predecessors
-
-__all__ = ["Drill", "DrillCard"]
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cards (

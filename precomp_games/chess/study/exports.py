@@ -33,16 +33,14 @@ import chess
 import chess.pgn
 import chess.svg
 
-from precomp_games._support.arguments import ArgumentError, FilePath, NonNegativeFloat, public
-from precomp_games._support.checks import check_choice, shown
+from precomp_games._support.arguments import FilePath, NonNegativeFloat, public
+from precomp_games._support.checks import ArgumentError, check_choice, shown
 from precomp_games._support.files import write_together
 from precomp_games.chess.books.book import Node, percent
 from precomp_games.chess.books.pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.report import ReportBook, ReportBooks, book_nodes, shown_books
 from precomp_games.chess.study.studies import studies
-
-__all__ = ["EXPORTS", "write_exports"]
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")
 """What `write_exports` writes."""

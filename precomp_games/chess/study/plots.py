@@ -13,10 +13,8 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.messages import plain_text
-
-__all__ = ["embedded_plot"]
 
 _MOST = 1 << 20  # characters
 _DEEP = 100  # elements within each other

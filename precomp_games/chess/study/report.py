@@ -34,7 +34,6 @@ import numpy as np
 from markupsafe import Markup
 
 from precomp_games._support.arguments import (
-    ArgumentError,
     FilePath,
     Ge,
     Le,
@@ -43,7 +42,14 @@ from precomp_games._support.arguments import (
     each_of,
     public,
 )
-from precomp_games._support.checks import check_integer, check_number, check_numbers, check_pair, shown
+from precomp_games._support.checks import (
+    ArgumentError,
+    check_integer,
+    check_number,
+    check_numbers,
+    check_pair,
+    shown,
+)
 from precomp_games._support.files import atomic_write
 from precomp_games._support.messages import plain_text
 from precomp_games.chess.books.book import Book, BookExit, BookPosition, Exits, Node, trie_with_exits
@@ -52,8 +58,6 @@ from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.best_parts import best_parts
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.study.plots import embedded_plot
-
-__all__ = ["ReportBook", "ReportMatch", "report_book", "write_report"]
 
 _LONGEST_NAME = 80  # characters of what a score is called
 # In an order in which each has what it needs; `import` and `export` lines are left out.

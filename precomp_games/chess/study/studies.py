@@ -18,8 +18,6 @@ import chess.pgn
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.books.pgn import pgn_text, set_headers
 
-__all__ = ["MOST_CHAPTERS", "MOST_NODES", "studies"]
-
 MOST_CHAPTERS = 64  # of a study
 MOST_NODES = 3000  # of a chapter, the start among them
 _LONG = 40  # positions from which on a chapter is cut again

@@ -15,13 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games._support.arguments import ArgumentError
-from precomp_games._support.checks import shown
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.kernels import kernel
 from precomp_games.policies.rows import PolicyRows, entry_rows
 from precomp_games.tree.base_game import action_words
-
-__all__ = ["AlikeRows", "history_words"]
 
 _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers are no more exact
 

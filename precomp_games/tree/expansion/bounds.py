@@ -37,8 +37,6 @@ import numpy.typing as npt
 
 from precomp_games.tree.expansion.columns import Level
 
-__all__ = ["StopBounds"]
-
 
 @dataclasses.dataclass
 class _Bounds:

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from precomp_games.tree.expansion.positions import Edges
 from precomp_games.tree.facts import TERMINAL
 
-__all__ = ["ALL_COLUMNS", "COLUMNS", "Level", "LevelEdges", "drop_histories", "settle_menus"]
-
 COLUMNS = {
     "parent": np.int32,
     "first_child": np.int32,

@@ -22,11 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games.tree.expansion.bounds import StopBounds
 from precomp_games.tree.expansion.positions import LevelPositions
-
-__all__ = ["InformationStates", "KeptPositions", "Reopened"]
 
 
 class Reopened(Exception):

@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
 from precomp_games._support.bars import bar as progress_bar
-from precomp_games._support.checks import check_evaluation, utility_sum
+from precomp_games._support.checks import ArgumentError, check_evaluation, utility_sum
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.bounds import StopBounds
@@ -44,8 +43,6 @@ from precomp_games.tree.expansion.positions import LevelPositions
 from precomp_games.tree.expansion.values import TreeValues
 from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.mixture import MixedOpponent, TreeMixture
-
-__all__ = ["Expansion", "expand"]
 
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
 # measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).

@@ -9,25 +9,12 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError, one_of
-from precomp_games._support.checks import check_pair, check_penalties, shown
+from precomp_games._support.arguments import one_of
+from precomp_games._support.checks import ArgumentError, check_pair, check_penalties, shown
 from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies.rows import BatchPolicy, as_batch_policies
-
-__all__ = [
-    "PRICES",
-    "STOP_VALUES",
-    "TRUNCATIONS",
-    "ExpansionOptions",
-    "PolicyPair",
-    "Price",
-    "Progress",
-    "StopValue",
-    "Truncation",
-    "hashable",
-]
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""

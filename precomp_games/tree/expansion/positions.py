@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.mixtures import component_name, component_rows
 from precomp_games.policies.rows import (
@@ -30,8 +30,6 @@ from precomp_games.policies.rows import (
 from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import CHANCE
-
-__all__ = ["Edges", "LevelPositions"]
 
 _SPOT_TOLERANCE = 1e-9
 _BYTES_AN_ANSWER = 110  # of a policy, a number: what joining takes, measured (tests/test_memory.py)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
 from precomp_games.policies.mixtures import component_name
@@ -24,8 +24,6 @@ from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import TERMINAL
 from precomp_games.tree.mixture import MixedOpponent
-
-__all__ = ["TreeValues"]
 
 
 @dataclasses.dataclass

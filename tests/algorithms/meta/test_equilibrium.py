@@ -17,7 +17,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta.equilibrium import CFR_VARIANTS
+from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS
 from tests.menus import menu_tree, meta_cases, random_strategies
 from tests.random_games import expand, random_policy, random_tree
 

@@ -41,7 +41,7 @@ from scipy import stats
 
 from precomp_games import RolloutValues, make_policy, sample_size
 from precomp_games.algorithms import meta_equilibrium
-from precomp_games.tree.history_tree import TERMINAL
+from precomp_games.tree.facts import TERMINAL
 from tests.algorithms.search.random_graphs import Oracle
 from tests.menus import enumerated
 from tests.random_games import random_efg, random_tree

@@ -13,7 +13,7 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.certified_sampling import _Certifier, certified_precomputation
 from precomp_games.algorithms.preparation.partial_tree import PartialTree, PreparationProblem
 from precomp_games.policies.rows import as_batch_policy
-from precomp_games.tree.history_tree import TERMINAL
+from precomp_games.tree.facts import TERMINAL
 from tests.algorithms.preparation.cases import entries_of, one_sided, setting, whole_tree, worth
 from tests.random_games import SUPPORTS, random_menu, random_policy, random_tree
 
