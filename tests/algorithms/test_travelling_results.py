@@ -1,6 +1,7 @@
 """Results go to other processes and come back: by pickle, with policies that can be named."""
 
 import dataclasses
+import functools
 import pickle
 
 import numpy as np
@@ -55,6 +56,8 @@ def _same(one, two):
         return len(one) == len(two) and all(_same(a, b) for a, b in zip(one, two, strict=True))
     if isinstance(one, pyspiel.Game | openspiel_policy.Policy):
         return str(getattr(one, "game", one)) == str(getattr(two, "game", two))
+    if isinstance(one, functools.partial):
+        return (one.func, one.args, one.keywords) == (two.func, two.args, two.keywords)
     return one == two
 
 

@@ -149,7 +149,8 @@ def test_damaged_rows(column: str, texts: list[object]) -> None:
 
 PUTS = """
 import sys
-from precomp_games.chess.engines.store import EvaluationStore, Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.engines.store import EvaluationStore
 store = EvaluationStore(sys.argv[1])
 for i in range(10**9):
     store.put("A", "nodes=5", 1, f"{sys.argv[2]}{i}", SearchResult((Line("e2e4", i, None),), 1, i))
