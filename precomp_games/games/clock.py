@@ -287,12 +287,10 @@ class SearchClock:
     Attributes:
       nodes_per_tick: A tick is so many nodes.
       moves: So many moves are to come, so each gets that part of what is left.
-      least: Ticks that are tried to be spent at least, if the clock has them.
     """
 
     nodes_per_tick: PositiveInt
     moves: PositiveInt = 10
-    least: PositiveInt = 1
 
     @public
     def allotted(self, left: NonNegativeInt) -> int:
@@ -301,7 +299,7 @@ class SearchClock:
         Raises:
           ValueError: `left` is no integer of at least 0.
         """
-        return max(1, min(left, max(self.least, left // self.moves)))
+        return max(1, left // self.moves)
 
     @public
     def nodes(self, left: NonNegativeInt) -> int:

@@ -132,7 +132,6 @@ def table():
         "clock": SearchClock(100),
         "nodes_per_tick": Arg(100, 0),
         "moves": Arg(5, 0),
-        "SearchClock.least": Arg(1, 0),
         "left": 5,
         "nodes": 100,
         "base_key": str,
