@@ -17,22 +17,6 @@ from precomp_games.commands._engines import open_engines
 FLAGS = flags.FLAGS
 
 
-def define_opponent_flag() -> None:
-    _flags.define_opponent_flag(FLAGS)
-
-
-def define_export_store_flag() -> None:
-    _flags.define_export_store_flag(FLAGS)
-
-
-def define_menu_flags(default: int | None, by_default: str) -> None:
-    _flags.define_menu_flags(FLAGS, default, by_default)
-
-
-def define_match_flags() -> None:
-    _flags.define_match_flags(FLAGS)
-
-
 def settings(
     player: int,
     opponent_r: float | Sequence[float],
@@ -42,8 +26,6 @@ def settings(
     menu: tuple[int, float] = (0, 100.0),
 ) -> PreparationSettings:
     """`settings_of` absl's global flags."""
-    # The flag of `define_opponent_flag`: other examples have others of that name.
-    has_opponent = FLAGS.find_module_defining_flag("opponent") == __name__
     return _flags.settings_of(
         FLAGS,
         player,
@@ -51,7 +33,6 @@ def settings(
         weights=weights,
         evaluated=evaluated,
         menu=menu,
-        opponent=FLAGS.opponent if has_opponent else "",
     )
 
 
