@@ -75,8 +75,9 @@ def main(argv: Sequence[str]) -> None:
     unit = "centipawns" if _CHESS.value else "utility"
     plot(rows, f"{what}; a position costs {price:g}", unit, folder / "entropy_bounds.png")
     values_alone = {name: name for name in ("unprepared", "bound", "construction", "optimum")}
-    lines = {"v": "v", "P(v)": "p_norm", "H(v)": "entropy", "size": "size", "optimal size": "optimal_size"}
-    sweeps.print_rows(rows, {"r": "r:g"} | values_alone | lines)
+    lines = {"v": "v", "P(v)": "p_norm", "H(v)": "entropy", "size": "sizes"}
+    sizes = [row | {"sizes": f"{row['size']} of {row['optimal_size']}"} for row in rows]
+    sweeps.print_rows(sizes, {"r": "r:g"} | values_alone | lines)
     if "equilibrium_entropy" in rows[0]:
         print("\nBoth prepare: the entropy of the opponent's play in equilibrium, and the least it must be")
         columns = {"r": "r:g", "value": "equilibrium_value", "v": "equilibrium_v"}

@@ -112,10 +112,11 @@ def main(argv: Sequence[str]) -> None:
     plot(rows, title, folder / "search_precomputation.png")
     for side in _SIDES:
         print(f"\n{heading(side)}")
-        columns = {"r": "r:g", "utility": "utility", "size 0": "size_0:.4g", "size 1": "size_1:.4g"}
-        columns |= {name: name for name in ("value", "unprepared", "histories")}
+        columns = {"r": "r:g"}
+        columns |= {name: name for name in ("utility", "size", "value", "unprepared", "histories")}
         columns["NashConv" if side == "both" else "positions"] = "certificate"
-        sweeps.print_rows([row for row in rows if row["prepares"] == side], columns)
+        own_rows = [row | {"size": sizes(row)} for row in rows if row["prepares"] == side]
+        sweeps.print_rows(own_rows, columns)
     print()
     for side, r, expected, obtained, error in checks:
         # An evaluation ranks positions; it is not what they are worth.
@@ -129,6 +130,13 @@ def main(argv: Sequence[str]) -> None:
 
 def heading(side: str) -> str:
     return "Both prepare" if side == "both" else f"{side.capitalize()} prepares"
+
+
+def sizes(row: dict[str, Any]) -> str:
+    """What is memorized; by either side where both do, on average."""
+    if row["prepares"] == "both":
+        return f"{row['size_0']:.2f} + {row['size_1']:.2f}"
+    return f"{row['size_0'] + row['size_1']:.0f}"
 
 
 def prepared(
@@ -167,10 +175,10 @@ def prepared(
         show(note="equilibrium")
         result = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
         nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
-        unprepared, sizes, certificate = nobody.unprepared, result.sizes, result.nash_conv
+        unprepared, number, certificate = nobody.unprepared, result.sizes, result.nash_conv
     else:
         result = best = best_precomputation(tree, player)
-        sizes = common.seats(player, best.size, 0)
+        number = common.seats(player, best.size, 0)
         unprepared, certificate = best.unprepared, best.num_positions
         if _CHECK_GAMES.value:
             show(note="playing")
@@ -179,8 +187,8 @@ def prepared(
         "utility": result.utility,
         "value": result.value,
         "unprepared": unprepared,
-        "size_0": float(sizes[0]),
-        "size_1": float(sizes[1]),
+        "size_0": float(number[0]),
+        "size_1": float(number[1]),
         "histories": tree.num_histories,
         "certificate": certificate,
     }, check
@@ -210,10 +218,13 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None
             panel.set_ylabel(f"utility of {whose(side)}", color="C0")
             panel.set_title(heading(side), fontsize=10)
             right = sweeps.right_axis(panel, "positions")
-            for player, style in ((0, "C1-s"), (1, "C2-^")):
-                if _SIDES[1 - player] != side:  # where only the other one prepares, there are none
-                    size, label = f"size_{player}", f"positions of player {player}"
-                    handles.append(sweeps.curve(right, own, "log10_r", size, style, label, lw=1.2, ms=3.5))
+            both = side == "both"
+            for player, style in zip(
+                (0, 1) if both else (_SIDES.index(side),), ("C1-s", "C2-^"), strict=False
+            ):
+                size = f"size_{player}"
+                label = f"positions of player {player}" if both else "positions in the book"
+                handles.append(sweeps.curve(right, own, "log10_r", size, style, label, lw=1.2, ms=3.5))
             right.set_ylim(bottom=0.0)
             panel.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncol=4, fontsize=8)
         panels[-1].set_xlabel(
