@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 
 from absl import flags
 
@@ -30,10 +29,11 @@ from precomp_games.chess import (
     equilibrium_tree,
     find_engine,
 )
+from precomp_games.commands._files import DATA
 
 __all__ = ["rows"]
 
-_SHIPPED = Path(__file__).parents[1] / "examples" / "data" / "evaluations.sqlite"
+_SHIPPED = DATA / "evaluations.sqlite"
 _TREE = flags.DEFINE_string("chess_tree", None, "chess_equilibrium: a tree.npz of the example, to be solved.")
 _PENALTY = flags.DEFINE_float("chess_penalty", 5e-3, "chess_equilibrium: what a position costs both sides.")
 _PLIES = flags.DEFINE_integer("chess_plies", 30, "chess_equilibrium: half-moves until a draw is declared.", 1)

@@ -16,10 +16,11 @@ from collections.abc import Callable
 
 from benchmarks.measure import Row, fresh_process, peak_memory
 from precomp_games.chess import ChessGame, games_policy
+from precomp_games.commands._files import DATA
 
 __all__ = ["rows", "write_games"]
 
-_SAMPLE = pathlib.Path(__file__).parents[1] / "examples" / "data" / "championship_sample.pgn"
+_SAMPLE = DATA / "championship_sample.pgn"
 _PLAYER = "Somebody"
 _EVERY = 16
 _KNIGHTS = [f"{out} {answer} {back} {home}" for out, back in (("Nf3", "Ng1"), ("Nc3", "Nb1"), ("Nh3", "Ng1"))
