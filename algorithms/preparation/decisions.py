@@ -395,16 +395,16 @@ def _recursion(
     problem: Treeplex, penalty: np.ndarray, best: bool, memorize: np.ndarray, advantage: np.ndarray
 ) -> float:
     """The recursion over information states, from the last to the first; with `best`, writes `memorize`."""
-    value = problem.after.copy()
-    for k in range(len(problem.owner) - 1, -1, -1):
-        if problem.owner[k] != problem.player:
+    owner, first_entry, previous = problem.owner, problem.first_entry, problem.previous
+    player, stop, value = problem.player, problem.stop, problem.after.copy()
+    for k in range(len(owner) - 1, -1, -1):
+        if owner[k] != player:
             continue
-        stop = problem.stop[k]
-        worth, chosen, total = stop, -1, 0.0
+        worth, chosen, total = stop[k], -1, 0.0
         mixed = 0.0
-        for e in range(problem.first_entry[k], problem.first_entry[k + 1]):
+        for e in range(first_entry[k], first_entry[k + 1]):
             going_on = value[e + 1] - penalty[k]
-            advantage[e] = going_on - stop
+            advantage[e] = going_on - stop[k]
             if best and going_on > worth:
                 worth, chosen = going_on, e
             x = memorize[e]
@@ -414,8 +414,8 @@ def _recursion(
         if chosen >= 0:
             memorize[chosen] = 1.0
         if not best and total > 0.0:
-            worth = mixed + (1.0 - total) * stop if total < 1.0 else mixed
-        value[problem.previous[k] + 1] += worth
+            worth = mixed + (1.0 - total) * stop[k] if total < 1.0 else mixed
+        value[previous[k] + 1] += worth
     return float(value[0])
 
 
