@@ -12,7 +12,7 @@ on gets no recommendations. With xi the plan,
 and the plan is an EFCE if no delta is positive. Values are weighted with the probability of the
 recommendation.
 
-Who deviates after s+ is called the *trigger agent* of s+ (Gordon, Greenwald and Marks 2008): a player of its
+Who deviates after s+ is called the *trigger agent* of s+: a player of its
 own, whose information sets are I+ and those below it. All agents of one player stand in flat arrays. A
 *group* is a pair (I+, I) of the player's information sets, where I is I+ or below it: I is an information set
 of the agents of all triggers at I+. For each of them, numbered k+ as its action a+ at I+, the group has a
