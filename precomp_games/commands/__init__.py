@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -32,7 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     program, *words = sys.argv if argv is None else argv
     if not words or words[0] in ("--help", "-h", "help"):
-        print(_overview())
+        try:
+            print(_overview(), flush=True)
+        except BrokenPipeError:  # nobody reads on: what is left goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     name, *rest = words
     if name not in COMMANDS:

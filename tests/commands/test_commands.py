@@ -1,6 +1,7 @@
 """`precomp-games`, called as a function: what it says, how it ends, and what it leaves behind."""
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -61,3 +62,9 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):
     assert main(["precomp-games", "judge", "--book=none.pgn", "--output_dir=more/out"]) == 1
     assert not (tmp_path / "more").exists()
     assert (sys.stdout, sys.stdout.errors, bars._make, set(flags.FLAGS)) == before
+
+
+def test_a_list_of_commands_that_nobody_reads_to_its_end_is_no_error():
+    words = f'set -o pipefail; "{sys.executable}" -m precomp_games.commands | true'
+    done = subprocess.run(["bash", "-c", words], stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
