@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 
 import chess
@@ -25,7 +26,9 @@ from precomp_games.commands._flags import (
     define_memory_flag,
     define_menu_flags,
     define_opponent_flag,
+    family_of,
     positive_numbers,
+    r_range,
     settings_of,
 )
 
@@ -43,7 +46,8 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "r",
         ["10"],
         "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
-        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
+        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them. A "
+        "range, such as 5-50, is a family: see --opponent_nodes.",
     )
     define.list(
         "r_weights",
@@ -98,7 +102,7 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has "
         "in it the one before.",
     )
-    define_chess_flags(own)
+    define_chess_flags(own, ranges=True)
     define_opponent_flag(own)
     define_memory_flag(own)
     define_menu_flags(
@@ -121,7 +125,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         weights=weights,
         evaluated=menu > 1,
         menu=(menu, given.menu_window_cp),
-        opponent=given.opponent,
+        opponent=family_of(given) or given.opponent,
     )
     if needs_tree and menu > 1:
         raise ValueError(f"--menu: expected 0 or 1 with --{needs_tree}, got {menu}")
@@ -145,7 +149,9 @@ def _whole_tree(given: flags.FlagValues) -> str:
 
 
 def opponents_r(given: flags.FlagValues) -> tuple[float | list[float], list[float]]:
-    """The r of --r, or several of them, and their --r_weights."""
+    """The r of --r, or several of them, and their --r_weights; of a range, the mean of logarithms."""
+    if (ends := r_range(given)) is not None:
+        return math.sqrt(ends[0] * ends[1]), []
     each = positive_numbers(given["r"])
     weights = positive_numbers(given["r_weights"]) if given.r_weights else []
     if len(weights) not in (0, len(each)):

@@ -224,9 +224,9 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        return self.posteriors([state], player)[0]
+        return self._posteriors([state], player)[0]
 
-    def posteriors(self, states: Sequence[Any], player: int) -> npt.NDArray[np.float64]:
+    def _posteriors(self, states: Sequence[Any], player: int) -> npt.NDArray[np.float64]:
         """float64[n, K]: `posterior` of several states, about which components are asked in one batch."""
         wanted = [(self._known_game(state), player, _own_turns(state, player)) for state in states]
         if self.per == "move" or not wanted:

@@ -233,11 +233,7 @@ def decode(
 ) -> SearchResult:
     """A row as a `SearchResult`, with what was played in so many searches where there are any.
 
-    Args:
-      multipv: what was asked for.
-      samples: the same.
-      depth, nodes, lines, played, last: what stands in the row.
-      iterations: what stands there as well; None where they were not asked for.
+    Iterations are None where they were not asked for.
 
     Raises:
       ValueError: values are not what was written.

@@ -139,9 +139,7 @@ class StoredEngine:
             self._search_missing(missing, asked, results)
         return [results[epd] for epd in epds]
 
-    def _search_missing(
-        self, missing: list[str], asked: _Asked, results: dict[str, SearchResult]
-    ) -> None:
+    def _search_missing(self, missing: list[str], asked: _Asked, results: dict[str, SearchResult]) -> None:
         limit, multipv, samples, iterations = asked
         if self.pool is None:
             for epd in missing:

@@ -117,9 +117,9 @@ class EnginePolicy(openspiel_policy.Policy):
         return self._rows([state.epd for state in states])
 
     def _rows(self, epds: list[str]) -> list[dict[int, float]]:
-        return [self.row_of(result) for result in self.engine.search(epds, *self._asked)]
+        return [self._row_of(result) for result in self.engine.search(epds, *self._asked)]
 
-    def row_of(self, result: SearchResult) -> dict[int, float]:
+    def _row_of(self, result: SearchResult) -> dict[int, float]:
         """{action: probability} after a search."""
         return {action_of(chess.Move.from_uci(move)): p for move, p in self._odds(result).items()}
 

@@ -214,7 +214,7 @@ class EngineFamily(MixturePolicy):
         self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
     ) -> list[int]:
         """Who a player is in games that go on from states, by the posterior there; see `play_on`."""
-        cumulative = np.cumsum(self.posteriors(states, player), axis=1)
+        cumulative = np.cumsum(self._posteriors(states, player), axis=1)
         drawn = np.array([stream.random() for stream in streams])[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= drawn).sum(axis=1), len(self.members) - 1).tolist()  # type: ignore[no-any-return]
 
@@ -230,7 +230,7 @@ class EngineFamily(MixturePolicy):
                 [states[at].epd for at in group], SearchLimit(nodes=nodes), moves, 0, True
             )
             for at, result in zip(group, results, strict=True):
-                rows[at] = self.policies[members[at]].row_of(result)
+                rows[at] = self.policies[members[at]]._row_of(result)
         return rows
 
 

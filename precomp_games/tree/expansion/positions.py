@@ -217,7 +217,10 @@ def _same_answer(policy: Any, first: Any, second: Any) -> bool:
 def _same_components(mixture: MixturePolicy, first: Any, second: Any) -> bool:
     rows = mixture.component_rows([first, second])
     played = rows.probability.max(axis=1) > _SPOT_TOLERANCE
-    one, two = np.flatnonzero(played[: rows.start[1]]), rows.start[1] + np.flatnonzero(played[rows.start[1] :])
+    one, two = (
+        np.flatnonzero(played[: rows.start[1]]),
+        rows.start[1] + np.flatnonzero(played[rows.start[1] :]),
+    )
     return np.array_equal(rows.action[one], rows.action[two]) and np.allclose(
         rows.probability[one], rows.probability[two], rtol=0.0, atol=_SPOT_TOLERANCE
     )
