@@ -91,7 +91,7 @@ def define_memory_flag(own: flags.FlagValues) -> None:
     )
 
 
-class _NumberOrRange(flags.ArgumentParser):  # type: ignore[misc,unused-ignore]
+class _NumberOrRange(flags.ArgumentParser[int | tuple[int, int]]):
     """A whole number, or a range of them, "400-3000", which becomes a pair."""
 
     syntactic_help = "a whole number, or a range such as 400-3000"

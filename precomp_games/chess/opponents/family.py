@@ -134,8 +134,8 @@ class EngineFamily(MixturePolicy):
         count = num_limits * num_temperatures * (top_k[1] - top_k[0] + 1)
         if count > _MOST_MEMBERS:
             raise ArgumentError(f"expected at most {_MOST_MEMBERS} members, got {count}")
-        limits = np.unique(_geometric(*nodes, num_limits).round().astype(np.int64)).tolist()
-        temperatures = np.unique(_geometric(*temperatures_cp, num_temperatures)).tolist()
+        limits = np.unique(_geometric(nodes, num_limits).round().astype(np.int64)).tolist()
+        temperatures = np.unique(_geometric(temperatures_cp, num_temperatures)).tolist()
         moves = range(top_k[0], top_k[1] + 1)
         self.engine = engine
         self.members = tuple(itertools.starmap(Member, itertools.product(limits, temperatures, moves)))
@@ -234,12 +234,12 @@ class EngineFamily(MixturePolicy):
         return rows
 
 
-def _geometric(least: float, most: float, count: int) -> npt.NDArray[np.float64]:
+def _geometric(ends: tuple[float, float], count: int) -> npt.NDArray[np.float64]:
     """From the least to the most; of one number, the mean of their logarithms."""
     if count == 1:
-        return np.array([np.sqrt(least * most)])
-    values = np.geomspace(least, most, count)
-    values[[0, -1]] = least, most
+        return np.array([np.sqrt(ends[0] * ends[1])])
+    values = np.geomspace(*ends, count)
+    values[[0, -1]] = ends
     return np.asarray(values, np.float64)
 
 
