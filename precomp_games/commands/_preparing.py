@@ -33,6 +33,7 @@ from precomp_games.commands._flags import (
 )
 
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
+_SHOWN = 8  # opponents of a mixture, each with its value
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
@@ -295,8 +296,10 @@ def _otherwise(made: Preparation) -> str:
     if "tree" in made.search and not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"
     if (each := made.search.get("components")) is not None:
-        values = ", ".join(f"{value:.4f}" for value in each)
-        text += f"\n{'Against each':<20}{values}, in the order given"
+        values = ", ".join(f"{value:.4f}" for value in each) + ", in the order given"
+        if len(each) > _SHOWN:
+            values = f"{min(each):.4f} to {max(each):.4f}, of {len(each)} opponents"
+        text += f"\n{'Against each':<20}{values}"
     return text
 
 

@@ -84,6 +84,7 @@ def test_members_are_a_grid():
         "its 1 to 3 best moves"
     )
     one = family(nodes=100, temperatures_cp=20, top_k=2)
+    assert [len(family(temperatures_cp=r, num_temperatures=4).members) for r in (20, (1, 2))] == [12, 48]
     assert one.members == ((100, 20.0, 2),) and "nodes 100, r = 20 cp, its 2 best" in str(one)
     (middle,) = family(num_limits=1, temperatures_cp=20, top_k=2).members
     assert middle.nodes == 89  # the mean of logarithms
