@@ -210,9 +210,9 @@ def define_opponent_flag(own: flags.FlagValues) -> None:
         "",
         "Another opponent than the engine's softmax, by name: a person's games, such as "
         "games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), answers "
-        "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), or "
-        "mixture(a=...,b=...) of them; see docs/opponents.md. --opponent_nodes and --top_k then say how we "
-        "play out of book, and --r nothing.",
+        "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), one of many "
+        "engines, family(nodes=300:3000,r=5:60,k=2:4), or mixture(a=...,b=...) of them; see "
+        "docs/opponents.md. --opponent_nodes and --top_k then say how we play out of book, and --r nothing.",
     )
 
 
