@@ -303,7 +303,7 @@ class MixturePolicy(openspiel_policy.Policy):
             return []
         start, action, probability = self.component_rows(states)
         ends = itertools.pairwise(start.tolist())
-        return [_Answer(action[a:b].tolist(), probability[a:b].T.copy()) for a, b in ends]
+        return [_Answer(action[a:b].tolist(), probability[a:b].copy().T) for a, b in ends]
 
 
 def component_name(number: int) -> str:
