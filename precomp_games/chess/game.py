@@ -286,6 +286,11 @@ class ChessState(pyspiel.State):
         """The moves from the game's start position to here."""
         return [move_of(action) for action in self.history()]
 
+    def repeats(self, move: chess.Move) -> bool:
+        """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
+        position = self._position
+        return bool(position.earlier) and board_after(position.board, move).epd() in position.earlier
+
     def current_player(self) -> int:
         """0 for White, 1 for Black, or pyspiel's terminal player."""
         if self._position.white_utility is not None:

@@ -124,6 +124,9 @@ def define_chess_flags(own: flags.FlagValues) -> None:
     define.float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
     limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
     define.integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit)
+    define.integer(
+        "own_nodes", None, "Nodes a move of our own play out of book. Default: the opponent's.", **limit
+    )
     define.integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit)
     define.integer(
         "opponent_movetime_ms",
@@ -242,6 +245,7 @@ def settings_of(
         opponent_weights=weights,
         analyst_limit=_limit(given.analyst_nodes, given.analyst_movetime_ms),
         opponent_limit=_limit(given.opponent_nodes, given.opponent_movetime_ms),
+        own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
         top_k=given.top_k,
         opponent_plays=given.opponent_plays,
         opponent_samples=given.opponent_samples,

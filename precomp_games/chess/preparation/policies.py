@@ -61,7 +61,9 @@ def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike
     game = settings.game()
     if player != settings.player:
         return opponents_play(settings, game, engine)
-    return EnginePolicy(game, engine, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
+    limit = settings.own_limit or settings.opponent_limit
+    temperature, repeats = settings.own_temperature_cp, settings.own_repeats
+    return EnginePolicy(game, engine, limit, temperature, settings.top_k, repeats=repeats)
 
 
 def opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: EngineLike) -> PolicyLike:

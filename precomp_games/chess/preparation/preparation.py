@@ -180,8 +180,9 @@ class Preparation:
     @classmethod
     def _parsed(cls, data: Any, files: ModelFiles | None = None) -> Preparation:
         given = dict(data["settings"])
-        for name in ("analyst_limit", "opponent_limit"):
-            given[name] = SearchLimit.parse(given[name])
+        for name in ("analyst_limit", "opponent_limit", "own_limit"):
+            if given.get(name) is not None:
+                given[name] = SearchLimit.parse(given[name])
         settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused
         engines = (plain_text(str(data["analyst"])), plain_text(str(data["opponent"])))
         for text in (*engines, settings.opponent, settings.calibration):  # which terminals are shown

@@ -60,7 +60,9 @@ class PreparationSettings:
       opponent_temperature_cp: r of the opponent. Several: one of these opponents is drawn for the whole game
         (`MixturePolicy`).
       own_temperature_cp: r of the book and of our own play.
-      analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
+      analyst_limit, opponent_limit: Searches behind the book and behind the opponent's play.
+      own_limit: Searches behind our own play out of book; None: as the opponent's.
+      own_repeats: Whether our own play goes by the position alone, or remembers the game, see `EnginePolicy`.
       top_k: Moves a position.
       opponent_plays, opponent_samples: How the opponent chooses its move, see `EnginePolicy`. "bestmove" has
         use for neither a temperature nor a number of moves.
@@ -91,6 +93,8 @@ class PreparationSettings:
     own_temperature_cp: PositiveFloat = 1e-6
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
+    own_limit: SearchLimit | None = None
+    own_repeats: bool = True
     top_k: Multipv = 2
     opponent_plays: Plays = "softmax"
     opponent_samples: SomeSamples = SAMPLES
