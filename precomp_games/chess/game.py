@@ -286,11 +286,6 @@ class ChessState(pyspiel.State):
         """The moves from the game's start position to here."""
         return [move_of(action) for action in self.history()]
 
-    def repeats(self, move: chess.Move) -> bool:
-        """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
-        position = self._position
-        return bool(position.earlier) and board_after(position.board, move).epd() in position.earlier
-
     def current_player(self) -> int:
         """0 for White, 1 for Black, or pyspiel's terminal player."""
         if self._position.white_utility is not None:
@@ -356,6 +351,12 @@ def position_key(state: ChessState) -> str:
     position = state._position
     clock = (str(position.board.halfmove_clock),) if position.rules.fifty_moves else ()
     return " | ".join((position.epd, *clock, *sorted(position.earlier)))
+
+
+def repeats(state: ChessState, move: chess.Move) -> bool:
+    """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
+    position = state._position
+    return bool(position.earlier) and board_after(position.board, move).epd() in position.earlier
 
 
 @public

@@ -45,7 +45,7 @@ from precomp_games._support.checks import ArgumentError, check_instance, check_i
 from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, SearchResult, SomeSamples
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
 from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
-from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of, repeats
 
 PLAYS = ("softmax", "bestmove", "last_lines")
 """How an `EnginePolicy` may play."""
@@ -153,7 +153,7 @@ def _going_on(state: ChessState, lines: tuple[Line, ...]) -> tuple[Line, ...]:
     if centipawns(lines[0]) <= 0:
         return lines
     ahead = (line for line in lines if centipawns(line) > 0)
-    return tuple(line for line in ahead if not state.repeats(chess.Move.from_uci(line.move))) or lines
+    return tuple(line for line in ahead if not repeats(state, chess.Move.from_uci(line.move))) or lines
 
 
 @public
