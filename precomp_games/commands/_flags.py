@@ -127,6 +127,7 @@ def define_chess_flags(own: flags.FlagValues) -> None:
     define.integer(
         "own_nodes", None, "Nodes a move of our own play out of book. Default: the opponent's.", **limit
     )
+    define.bool("own_repeats", True, "Whether our own play may repeat positions while it is ahead.")
     define.integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit)
     define.integer(
         "opponent_movetime_ms",
@@ -246,6 +247,7 @@ def settings_of(
         analyst_limit=_limit(given.analyst_nodes, given.analyst_movetime_ms),
         opponent_limit=_limit(given.opponent_nodes, given.opponent_movetime_ms),
         own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
+        own_repeats=given.own_repeats,
         top_k=given.top_k,
         opponent_plays=given.opponent_plays,
         opponent_samples=given.opponent_samples,

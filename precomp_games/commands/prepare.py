@@ -48,6 +48,8 @@ from precomp_games.commands._preparing import (
 )
 from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
 
+_NEAR = 20  # games against a neighbor
+
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
@@ -57,10 +59,10 @@ def define(own: flags.FlagValues) -> None:
     define_export_store_flag(own)
     define.integer(
         "neighbors",
-        20,
+        None,
         "Games that the book, and no book, is tried in against each of the opponent's neighbors: half and "
         "twice the nodes, 5 and 20 % more, half and twice the r, a move more, and the engine as it answers. "
-        "0: none.",
+        "0: none. Default: 20, or --match_games where that is less.",
         lower_bound=0,
     )
     define.integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
@@ -134,17 +136,16 @@ def _among_neighbors(
     given: flags.FlagValues, made: Preparation, engines: Engines, folder: pathlib.Path
 ) -> Preparation:
     """The preparation with what it scores against opponents near the model, which is printed and written."""
-    if not given.neighbors or not made.book.positions or not engines.can_search:
+    games = min(_NEAR, given.match_games) if given.neighbors is None else given.neighbors
+    if not games or not made.book.positions or not engines.can_search:
         return made
-    made = dataclasses.replace(
-        made, neighbors=play_neighbors(made, engines, given.neighbors, seed=given.match_seed)
-    )
+    made = dataclasses.replace(made, neighbors=play_neighbors(made, engines, games, seed=given.match_seed))
     if made.neighbors:
         rows = [
             (each.score, each.unprepared, f"{each.gain:+.2f} +- {each.standard_error:.2f}", each.name)
             for each in made.neighbors
         ]
-        print(f"\nAgainst neighbors of the model, {given.neighbors} games each:")
+        print(f"\nAgainst neighbors of the model, {games} games each:")
         print_table(rows, ("the book", "no book", "gain", "opponent"))
         write_preparation(made, folder)
     return made

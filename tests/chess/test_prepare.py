@@ -136,6 +136,7 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
     assert read_preparation(tmp_path).neighbors == made.neighbors
     several = dataclasses.replace(SETTINGS, opponent_temperature_cp=(5.0, 20.0), opponent_weights=(1, 2))
     assert neighbors(several)["twice the r"].opponent_temperature_cp == (10.0, 40.0)
+    assert neighbors(several)["r = 5 alone"].opponent_temperature_cp == 5.0
     assert list(neighbors(dataclasses.replace(SETTINGS, opponent_plays="bestmove"))) == list(near)[:5]
     assert neighbors(dataclasses.replace(SETTINGS, opponent="uci(nodes=10)")) == {}
 

@@ -37,6 +37,9 @@ def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
     def add(name: str, **changes: object) -> None:
         found.setdefault(name, dataclasses.replace(settings, **changes))
 
+    several = settings.opponent_temperatures_cp if len(settings.opponent_temperatures_cp) > 1 else ()
+    for r in several:
+        add(f"r = {r:g} alone", opponent_temperature_cp=r, opponent_weights=())
     limit = settings.opponent_limit
     for attribute, unit in _UNITS.items():
         if (amount := getattr(limit, attribute)) is not None:
@@ -47,8 +50,8 @@ def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
     if settings.opponent_plays == "bestmove":
         return found
     for name, share in _TEMPERATURES.items():
-        each = [share * r for r in settings.opponent_temperatures_cp]
-        add(f"{name} r", opponent_temperature_cp=each if len(each) > 1 else each[0])
+        each = tuple(share * r for r in settings.opponent_temperatures_cp)
+        add(f"{name} r", opponent_temperature_cp=each if several else each[0])
     if settings.top_k < MAX_MULTIPV:
         add("a move more", top_k=settings.top_k + 1)
     add(
