@@ -226,6 +226,7 @@ class _Confirmed:
         self.search = BestFirstSearch(problem, values, "optimistic")
         self.policies = as_batch_policies(problem.sigma, "sigma")
         self.seed, self.played, self.progress = seed, 0, progress
+        self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
@@ -286,6 +287,7 @@ class _Confirmed:
             for value, node in zip(values.tolist(), stops, strict=True)
         ]
         which, scores = self._play(stops, reach * unsure, games, learn=True)
+        self.values.learn(self.taught)
         self.search.revalue()
         return Round(price, len(chosen), expected, games, float(values[which].mean()), float(scores.mean()))
 
@@ -369,6 +371,7 @@ class _Confirmed:
         if learn:
             for states, score in zip(passed, scores.tolist(), strict=True):
                 self.values.credit(states, score)
+                self.taught.append((states, score))
         return which, scores
 
     def _stream(self, number: int, use: int) -> np.random.Generator:
