@@ -59,7 +59,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games.policies.leaf_values import Evaluator
 from precomp_games.policies.playouts import mean_interval, play_on
-from precomp_games.policies.rows import LeastProbability, as_batch_policies
+from precomp_games.policies.rows import LeastProbability
 
 from .best_first import BestFirstSearch
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
@@ -224,7 +224,6 @@ class _Confirmed:
         self.problem, self.values, self.budget = problem, values, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.search = BestFirstSearch(problem, values, "optimistic")
-        self.policies = as_batch_policies(problem.sigma, "sigma")
         self.seed, self.played, self.progress = seed, 0, progress
         self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
 
@@ -359,7 +358,7 @@ class _Confirmed:
 
         ends = play_on(
             [stops[k].state for k in which.tolist()],
-            self.policies,
+            self.problem.sigma,
             [self._stream(self.played + k, 1) for k in range(games)],
             min_probability=self.problem.min_probability,
             visit=visit if learn else None,

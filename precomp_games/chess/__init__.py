@@ -13,6 +13,7 @@ from precomp_games.chess.evaluation.policies import EngineEvaluation, EngineMenu
 from precomp_games.chess.evaluation.scores import LinearUtility
 from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
 from precomp_games.chess.opponents.estimation import fit_opponent, opponent_choices
+from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.played import reply_games
 from precomp_games.chess.opponents.policies import (
     GamesPolicy,
@@ -50,6 +51,7 @@ __all__ = [
     "Drill",
     "EngineError",
     "EngineEvaluation",
+    "EngineFamily",
     "EngineMenu",
     "EnginePolicy",
     "EnginePool",

@@ -22,6 +22,7 @@ distinct state, and K numbers for each own turn on the path there; what is asked
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -47,6 +48,27 @@ _MOST_KEPT = 10_000_000  # numbers: 80 MB
 _LETTERS = "abcdefgh"  # components of a spec
 
 _History = tuple[int, ...]
+
+
+class ComponentRows(NamedTuple):
+    """What K components play at n states, in compressed rows: state k has numbers `start[k]:start[k + 1]`.
+
+    Attributes:
+      start: int64[n + 1].
+      action: int64[m], increasing within a row.
+      probability: float64[m, K]; each component's sum to 1 in each row, and no action has zeros alone.
+    """
+
+    start: npt.NDArray[np.int64]
+    action: npt.NDArray[np.int64]
+    probability: npt.NDArray[np.float64]
+
+    def of(self, number: int) -> PolicyRows:
+        """The rows of one component."""
+        played = self.probability[:, number] > 0.0
+        start = np.append(0, np.cumsum(played))[self.start]
+        action = self.action[played]
+        return PolicyRows(start, action, self.probability[played, number], np.zeros(len(action), np.int16))
 
 
 class _Answer(NamedTuple):
@@ -137,6 +159,29 @@ class MixturePolicy(openspiel_policy.Policy):
         """The policies as functions of many states."""
         return tuple(self._asks)
 
+    def component_rows(self, states: Sequence[Any]) -> ComponentRows:
+        """What each component plays, whole: what is seldom is cut in the mixture alone.
+
+        Args:
+          states: distinct, where the mixed player moves.
+
+        Raises:
+          ValueError: a component's answer is wrong.
+        """
+        parts = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self._asks)]
+        position = np.concatenate([np.repeat(np.arange(len(states)), np.diff(rows.start)) for rows in parts])
+        action = np.concatenate([rows.action for rows in parts])
+        order = np.lexsort((action, position))
+        position, action = position[order], action[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
+        probability = np.zeros((int(new.sum()), len(parts)))
+        component = np.repeat(np.arange(len(parts)), [len(rows.action) for rows in parts])
+        played = np.concatenate([rows.probability for rows in parts])
+        probability[np.cumsum(new) - 1, component[order]] = played[order]
+        start = np.append(0, np.cumsum(np.bincount(position[new], minlength=len(states))))
+        return ComponentRows(start, action[new], probability)
+
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """{action: probability} of what some component may play at a state where a player moves.
@@ -179,12 +224,15 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        self._known_game(state)
-        if self.per == "move":
-            return self.weights.copy()
-        before = _own_turns(state, player)
-        self._learn([(state, player, before)])
-        return self._after(tuple(state.history()), player, before).copy()
+        return self.posteriors([state], player)[0]
+
+    def posteriors(self, states: Sequence[Any], player: int) -> npt.NDArray[np.float64]:
+        """float64[n, K]: `posterior` of several states, about which components are asked in one batch."""
+        wanted = [(self._known_game(state), player, _own_turns(state, player)) for state in states]
+        if self.per == "move" or not wanted:
+            return np.tile(self.weights, (len(wanted), 1))
+        self._learn(wanted)
+        return np.array([self._after(tuple(state.history()), *at) for state, *at in wanted])
 
     def _known_game(self, state: Any) -> Any:
         """A state of the components' game, whatever its parameters: a longer chess game will do."""
@@ -251,18 +299,9 @@ class MixturePolicy(openspiel_policy.Policy):
     def _answers_of(self, states: list[Any]) -> list[_Answer]:
         if not states:
             return []
-        tables = [dict[int, npt.NDArray[np.float64]]() for _ in states]
-        for k, ask in enumerate(self._asks):
-            rows = component_rows(ask, k, states)
-            owner = np.repeat(np.arange(len(states)), np.diff(rows.start)).tolist()
-            for i, action, p in zip(owner, rows.action.tolist(), rows.probability.tolist(), strict=True):
-                tables[i].setdefault(action, np.zeros(len(self._asks)))[k] = p
-        return [_Answer(sorted(table), np.array([table[a] for a in sorted(table)]).T) for table in tables]
-
-
-def component_rows(ask: BatchPolicy, number: int, states: Sequence[Any]) -> PolicyRows:
-    """`policy_rows` of a component, whole: what is seldom is cut in the mixture alone."""
-    return policy_rows(ask, states, name=component_name(number))
+        start, action, probability = self.component_rows(states)
+        ends = itertools.pairwise(start.tolist())
+        return [_Answer(action[a:b].tolist(), probability[a:b].T.copy()) for a, b in ends]
 
 
 def component_name(number: int) -> str:

@@ -26,21 +26,35 @@ Cost: policies are asked about all games under way at once, so that an engine po
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.policies.rows import BatchPolicy, movers_rows
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policies, movers_rows
 
 _NORMAL_95 = 1.959963984540054
 
 
+@runtime_checkable
+class DrawnForGames(Protocol):
+    """A policy of several players that a game is played against one of, which is less work than all of them."""
+
+    def drawn_members(
+        self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
+    ) -> list[int]:
+        """Who a player is in games that go on from states, by each game's stream."""
+
+    def member_rows(self, members: Sequence[int], states: Sequence[Any]) -> list[dict[int, float]]:
+        """{action: probability} of a member each at a state."""
+
+
 def play_on(
     states: Sequence[Any],
-    policies: tuple[BatchPolicy | None, BatchPolicy | None],
+    policies: tuple[PolicyLike | None, PolicyLike | None],
     streams: Sequence[np.random.Generator],
     *,
     min_probability: float,
@@ -52,7 +66,7 @@ def play_on(
 
     Args:
       states: where games go on from; they stay as they are.
-      policies: what the players play.
+      policies: what the players play. Who is `DrawnForGames` is one and the same in a whole game.
       streams: a game's own each.
       min_probability: see `policy_rows`.
       batch: how many games are under way at once.
@@ -62,6 +76,12 @@ def play_on(
     Raises:
       ValueError: a policy does not answer as it should.
     """
+    asks = list[BatchPolicy | None](as_batch_policies(policies, "policies"))
+    seated = {
+        player: (policy, policy.drawn_members(states, player, streams))
+        for player, policy in enumerate(policies)
+        if isinstance(policy, DrawnForGames)
+    }
     ends: list[Any] = [None] * len(states)
     under_way: list[tuple[int, Any]] = []
     begun = finished = 0
@@ -80,8 +100,14 @@ def play_on(
         if visit is not None:
             for number, state in under_way:
                 visit(number, state)
+        for player, (policy, members) in seated.items():
+            who = [members[number] for number, state in under_way if state.current_player() == player]
+            asks[player] = functools.partial(policy.member_rows, who)
         rows = movers_rows(
-            [state for _, state in under_way], policies, name="policy", min_probability=min_probability
+            [state for _, state in under_way],
+            (asks[0], asks[1]),
+            name="policy",
+            min_probability=min_probability,
         )
         for k, (number, state) in enumerate(under_way):
             first, end = rows.start[k], rows.start[k + 1]

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ LeastProbability = Annotated[float, Ge(0.0), Lt(1.0)]
 """The same, up to any share; what makes trees asks for a `MinProbability`."""
 
 _SUM_TOLERANCE = 1e-6
+
+_Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])
 
 
 class PolicyRows(NamedTuple):
@@ -199,10 +201,10 @@ def policy_rows(
     return PolicyRows(start, action, probability, np.zeros(len(action), np.int16))
 
 
-def asked_rows(
-    ask: Callable[[Sequence[Any]], PolicyRows], states: Sequence[Any], memory: MemoryMeter
-) -> PolicyRows:
+def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], memory: MemoryMeter) -> _Rows:
     """`ask(states)` of very many states, a block after the other: answers are dictionaries, larger than rows.
+
+    Rows are `PolicyRows`, or another tuple of arrays whose first one is `start`.
 
     Raises:
       ValueError: as `ask`, or the memory does not suffice.
@@ -216,7 +218,7 @@ def asked_rows(
     memory.check(sum(column.nbytes for part in parts for column in part))  # all of it twice, for a moment
     counts = np.concatenate([np.diff(part.start) for part in parts])
     _, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return PolicyRows(np.append(0, np.cumsum(counts)), *columns)
+    return type(parts[0])(np.append(0, np.cumsum(counts)), *columns)
 
 
 def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0) -> PolicyRows:

@@ -24,9 +24,11 @@ from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,
+    MAX_ITERATIONS,
     MAX_MATE,
     MAX_MULTIPV,
     MAX_NODES,
+    Iteration,
     Line,
     SearchLimit,
     SearchResult,
@@ -79,6 +81,7 @@ class Question:
         limit, multipv: what is asked for.
         lines: how many lines must come.
         samples: how many fresh searches tell what is played; 0 where that is not asked for.
+        iterations: whether what is said before the limit of nodes is kept.
     """
 
     index: int
@@ -88,6 +91,7 @@ class Question:
     multipv: int
     lines: int
     samples: int = 0
+    iterations: bool = False
 
     def longer(self) -> Question | None:
         """With twice its limit, for more lines; None where that is out of proportion."""
@@ -216,16 +220,23 @@ class SearchReport:
     all, there is nothing older to fall back on, and it counts. A limit of depth interrupts nothing, so
     that the last iteration counts.
 
+    What is kept as `SearchResult.iterations` is told apart by nodes: a limit of nodes interrupts when they
+    have been visited, so whatever an engine says before is no interrupted iteration's. So the last iteration
+    counts there that was finished before the limit, also where no greater depth was reported any more
+    (Stockfish then says the finished one again).
+
     Args:
         lines: how many lines there must be: the smaller of MultiPV and the number of legal moves.
+        keep_before: the nodes before which iterations are kept; 0: none are.
     """
 
-    def __init__(self, lines: int) -> None:
-        self._lines = lines
+    def __init__(self, lines: int, keep_before: int = 0) -> None:
+        self._lines, self._keep_before = lines, keep_before
         self._pending: dict[int, Line] = {}
         self._pending_depth = -1
-        self._latest: tuple[int, tuple[Line, ...]] | None = None  # complete, perhaps interrupted
-        self._finished: tuple[int, tuple[Line, ...]] | None = None
+        self._latest: Iteration | None = None  # complete, perhaps interrupted
+        self._finished: Iteration | None = None
+        self._kept: list[Iteration] = []
         self._last: dict[int, Line] = {}
         self.nodes = 0
         self.counted = False  # whether nodes were reported
@@ -289,7 +300,17 @@ class SearchReport:
             if len(self._pending) == self._lines:
                 lines = tuple(self._pending[i + 1] for i in range(self._lines))
                 if len({line.move for line in lines}) == self._lines:
-                    self._latest = depth, lines
+                    self._latest = Iteration(depth, nodes, lines)
+                    if nodes < self._keep_before:
+                        self._keep(self._latest)
+
+    def _keep(self, iteration: Iteration) -> None:
+        """Keeps an iteration in place of those that were reported at as many nodes."""
+        while self._kept and self._kept[-1].nodes >= iteration.nodes:
+            self._kept.pop()
+        if len(self._kept) == MAX_ITERATIONS:
+            self._kept.pop()
+        self._kept.append(iteration)
 
     @property
     def any_lines(self) -> bool:
@@ -320,16 +341,23 @@ class SearchReport:
             if used_up and self.any_lines and self.depth == self._first_depth and _is_legal(board, best):
                 raise TooFewLines(missing)
             raise BadOutput(missing)
-        depth, lines = iteration
+        depth, lines = iteration.depth, iteration.lines
+        moves: dict[str, str] = {}
 
         def check(line: Line) -> Line:
-            # parse_uci also brings castling as king takes rook into the usual form.
-            return Line(board.parse_uci(line.move).uci(), line.cp, line.mate)
+            if line.move not in moves:
+                # parse_uci also brings castling as king takes rook into the usual form.
+                moves[line.move] = board.parse_uci(line.move).uci()
+            return Line(moves[line.move], line.cp, line.mate)
 
         try:
             played = board.parse_uci(best.lower()).uci()
             checked = tuple(map(check, lines))
             reported = [check(self._last[index]) for index in sorted(self._last)] if play else []
+            kept = tuple(
+                Iteration(each.depth, each.nodes, tuple(map(check, each.lines)))
+                for each in (self._kept or [iteration] if self._keep_before else ())
+            )
         except ValueError as err:
             raise BadOutput(f"an illegal move: {err}") from None
         asked, what = (limit.depth, "depth") if limit.depth else (limit.nodes or 0, "nodes")
@@ -337,11 +365,11 @@ class SearchReport:
         if reached < asked and not self._exhausted(board, lines[0]):
             raise BadOutput(f"{reached} {what} reported of {asked} asked")
         if not play:
-            return SearchResult(checked, depth, self.nodes)
+            return SearchResult(checked, depth, self.nodes, iterations=kept)
         last: dict[str, Line] = {}
         for line in reported:  # of a move that stands in two places, the better one counts
             last.setdefault(line.move, line)
-        return SearchResult(checked, depth, self.nodes, ((played, 1),), tuple(last.values()))
+        return SearchResult(checked, depth, self.nodes, ((played, 1),), tuple(last.values()), kept)
 
     def _exhausted(self, board: chess.Board, best: Line) -> bool:
         """Whether an engine may stop before its limit: depth used up, mate proven, one move."""
@@ -373,7 +401,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         self._uci = engine
         self._question = question
         self._since = time.monotonic()
-        self._report = SearchReport(question.lines)
+        self._report = SearchReport(question.lines, (question.limit.nodes or 0) * question.iterations)
         self._ready = False
         self._unknown = 0
 

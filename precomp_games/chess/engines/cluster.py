@@ -36,6 +36,7 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     check_command,
+    check_iterations,
     check_position,
 )
 from precomp_games.cluster.client import (
@@ -52,7 +53,7 @@ _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
 _END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway
 
-_Settings = tuple[SearchLimit, int, int]  # limit, MultiPV, samples
+_Settings = tuple[SearchLimit, int, int, bool]  # limit, MultiPV, samples, iterations
 _Batch = tuple[list[str], list[SearchResult]]
 
 
@@ -182,6 +183,7 @@ class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
         multipv: Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: Samples = 0,
+        iterations: bool = False,
     ) -> list[SearchResult]:
         """Searches positions as `EnginePool.search` does, with the same arguments, results and errors.
 
@@ -191,13 +193,14 @@ class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
             ValueError: see there.
             EngineError: see there; or no worker is left.
         """
+        check_iterations(limit, iterations)
         distinct = list(dict.fromkeys(epds))
         for epd in distinct:
             check_position(epd)
         if self._closed:
             raise EngineError("expected open engines, got closed ones")
         results: dict[str, SearchResult] = {}
-        for batch, batch_results in self._batches(distinct, (limit, multipv, samples)):
+        for batch, batch_results in self._batches(distinct, (limit, multipv, samples, iterations)):
             for epd, result in zip(batch, batch_results, strict=True):
                 results[epd] = result
                 if on_result is not None:

@@ -66,6 +66,7 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     check_command,
+    check_iterations,
     check_position,
 )
 
@@ -252,6 +253,7 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
         multipv: Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: Samples = 0,
+        iterations: bool = False,
     ) -> list[SearchResult]:
         """Searches positions and returns the results in the order asked.
 
@@ -265,19 +267,22 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
                 finished has been handed over before, unless it is `on_result` itself that raised.
             samples: how often each position is searched anew to see what the engine plays; 0 where only
                 its lines are asked for. An engine that draws its moves at random draws others next time.
+            iterations: whether to keep what the search says on its way, for limits of nodes: what searches
+                with fewer nodes would have said.
 
         Raises:
-            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched;
-                nothing was sent.
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched, or
+                iterations of another limit than nodes; nothing was sent.
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
                 nodes where these are limited; or this is called within `on_result`.
         """
+        check_iterations(limit, iterations)
         questions = []
         for index, epd in enumerate(epds):
             board = check_position(epd)
             lines = sum(1 for _ in islice(board.legal_moves, multipv))
             fen = board.fen(en_passant="fen")
-            questions.append(Question(index, epd, fen, limit, multipv, lines, samples))
+            questions.append(Question(index, epd, fen, limit, multipv, lines, samples, iterations))
         results: dict[int, SearchResult] = {}
 
         def deliver(index: int, result: SearchResult) -> None:

@@ -14,7 +14,9 @@ the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates
 engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
 business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, and what it reported
 last stand in a table of their own, `plays`, which a file has from the first time that this was asked
-of it: a file without the table has nobody's moves, and is as good as ever for all else.
+of it: a file without the table has nobody's moves, and is as good as ever for all else. In the same manner
+the table `iterations` has what searches said on their way, each with its depth and the nodes by then,
+`1 56 e2e4:31 d2d4:-28;2 163 e2e4:35 d2d4:-30`: what searches with fewer nodes say.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
 odd raises `StoreError` with the position. A database can also run: behind a table's name there may be a view
@@ -47,6 +49,7 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     decode,
+    encode_iterations,
     encode_lines,
     encode_played,
     limit_text,
@@ -65,16 +68,22 @@ _SCHEMA = (
     " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
     " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
 )
-_PLAYS_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+_OPTIONAL = {  # tables that a file has from the first time that something is put into them
+    "plays": "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
     " multipv INTEGER NOT NULL, epd TEXT NOT NULL, samples INTEGER NOT NULL,"
     " played TEXT NOT NULL, last TEXT NOT NULL,"
-    " PRIMARY KEY (engine, budget, multipv, epd, samples)) WITHOUT ROWID"
-)
+    " PRIMARY KEY (engine, budget, multipv, epd, samples)) WITHOUT ROWID",
+    "iterations": "CREATE TABLE IF NOT EXISTS iterations (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+    " multipv INTEGER NOT NULL, epd TEXT NOT NULL, iterations TEXT NOT NULL,"
+    " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
+}
 
 _NAMES = "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget"
 _ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches {_NAMES}"
-_PLAYS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}"
+_OPTIONAL_ROWS = {
+    "plays": f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}",
+    "iterations": f"SELECT engines.name, budgets.name, multipv, epd, iterations FROM iterations {_NAMES}",
+}
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
 _Rows = Iterable[tuple[object, ...]]
@@ -194,7 +203,7 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
-            strange = first_strange(db, *_SCHEMA, optional=[_PLAYS_SCHEMA])
+            strange = first_strange(db, *_SCHEMA, optional=list(_OPTIONAL.values()))
             if strange is not None:
                 raise StoreError(
                     f"expected the tables of a store in {self.path!r}, got another or no "
@@ -254,8 +263,9 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
         """
         searched = (result.depth, result.nodes, encode_lines(result.lines))
         played = (encode_played(result.played), encode_lines(result.last))
+        said = encode_iterations(result.iterations)
         try:
-            decode(multipv, result.samples, *searched, *played)
+            decode(multipv, result.samples, *searched, *played, said or None)
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -271,12 +281,19 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
                 key = (engine, str(limit), multipv, epd)
                 _insert(db, "searches", *key, *searched)
                 if result.played:
-                    db.execute(_PLAYS_SCHEMA)
                     _insert(db, "plays", *key, result.samples, *played)
+                if said:
+                    _insert(db, "iterations", *key, said)
 
     @public
     def get_many(
-        self, engine: _EngineId, limit: _Limit, multipv: Multipv, epds: Positions, samples: Samples = 0
+        self,
+        engine: _EngineId,
+        limit: _Limit,
+        multipv: Multipv,
+        epds: Positions,
+        samples: Samples = 0,
+        iterations: bool = False,
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -286,6 +303,7 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
             multipv: the MultiPV asked for.
             epds: the positions, without clocks.
             samples: with what was played in so many searches, where that is stored. 0: without.
+            iterations: with what the searches said on their way, where that is stored.
 
         Raises:
             ValueError: a key that is none.
@@ -294,14 +312,15 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
         asked = dict.fromkeys(epds)
         wanted = list(asked)
         results: dict[str, SearchResult] = {}
-        columns, tables, key = "", "searches", [engine, str(limit), multipv]
-        if samples:
-            columns, tables = ", played, last", "searches JOIN plays USING (engine, budget, multipv, epd)"
-            key.append(samples)
-        query = f"SELECT epd, depth, nodes, lines{columns} FROM {tables} {_NAMES} {_OF_KEY}"
+        key = [engine, str(limit), multipv, *([samples] if samples else [])]
+        asked_of = [table for table, wanted in (("plays", samples), ("iterations", iterations)) if wanted]
+        tables = "".join(f" JOIN {table} USING (engine, budget, multipv, epd)" for table in asked_of)
+        columns = "depth, nodes, lines" + (", played, last" if samples else ", '', ''")
+        columns += ", iterations" if iterations else ""
+        query = f"SELECT epd, {columns} FROM searches{tables} {_NAMES} {_OF_KEY}"
         query += " AND samples = ?" if samples else ""
         with self._database() as db:
-            if samples and not _has_plays(db):
+            if not all(_has_table(db, table) for table in asked_of):
                 return results
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
@@ -345,8 +364,8 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
 
         Args:
             path: the file to write; not the store itself, nor a store that is open for writing.
-            keys: the (engine, limit, multipv, epd) to keep, with all that was played there; None keeps
-                all.
+            keys: the (engine, limit, multipv, epd) to keep, with all that was played and said there; None
+                keeps all.
 
         Raises:
             ValueError: a path or keys that are none.
@@ -361,11 +380,16 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
         with self._database() as db:
             order = "ORDER BY engines.name, budgets.name, multipv, epd"
             rows: _Rows = db.execute(f"{_ROWS} {order}")
-            plays: _Rows = db.execute(f"{_PLAYS} {order}, samples") if _has_plays(db) else ()
+            more: dict[str, _Rows] = {
+                table: db.execute(f"{query} {order}{', samples' if table == 'plays' else ''}")
+                for table, query in _OPTIONAL_ROWS.items()
+                if _has_table(db, table)
+            }
             if keys is not None:
                 chosen = list(keys)
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
-                plays = [row for row in plays if row[:4] in set(chosen)]
+                kept = set(chosen)
+                more = {table: [row for row in each if row[:4] in kept] for table, each in more.items()}
                 missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
                 if missing:
                     raise StoreError(
@@ -374,7 +398,7 @@ class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
                     )
             try:
                 with write_together(target.parent) as drafts:
-                    _write_copy(drafts / target.name, rows, plays)
+                    _write_copy(drafts / target.name, {"searches": rows, **more})
             except OSError as err:
                 raise StoreError(f"expected to write {path!s}, got {err}") from err
 
@@ -426,32 +450,32 @@ def _create_tables(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _has_plays(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'plays'").fetchone() is not None
+def _has_table(db: sqlite3.Connection, name: str) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, *rest: object) -> None:
-    """Adds a row of `searches` or `plays`, with engine and limit by name, where its key is not there yet."""
+    """Adds a row of a table, with engine and limit by name, where its key is not there yet."""
+    if table in _OPTIONAL:
+        db.execute(_OPTIONAL[table])
     db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
     db.execute("INSERT OR IGNORE INTO budgets (name) VALUES (?)", (budget,))
     db.execute(
-        f"INSERT OR IGNORE INTO {table} SELECT engines.id, budgets.id, ?, ?, ?, ?, ? FROM engines, budgets "
-        "WHERE engines.name = ? AND budgets.name = ?",
+        f"INSERT OR IGNORE INTO {table} SELECT engines.id, budgets.id{', ?' * len(rest)} "
+        "FROM engines, budgets WHERE engines.name = ? AND budgets.name = ?",
         (*rest, engine, budget),
     )
 
 
-def _write_copy(path: Path, rows: _Rows, plays: _Rows) -> None:
-    """A fresh store with these rows (engine and limit by name), in the order given."""
+def _write_copy(path: Path, rows: dict[str, _Rows]) -> None:
+    """A fresh store with these rows of tables (engine and limit by name), in the order given."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.execute("BEGIN")
         _create_tables(copy)
-        for row in rows:
-            _insert(copy, "searches", *row)
-        for row in plays:
-            copy.execute(_PLAYS_SCHEMA)
-            _insert(copy, "plays", *row)
+        for table, each in rows.items():
+            for row in each:
+                _insert(copy, table, *row)
         copy.execute("COMMIT")
         copy.execute("VACUUM")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 from collections.abc import Callable
@@ -12,18 +13,22 @@ from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
+    Iteration,
     Line,
     Multipv,
     Positions,
     Samples,
     SearchLimit,
     SearchResult,
+    check_iterations,
     check_position,
     weakened_by,
 )
 from precomp_games.chess.engines.store import EvaluationStore
 
-REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
+REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each, and ten times that with iterations
+
+_Asked = tuple[SearchLimit, int, int, bool]  # limit, MultiPV, samples, iterations
 
 
 class StoredEngine:
@@ -72,7 +77,7 @@ class StoredEngine:
         self.record: set[tuple[str, str, int, str]] | None = None
         self._on_search = on_search
         self._needed = 0
-        self._memory: dict[tuple[SearchLimit, int, int, str], SearchResult] = {}
+        self._memory: dict[tuple[*_Asked, str], SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
             raise ArgumentError(f"expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}")
         self.engine_id = self._stored_engine(engine_id) if pool is None else pool.engine_id
@@ -93,7 +98,12 @@ class StoredEngine:
 
     @public
     def search(
-        self, epds: Positions, limit: SearchLimit, multipv: Multipv, samples: Samples = 0
+        self,
+        epds: Positions,
+        limit: SearchLimit,
+        multipv: Multipv,
+        samples: Samples = 0,
+        iterations: bool = False,
     ) -> list[SearchResult]:
         """The search of each position, in the order asked; a position asked twice is searched once.
 
@@ -103,41 +113,42 @@ class StoredEngine:
             multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
             samples: in how many fresh searches it is seen what the engine plays (see `EnginePool.search`);
                 what another number of them played is another result. 0: only its lines are asked for.
+            iterations: with what the search says on its way, for limits of nodes; one that was stored without
+                is made again, and its lines stay as they are.
 
         Raises:
-            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched.
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched, or
+                iterations of another limit than nodes.
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
         """
+        check_iterations(limit, iterations)
+        asked = (limit, multipv, samples, iterations)
         distinct = list(dict.fromkeys(epds))
         if self.record is not None:
             self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
-        keys = {epd: (limit, multipv, samples, epd) for epd in distinct}
+        keys = {epd: (*asked, epd) for epd in distinct}
         results = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
         unknown = [epd for epd in distinct if epd not in results]
-        stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples)
+        stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples, iterations)
         for epd, result in stored.items():
             results[epd] = self._remember(keys[epd], result)
         missing = [epd for epd in distinct if epd not in results]
         self.hits += len(distinct) - len(missing)
         if missing:
-            self._search_missing(missing, limit, multipv, samples, results)
+            self._search_missing(missing, asked, results)
         return [results[epd] for epd in epds]
 
-    def _search_missing(
-        self,
-        missing: list[str],
-        limit: SearchLimit,
-        multipv: int,
-        samples: int,
-        results: dict[str, SearchResult],
-    ) -> None:
+    def _search_missing(self, missing: list[str], asked: _Asked, results: dict[str, SearchResult]) -> None:
+        limit, multipv, samples, iterations = asked
         if self.pool is None:
             for epd in missing:
                 check_position(epd)
+            more = f", {samples} for the move played" if samples else ""
+            more += ", with their iterations" if iterations else ""
             raise EngineError(
                 f"expected searches by {shown(self.engine_id)} at {limit}, "
-                f"MultiPV {multipv}{f', {samples} for the move played' if samples else ''}, to be stored in "
+                f"MultiPV {multipv}{more}, to be stored in "
                 f"{self.store.path!r}, got {len(missing)} "
                 f"position(s) that are not, the first {missing[0]!r}: without an engine only "
                 "stored searches are available; install Stockfish (Debian: apt install "
@@ -150,33 +161,39 @@ class StoredEngine:
         def keep(epd: str, result: SearchResult) -> None:
             self.store.put(self.engine_id, limit, multipv, epd, result)
             if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
-                result = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)[epd]
-            results[epd] = self._remember((limit, multipv, samples, epd), result)
+                found = self.store.get_many(self.engine_id, limit, multipv, [epd], samples, iterations)
+                result = found[epd]
+            results[epd] = self._remember((*asked, epd), result)
             self.searches += 1
             if self._on_search is not None:
                 self._on_search(self.searches)
             self._report()
 
         try:
-            self.pool.search(missing, limit, multipv, keep, samples)
+            self.pool.search(missing, limit, multipv, keep, samples, iterations)
         finally:
             self._needed -= len(missing) - (self.searches - before)  # less what failed
 
-    def _remember(self, key: tuple[SearchLimit, int, int, str], result: SearchResult) -> SearchResult:
+    def _remember(self, key: tuple[*_Asked, str], result: SearchResult) -> SearchResult:
         if len(self._memory) >= REMEMBERED:
             del self._memory[next(iter(self._memory))]  # the oldest
         # There are 1,968 different moves: keep each text once.
-        lines, last = (
-            tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in each)
-            for each in (result.lines, result.last)
+        iterations = tuple(
+            Iteration(each.depth, each.nodes, _interned(each.lines)) for each in result.iterations
         )
-        kept = SearchResult(lines, result.depth, result.nodes, result.played, last)
+        kept = dataclasses.replace(
+            result, lines=_interned(result.lines), last=_interned(result.last), iterations=iterations
+        )
         self._memory[key] = kept
         return kept
 
     def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.searches, self._needed)
+
+
+def _interned(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    return tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in lines)
 
 
 _OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"

@@ -50,7 +50,7 @@ from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, lim
 from precomp_games.chess.evaluation.policies import EngineEvaluation, UnfinishedStates
 from precomp_games.chess.evaluation.scores import centipawns
 from precomp_games.policies.playouts import play_on
-from precomp_games.policies.rows import LeastProbability, PolicyLike, as_batch_policies
+from precomp_games.policies.rows import LeastProbability, PolicyLike, check_policies
 
 Floats = npt.NDArray[np.float64]
 
@@ -159,7 +159,7 @@ def played_samples(
     ]
     ends = play_on(
         [state for state in states for _ in range(games)],
-        as_batch_policies(sigma, "sigma"),
+        check_policies(sigma, "sigma"),
         streams,
         min_probability=min_probability,
         progress=progress,

@@ -124,19 +124,23 @@ class EnginePolicy(openspiel_policy.Policy):
           ValueError: what is no state of chess, or one where the game is over.
         """
         results = self.engine.search([state.epd for state in states], *self._asked)
-        return [self._row(state, result) for state, result in zip(states, results, strict=True)]
+        return [self.row_of(state, result) for state, result in zip(states, results, strict=True)]
 
-    def _row(self, state: ChessState, result: SearchResult) -> dict[int, float]:
-        """How likely each action is after a search."""
+    def row_of(self, state: ChessState, result: SearchResult) -> dict[int, float]:
+        """{action: probability} after a search."""
         if self.plays == "bestmove":
             odds = {move: count / result.samples for move, count in result.played}
         else:
-            lines = (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
+            lines = self._lines(result)
             if not self.repeats:
                 lines = _going_on(state, lines)
             shares = softmax([centipawns(line) for line in lines], self.temperature_cp)
             odds = {line.move: float(p) for line, p in zip(lines, shares, strict=True)}
         return {action_of(chess.Move.from_uci(move)): p for move, p in odds.items()}
+
+    def _lines(self, result: SearchResult) -> tuple[Line, ...]:
+        """The lines that it draws among."""
+        return (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:

@@ -13,6 +13,8 @@ Randomness: each game has a stream of its own, of the seed and the game's number
 the number of games that are played at once change any game. The streams are those of no roll-out, sample or
 equilibrium in the library, whatever their seeds: what trained a book is not played again.
 
+An `EngineFamily` is one of its members in each game, drawn by the game's stream.
+
 Cost: all games that are under way are asked about at once, a batch for each side, so that an engine pool is
 busy. A `StoredEngine` searches a position once, whichever games come to it.
 """
@@ -246,7 +248,7 @@ class _FromBook:
     memorized: Mapping[tuple[int, ...], dict[int, float]]
     own: BatchPolicy
 
-    def __call__(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
+    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
         """One row a state."""
         rows = [self.memorized.get(tuple(state.history())) for state in states]
         unknown = [state for state, row in zip(states, rows, strict=True) if row is None]
@@ -284,13 +286,12 @@ def play_match(
       ValueError: an argument is none of these, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    replies = as_batch_policy(opponent, "opponent")
-    play = as_batch_policy(own, "own")
+    as_batch_policy(opponent, "opponent")
     start = _start(book, max_plies)
-    play = _FromBook(memorized_rows(book), play)
+    play = _FromBook(memorized_rows(book), as_batch_policy(own, "own"))
     ends = play_on(
         [start] * games,
-        (play, replies) if book.side == chess.WHITE else (replies, play),
+        (play, opponent) if book.side == chess.WHITE else (opponent, play),
         [_stream(seed, number) for number in range(games)],
         min_probability=min_probability,
         batch=batch,

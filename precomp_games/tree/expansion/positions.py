@@ -18,9 +18,8 @@ import pyspiel
 
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import MemoryMeter, in_blocks
-from precomp_games.policies.mixtures import component_name, component_rows
+from precomp_games.policies.mixtures import ComponentRows, MixturePolicy, component_name
 from precomp_games.policies.rows import (
-    BatchPolicy,
     DistinctStates,
     PolicyRows,
     asked_rows,
@@ -69,9 +68,7 @@ class LevelPositions:
     ) -> None:
         """Starts at the root; `alike` compares answers where information is imperfect."""
         self.policy_queries = 0
-        self._mixed_player, self._components = _NOBODY, tuple[BatchPolicy, ...]()
-        if options.mixture is not None:
-            self._mixed_player, self._components = options.mixture[0], options.mixture[1].components
+        self._mixed_player, self._mixture = options.mixture or (_NOBODY, None)
         self._sigma_pre, self._sigma = options.sigma_pre, options.sigma
         self._key, self._min_probability = options.position_key, options.min_probability
         self._alike, self._memory = alike, memory
@@ -124,14 +121,14 @@ class LevelPositions:
             )
             batches.append((asked, self._asked(ask, states, (f"{name}[0]", f"{name}[1]")), column))
         asked = np.flatnonzero(wants_mixed)
-        states = [self.states[k] for k in asked.tolist()]
-        for k, component in enumerate(self._components if states else ()):
-            self.policy_queries += len(states)
-            ask = functools.partial(component_rows, component, k)
-            batches.append((asked, self._asked(ask, states, (component_name(k),) * 2), 2 + k))
+        mixed = None
+        if self._mixture is not None:
+            mixed = asked, self._asked_mixture(self._mixture, [self.states[k] for k in asked.tolist()])
         self._spot_check(wants_pre, wants_sigma)
-        self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows, _ in batches))
-        edges = _union(batches, len(self.states), len(self._components))
+        numbers = sum(len(rows.action) for _, rows, _ in batches)
+        numbers += 0 if mixed is None else np.count_nonzero(mixed[1].probability)
+        self._memory.check(_BYTES_AN_ANSWER * numbers)
+        edges = _union(batches, mixed, len(self.states))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
         edges.sigma_pre[by_chance] = edges.sigma[by_chance]
         return edges
@@ -143,6 +140,18 @@ class LevelPositions:
         rows = asked_rows(ask, states, self._memory)
         if self._alike is not None:
             self._alike.hold(states, rows, names)
+        return rows
+
+    def _asked_mixture(self, mixture: MixturePolicy, states: list[Any]) -> ComponentRows:
+        """What each component answers at states; alike at those of one information state."""
+        count = len(mixture.weights)
+        if not states:
+            return ComponentRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros((0, count)))
+        self.policy_queries += count * len(states)
+        rows = asked_rows(mixture.component_rows, states, self._memory)
+        if self._alike is not None:
+            for k in range(count):
+                self._alike.hold(states, rows.of(k), (component_name(k),) * 2)
         return rows
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
@@ -177,8 +186,12 @@ class LevelPositions:
             if same and i >= 0 and wants_pre[k]:
                 same = _same_answer(self._sigma_pre[i], state, other)
             if same and i >= 0 and wants_sigma[k]:
-                asked = self._components if i == self._mixed_player else (self._sigma[i],)
-                same = all(_same_answer(policy, state, other) for policy in asked)
+                mixture = self._mixture if i == self._mixed_player else None
+                same = (
+                    _same_answer(self._sigma[i], state, other)
+                    if mixture is None
+                    else _same_components(mixture, state, other)
+                )
             if not same:
                 raise ArgumentError(
                     "expected position_key to join only states that play the "
@@ -201,29 +214,51 @@ def _same_answer(policy: Any, first: Any, second: Any) -> bool:
     )
 
 
-def _union(batches: list[tuple[np.ndarray, PolicyRows, int]], count: int, components: int) -> Edges:
+def _same_components(mixture: MixturePolicy, first: Any, second: Any) -> bool:
+    rows = mixture.component_rows([first, second])
+    played = rows.probability.max(axis=1) > _SPOT_TOLERANCE
+    one, two = (
+        np.flatnonzero(played[: rows.start[1]]),
+        rows.start[1] + np.flatnonzero(played[rows.start[1] :]),
+    )
+    return np.array_equal(rows.action[one], rows.action[two]) and np.allclose(
+        rows.probability[one], rows.probability[two], rtol=0.0, atol=_SPOT_TOLERANCE
+    )
+
+
+def _union(
+    batches: list[tuple[np.ndarray, PolicyRows, int]],
+    mixed: tuple[np.ndarray, ComponentRows] | None,
+    count: int,
+) -> Edges:
     """Joins batches into distinct edges.
 
     Args:
-      batches: (positions asked, rows, 0 for sigma_pre, 1 for sigma, or 2 + k for component k).
+      batches: (positions asked, rows, 0 for sigma_pre or 1 for sigma).
+      mixed: the same of a mixed opponent's components.
       count: how many positions there are.
-      components: K.
     """
-    position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows, _ in batches])
-    action = np.concatenate([rows.action for _, rows, _ in batches])
-    probability = np.concatenate([rows.probability for _, rows, _ in batches])
-    column = np.concatenate([np.full(len(rows.action), c) for _, rows, c in batches])
+    asked: list[tuple[np.ndarray, Any]] = [(at, rows) for at, rows, _ in batches]
+    asked += [] if mixed is None else [mixed]
+    position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows in asked])
+    action = np.concatenate([rows.action for _, rows in asked])
+    firsts = np.cumsum([0, *(len(rows.action) for _, rows in asked)])
     order = np.lexsort((action, position))
     position, action = position[order], action[order]
     new = np.ones(len(order), bool)
     new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
     edge = np.cumsum(new) - 1
-    columns = np.zeros((int(new.sum()), 2 + components))
-    columns[edge, column[order]] = probability[order]
-    entry = np.concatenate([rows.entry for _, rows, _ in batches])[order]
-    entries = np.zeros(len(columns), np.int16)
-    entries[edge[entry > 0]] = entry[entry > 0]
+    behind = np.empty(len(order), np.int64)  # the edge of each answer
+    behind[order] = edge
+    number = int(new.sum())
+    columns, entries = np.zeros((2, number)), np.zeros(number, np.int16)
+    for (_, rows, column), first in zip(batches, firsts.tolist(), strict=False):
+        at = behind[first : first + len(rows.action)]
+        columns[column, at] = rows.probability
+        entries[at[rows.entry > 0]] = rows.entry[rows.entry > 0]
+    components = np.zeros((number, 0 if mixed is None else mixed[1].probability.shape[1]))
+    if mixed is not None:
+        components[behind[firsts[-2] :]] = mixed[1].probability
     start = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
-    pre, sigma = columns[:, 0].copy(), columns[:, 1].copy()
-    return Edges(start, action[new], pre, sigma, entries, np.ascontiguousarray(columns[:, 2:]))
+    return Edges(start, action[new], columns[0], columns[1], entries, components)

@@ -20,7 +20,6 @@ from precomp_games.algorithms.preparation.confirmed import _Confirmed
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from precomp_games.algorithms.preparation.played_values import PlayedValues
 from precomp_games.policies.playouts import play_on
-from precomp_games.policies.rows import as_batch_policies
 from tests.algorithms.preparation.cases import evaluation, one_sided, scored
 from tests.random_games import first, random_menu, random_policy, random_tree
 from tests.reference import play_value
@@ -251,14 +250,13 @@ def test_values_are_the_best_linear_estimates_and_no_more():
 def test_games_have_the_law_of_their_policies():
     game = pyspiel.load_game("tic_tac_toe")
     sigma = openspiel_policy.UniformRandomPolicy(game)
-    policies = as_batch_policies(sigma, "sigma")
     start, count = game.new_initial_state().child(8), 400
     middle = start.child(4).child(1).child(0)
     seen = []
 
     def ends_of(states, first, **options):
         streams = [np.random.default_rng([first + k]) for k in range(len(states))]
-        return play_on(states, policies, streams, min_probability=0.0, **options)
+        return play_on(states, (sigma, sigma), streams, min_probability=0.0, **options)
 
     def visit(number, state):
         seen.append((number, state.move_number()))
