@@ -170,12 +170,17 @@ def worst_reply(kind: int, radius: float, p: np.ndarray, v: np.ndarray, q: np.nd
         q[low] += radius
     else:
         left = radius
-        for a in np.argsort(v)[::-1]:  # what is worth most goes first
-            if a != low:
-                moved = min(left, q[a])
-                q[a] -= moved
-                q[low] += moved
-                left -= moved
+        while left > 0.0:  # what is worth most goes first
+            top = low
+            for a in range(len(p)):
+                if q[a] > 0.0 and (top == low or v[a] > v[top]) and a != low:
+                    top = a
+            moved = min(left, q[top])
+            if top == low:
+                break
+            q[top] -= moved
+            q[low] += moved
+            left -= moved
     worth = 0.0
     for a in range(len(p)):
         worth += q[a] * v[a]
