@@ -4,15 +4,23 @@ import dataclasses
 import json
 import math
 import sys
+import types
 from typing import Any
 
 import chess
 import pytest
 from scipy import stats
 
-from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
+from precomp_games.algorithms import (
+    Contamination,
+    best_of_frontier,
+    best_precomputation,
+    memory_frontier,
+    robust_precomputation,
+)
 from precomp_games.chess import (
     Book,
+    ChessGame,
     EnginePool,
     Engines,
     EvaluationStore,
@@ -28,6 +36,8 @@ from precomp_games.chess import (
     write_preparation,
 )
 from precomp_games.chess.preparation.neighbors import neighbors
+from precomp_games.chess.preparation.prepare import distrusted_shares
+from precomp_games.chess.records.move_counts import CountsPolicy
 from tests.chess import fake_engine
 from tests.chess.test_preparation import AnsweringEngine
 
@@ -63,6 +73,7 @@ def ways():
         yield settings, {"budget": 5}
         yield settings, {"plan": (2, 4)}
         yield dataclasses.replace(settings, price="positions", penalty=0.01), {}
+        yield dataclasses.replace(settings, distrust=0.2), {"budget": 4}
         yield dataclasses.replace(settings, menu=3), {"max_evaluations": 60, "budget": 6}
         played = dataclasses.replace(settings, evaluation="calibrated", menu=2, max_plies=4, penalty=0.01)
         yield played, {"games": 18, "max_evaluations": 40, "budget": 4}
@@ -139,6 +150,32 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
     assert neighbors(several)["r = 5 alone"].opponent_temperature_cp == 5.0
     assert list(neighbors(dataclasses.replace(SETTINGS, opponent_plays="bestmove"))) == list(near)[:5]
     assert neighbors(dataclasses.replace(SETTINGS, opponent="uci(nodes=10)")) == {}
+
+
+def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
+    settings = dataclasses.replace(SETTINGS, distrust=0.3)
+    tree = preparation_tree(settings, engines.analyst)
+    best = robust_precomputation(tree, 0, Contamination(0.3))
+    made = prepare(settings, engines)
+    assert made.search["robust"] == {"utility": best.utility, "unprepared": best.unprepared}
+    assert (made.utility, made.learned) == (best.nominal, best.paid)
+    assert made.utility - made.unprepared == pytest.approx(sum(made.gains))
+    assert made.unprepared == pytest.approx(prepare(SETTINGS, engines).unprepared)
+    assert made.utility < prepare(SETTINGS, engines).utility
+    with pytest.raises(ValueError, match=r"settings\.distrust to be 0 with a plan"):
+        prepare(settings, engines, plan=(1, 2))
+
+
+def test_games_of_a_person_take_distrust_back(engines):
+    settings = dataclasses.replace(SETTINGS, player=1, distrust=0.8)
+    tree = preparation_tree(settings, engines.analyst)
+    known = types.SimpleNamespace(at=lambda board: ({7: 2.0}, 1.0) if board.fullmove_number == 1 else ({}, 0))
+    shares = distrusted_shares(tree, settings, CountsPolicy(ChessGame(), known, 1.5))
+    for history in range(tree.num_histories):
+        if tree.player[history] == 0 and tree.num_children[history]:
+            games = 0 if history else 3
+            assert shares[history] == pytest.approx(0.8 * 1.5 / (1.5 + games))
+    assert set(distrusted_shares(tree, settings, engines.policies(settings).sigma[0])) == {0.8}
 
 
 def test_a_choice_needs_no_plan(engines):

@@ -79,6 +79,9 @@ class PreparationSettings:
       opponent_weights: How often each of several opponents is drawn; (): equally often.
       opponent: Another opponent, as a spec (see `opponent_policy`). The other fields that are named after
         the opponent then say what our own play is like, and nothing of it. "": the engine's softmax.
+      distrust: How far the opponent may be from its model: with this probability, at each of its turns, it
+        plays what is worst for us of all that the model plays. A person's games take it back where there are
+        some: it is `distrust` alpha / (n + alpha) in a position of n games (`CountsPolicy`).
       price: What the penalty is paid for: "infosets", each history, or "positions", each position, however it
         is reached. A position then has one move: of several best ones, the first that the analyst reports.
       trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and run
@@ -111,6 +114,7 @@ class PreparationSettings:
     calibration: str = ""
     opponent_weights: Sequence[float] = ()
     opponent: str = ""
+    distrust: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
     price: Price = "infosets"
     trusted: bool = False
     files: ModelFiles | None = None

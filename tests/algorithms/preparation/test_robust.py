@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import brentq, linprog, minimize
 from scipy.special import rel_entr, softmax
 
-from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     Contamination,
     KullbackLeibler,
@@ -18,10 +17,9 @@ from precomp_games.algorithms import (
     best_precomputation,
     robust_precomputation,
 )
-from precomp_games.algorithms.preparation import robust_tables
 from precomp_games.algorithms.preparation.decisions import Decisions
 from tests.algorithms.preparation.cases import TINY, evaluation, one_sided
-from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_policy, random_tree, sides
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
 
 SETS = (Contamination, TotalVariation, KullbackLeibler)
 _EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -239,8 +237,13 @@ def test_identities(kind, cases):
             model = best_precomputation(tree, player, budget=budget)
             same = robust_precomputation(tree, player, kind(0.0), budget=budget)
             assert same.value == pytest.approx(model.value, abs=1e-12)
-            values = [robust_precomputation(tree, player, kind(r), budget=budget).value for r in (0, 0.1, 0.5, 1)]
+            values = [
+                robust_precomputation(tree, player, kind(r), budget=budget).value for r in (0, 0.1, 0.5, 1)
+            ]
             assert (np.diff(values) <= 1e-12).all()
         if tree.stop_value == "backup":
-            sure, far = (robust_precomputation(tree, player, each, budget=3) for each in (kind(1.0), kind(50.0 if kind is KullbackLeibler else 1.0)))
+            sure, far = (
+                robust_precomputation(tree, player, each, budget=3)
+                for each in (kind(1.0), kind(50.0 if kind is KullbackLeibler else 1.0))
+            )
             assert far.value <= sure.value + 1e-12
