@@ -21,6 +21,7 @@ from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_explo
 from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.regret_minimization import CFR_VARIANTS
 from .meta.sequence_form_lp import meta_sequence_form_lp
+from .preparation.against_all import PrecomputationAgainstAll, precomputation_against_all
 from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import (
     BestPrecomputation,
@@ -55,6 +56,7 @@ __all__ = [
     "MetaGamePolicy",
     "MetaStrategy",
     "PlanStep",
+    "PrecomputationAgainstAll",
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",
@@ -72,6 +74,7 @@ __all__ = [
     "meta_equilibrium",
     "meta_exploitability",
     "meta_sequence_form_lp",
+    "precomputation_against_all",
     "precomputation_plan",
     "strategies_from_policy",
     "theorem_2_bound",
