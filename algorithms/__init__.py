@@ -21,6 +21,7 @@ from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_explo
 from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.regret_minimization import CFR_VARIANTS
 from .meta.sequence_form_lp import meta_sequence_form_lp
+from .preparation.against_all import PrecomputationAgainstAll, precomputation_against_all
 from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
 from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import (
@@ -59,6 +60,7 @@ __all__ = [
     "MetaGamePolicy",
     "MetaStrategy",
     "PlanStep",
+    "PrecomputationAgainstAll",
     "RobustPrecomputation",
     "TotalVariation",
     "best_first_precomputation",
@@ -78,6 +80,7 @@ __all__ = [
     "meta_equilibrium",
     "meta_exploitability",
     "meta_sequence_form_lp",
+    "precomputation_against_all",
     "precomputation_plan",
     "robust_precomputation",
     "strategies_from_policy",

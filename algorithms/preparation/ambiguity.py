@@ -26,7 +26,6 @@ that Newton's steps shorten.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Annotated, Any
 

@@ -136,7 +136,9 @@ def robust_precomputation(
     decides = (tree.player == player) & (tree.infoset >= 0)
     evaluates = tree.stop_value == "evaluate"
 
-    def worst(played: npt.NDArray[np.float64], stopped: npt.NDArray[np.bool_]) -> tuple[np.ndarray, np.ndarray]:
+    def worst(
+        played: npt.NDArray[np.float64], stopped: npt.NDArray[np.bool_]
+    ) -> tuple[np.ndarray, np.ndarray]:
         nature = np.array(tree.sigma)
         worth = stopped_worth(
             tree.arrays, played, stopped & evaluates, player, tree.utility_sum, ambiguity.kind, radius, nature

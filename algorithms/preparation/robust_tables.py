@@ -236,10 +236,7 @@ def _search(
             for j in range(children):  # what the tightest cut would do
                 most, which = -np.inf, 0
                 for b in range(_last(size, start[j], count[j], left) + 1):
-                    here = (
-                        parts[f, j] * utility[start[j] + b]
-                        + tables[f, j + 1, left - size[start[j] + b]]
-                    )
+                    here = parts[f, j] * utility[start[j] + b] + tables[f, j + 1, left - size[start[j] + b]]
                     if here > most:
                         most, which = here, b
                 v[where[j]] = utility[start[j] + which]
@@ -276,9 +273,7 @@ def _search(
             chosen[:, r] = chosen[:, r - 1]
         if upper[r] - best[r] <= tie:
             continue
-        if not _needs(
-            kind, radius, p, v, q, where, start, count, size, utility, r, best[r] + tie, least
-        ):
+        if not _needs(kind, radius, p, v, q, where, start, count, size, utility, r, best[r] + tie, least):
             continue
         for j in range(children - 1, -1, -1):
             tail[j] = tail[j + 1] + size[start[j] + least[j]]
