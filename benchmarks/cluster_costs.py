@@ -165,12 +165,14 @@ class _Counting(StoredEngine):
         self.asked: dict[tuple[str, str], None] = {}
         self.levels: list[int] = []
 
-    def search(self, epds: Any, limit: SearchLimit, multipv: int, samples: int = 0) -> list[SearchResult]:
+    def search(
+        self, epds: Any, limit: SearchLimit, multipv: int, samples: int = 0, iterations: bool = False
+    ) -> list[SearchResult]:
         epds, before = list(epds), len(self.asked)
         self.asked |= dict.fromkeys((str(limit), epd) for epd in epds)
         if len(self.asked) > before:
             self.levels.append(len(self.asked) - before)
-        return super().search(epds, limit, multipv, samples)
+        return super().search(epds, limit, multipv, samples, iterations)
 
 
 def _settings(penalty: float) -> PreparationSettings:
@@ -324,7 +326,7 @@ def _fetching(engines: DaskEngine, epds: Sequence[str]) -> dict[str, float]:
 
     The tenth percentile is what they are where nobody else keeps the machine busy.
     """
-    under_way, searched = engines._under_way(), (SearchLimit(nodes=300), 2, 0)
+    under_way, searched = engines._under_way(), (SearchLimit(nodes=300), 2, 0, False)
     submitting, fetching = [], {}
     for most in (1, _AT_ONCE):
         asked = epds[: 200 if most == 1 else 20 * most]

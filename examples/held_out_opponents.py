@@ -54,7 +54,7 @@ _BOOKS = flags.DEFINE_list(
     "books", ["the model", "four points", "the family"], "Which books to make; see above."
 )
 _FAMILY = flags.DEFINE_string(
-    "family", "family(nodes=300-4000,r=5-60,top_k=2-4)", "The family, as an opponent by name."
+    "family", "family(nodes=300:4000,r=5:60,k=1:4)", "The family, as an opponent by name."
 )
 _MADE_FOR = flags.DEFINE_integer("made_for", 0, "Tested opponents that have a book made for them.", 0)
 _OTHER_ENGINE = flags.DEFINE_string("other_engine", None, "Another engine, to draw opponents from as well.")

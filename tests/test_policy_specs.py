@@ -48,6 +48,7 @@ def test_all_names_have_defaults(kuhn):
         assert names.pop(name).startswith(f"{argument}=,")
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
             make_policy(board, name)
+    assert names.pop("family").startswith("nodes=300:3000,r=5:60,k=2:4,")  # of chess, with an engine
     for name, arguments in names.items():
         # What the help text shows is a spec, and is the default.
         game = kuhn if name in known else board  # the others search: perfect information
@@ -143,7 +144,7 @@ def test_malformed_specs(kuhn, spec):
         ("noisy(epsilon=-0.1)", "expected epsilon to be a number from 0 to 1, got -0.1"),
         ({"name": "noisy", "epsilon": math.nan}, "expected epsilon to be a number from 0 to 1, got nan"),
         ("noisy(epsilon=True)", "expected epsilon of noisy to be float, got True"),
-        ("noisy(policy=3)", "expected policy of noisy to be str, got 3"),
+        ("noisy(policy=3)", "expected a spec such as .* got '3'"),
         ("best_response(to=random(seed=x))", "expected seed of random to be int, got 'x'"),
         ({"name": "noisy", "policy": {}}, r"expected one of .* got \{\}"),
         (b"uniform", "expected a string or a dictionary, got b'uniform'"),

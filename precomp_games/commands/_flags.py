@@ -6,20 +6,28 @@ the caller's own. `settings_of` makes settings of them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import flags
 
-from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
+from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.evaluation.policies import PLAYS
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.cluster.client import cluster_client
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
+
+
+_RANGE = (
+    "Or a range, of which one is drawn for the whole game (a family of opponents, answered by the same "
+    "searches); we then play with the middle of the nodes and the least number of moves."
+)
 
 
 class Define:
@@ -83,8 +91,31 @@ def define_memory_flag(own: flags.FlagValues) -> None:
     )
 
 
-def define_chess_flags(own: flags.FlagValues) -> None:
-    """The engines, how they search, the store, the penalty, and how positions are evaluated."""
+class _NumberOrRange(flags.ArgumentParser[int | tuple[int, int]]):
+    """A whole number, or a range of them, "400-3000", which becomes a pair."""
+
+    syntactic_help = "a whole number, or a range such as 400-3000"
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def parse(self, argument: Any) -> int | tuple[int, int]:
+        if isinstance(argument, int):
+            return argument
+        if match := re.fullmatch(r"([0-9]{1,16})(?:-([0-9]{1,16}))?", argument):
+            ends = int(match[1]), int(match[2] or match[1])
+            if 1 <= ends[0] <= ends[1] <= self._most:
+                return ends if match[2] else ends[0]
+        raise ValueError(f"expected {self.syntactic_help}, of 1 to {self._most}, got {argument!r}")
+
+
+def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
+    """The engines, how they search, the store, the penalty, and how positions are evaluated.
+
+    Args:
+      own: of the command.
+      ranges: whether --opponent_nodes and --top_k may be ranges, see `family_of`.
+    """
     define = Define(own)
     define.string(
         "engine",
@@ -123,7 +154,14 @@ def define_chess_flags(own: flags.FlagValues) -> None:
     )
     define.float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
     limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
-    define.integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit)
+
+    def whole(name: str, default: int, told: str, most: int) -> None:
+        if ranges:
+            flags.DEFINE(_NumberOrRange(most), name, default, f"{told} {_RANGE}", flag_values=own)
+        else:
+            define.integer(name, default, told, lower_bound=1, upper_bound=most)
+
+    whole("opponent_nodes", 1000, "Nodes a move of the opponent.", MAX_LIMIT)
     define.integer(
         "own_nodes", None, "Nodes a move of our own play out of book. Default: the opponent's.", **limit
     )
@@ -141,7 +179,7 @@ def define_chess_flags(own: flags.FlagValues) -> None:
         "Milliseconds a move of the book, in place of nodes (not reproducible).",
         **limit,
     )
-    define.integer("top_k", 2, "Moves considered in a position (MultiPV).", lower_bound=1)
+    whole("top_k", 2, "Moves considered in a position (MultiPV).", MAX_MULTIPV)
     define.integer("max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1)
     define.string("fen", "", "Start position. Default: the usual one.")
     define.enum(
@@ -176,9 +214,9 @@ def define_opponent_flag(own: flags.FlagValues) -> None:
         "",
         "Another opponent than the engine's softmax, by name: a person's games, such as "
         "games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), answers "
-        "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), or "
-        "mixture(a=...,b=...) of them; see docs/opponents.md. --opponent_nodes and --top_k then say how we "
-        "play out of book, and --r nothing.",
+        "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), one of many "
+        "engines, family(nodes=300:3000,r=5:60,k=2:4), or mixture(a=...,b=...) of them; see "
+        "docs/opponents.md. --opponent_nodes and --top_k then say how we play out of book, and --r nothing.",
     )
 
 
@@ -245,10 +283,10 @@ def settings_of(
         opponent_temperature_cp=opponent_r,
         opponent_weights=weights,
         analyst_limit=_limit(given.analyst_nodes, given.analyst_movetime_ms),
-        opponent_limit=_limit(given.opponent_nodes, given.opponent_movetime_ms),
+        opponent_limit=_limit(_middle(given.opponent_nodes), given.opponent_movetime_ms),
         own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
         own_repeats=given.own_repeats,
-        top_k=given.top_k,
+        top_k=given.top_k[0] if isinstance(given.top_k, tuple) else given.top_k,
         opponent_plays=given.opponent_plays,
         opponent_samples=given.opponent_samples,
         menu=menu[0],
@@ -263,6 +301,55 @@ def settings_of(
         opponent=opponent,
         trusted=True,
     )
+
+
+def family_of(given: flags.FlagValues) -> str:
+    """The spec of the family that ranges in --opponent_nodes, --r and --top_k describe; "" without any.
+
+    Raises:
+      ValueError: a range beside a flag that has no use for it.
+    """
+    named = {"opponent_nodes": given.opponent_nodes, "r": r_range(given), "top_k": given.top_k}
+    flag = next((name for name, value in named.items() if isinstance(value, tuple)), None)
+    if flag is None:
+        return ""
+    beside = {
+        "--opponent": given.opponent,
+        "--opponent_movetime_ms": given.opponent_movetime_ms,
+        "--r_weights": given.r_weights,
+        "several --r": len(given.r) > 1,
+        "--opponent_plays": given.opponent_plays != PLAYS[0],
+    }
+    if other := next((name for name, value in beside.items() if value), None):
+        raise ValueError(f"--{flag}: expected a number beside {other}, got a range")
+    r = named["r"] or (float(positive_numbers(given["r"])[0]),) * 2
+    nodes, top_k = (
+        value if isinstance(value, tuple) else (value,) * 2
+        for value in (named["opponent_nodes"], given.top_k)
+    )
+    ranges = ((name, *ends) for name, ends in (("nodes", nodes), ("r", r), ("k", top_k)))
+    return f"family({','.join(f'{name}={low:.15g}:{high:.15g}' for name, low, high in ranges)})"
+
+
+def r_range(given: flags.FlagValues) -> tuple[float, float] | None:
+    """The ends of a range in --r; None where it is no range.
+
+    Raises:
+      ValueError: it ends before it begins, or at 0.
+    """
+    match = re.fullmatch(r"([0-9.]+)-([0-9.]+)", given.r[0]) if len(given.r) == 1 else None
+    if match is None:
+        return None
+    with contextlib.suppress(ValueError):
+        low, high = map(float, match.groups())
+        if 0.0 < low <= high:
+            return low, high
+    raise ValueError(f"--r: expected a range such as 5-50, got {given.r[0]!r}")
+
+
+def _middle(nodes: int | tuple[int, int]) -> int:
+    """A limit; of a range, the mean of logarithms."""
+    return round(math.sqrt(nodes[0] * nodes[1])) if isinstance(nodes, tuple) else nodes
 
 
 def _limit(nodes: int, movetime_ms: int | None) -> SearchLimit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 
 import chess
@@ -25,11 +26,14 @@ from precomp_games.commands._flags import (
     define_memory_flag,
     define_menu_flags,
     define_opponent_flag,
+    family_of,
     positive_numbers,
+    r_range,
     settings_of,
 )
 
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
+_SHOWN = 8  # opponents of a mixture, each with its value
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
@@ -43,7 +47,8 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "r",
         ["10"],
         "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
-        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
+        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them. A "
+        "range, such as 5-50, is a family: see --opponent_nodes.",
     )
     define.list(
         "r_weights",
@@ -106,7 +111,7 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has "
         "in it the one before.",
     )
-    define_chess_flags(own)
+    define_chess_flags(own, ranges=True)
     define_opponent_flag(own)
     define_memory_flag(own)
     define_menu_flags(
@@ -129,7 +134,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         weights=weights,
         evaluated=menu > 1,
         menu=(menu, given.menu_window_cp),
-        opponent=given.opponent,
+        opponent=family_of(given) or given.opponent,
     )
     if needs_tree and menu > 1:
         raise ValueError(f"--menu: expected 0 or 1 with --{needs_tree}, got {menu}")
@@ -158,7 +163,9 @@ def _whole_tree(given: flags.FlagValues) -> str:
 
 
 def opponents_r(given: flags.FlagValues) -> tuple[float | list[float], list[float]]:
-    """The r of --r, or several of them, and their --r_weights."""
+    """The r of --r, or several of them, and their --r_weights; of a range, the mean of logarithms."""
+    if (ends := r_range(given)) is not None:
+        return math.sqrt(ends[0] * ends[1]), []
     each = positive_numbers(given["r"])
     weights = positive_numbers(given["r_weights"]) if given.r_weights else []
     if len(weights) not in (0, len(each)):
@@ -301,14 +308,16 @@ def _otherwise(made: Preparation) -> str:
         )
     if (robust := made.search.get("robust")) is not None:
         text += (
-            f"\n{'Against the worst':<20}{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with the "
-            f"book: of all opponents around the model (--distrust={made.settings.distrust:g})"
+            f"\n{'Against the worst':<20}{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with "
+            f"the book: of all opponents around the model (--distrust={made.settings.distrust:g})"
         )
     if "tree" in made.search and not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"
     if (each := made.search.get("components")) is not None:
-        values = ", ".join(f"{value:.4f}" for value in each)
-        text += f"\n{'Against each':<20}{values}, in the order given"
+        values = ", ".join(f"{value:.4f}" for value in each) + ", in the order given"
+        if len(each) > _SHOWN:
+            values = f"{min(each):.4f} to {max(each):.4f}, of {len(each)} opponents"
+        text += f"\n{'Against each':<20}{values}"
     return text
 
 

@@ -39,7 +39,7 @@ from precomp_games.chess.preparation.trees import preparation_tree
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, settings_of
+from precomp_games.commands._flags import Define, family_of, settings_of
 from precomp_games.commands._preparing import (
     define_preparation_flags,
     opponents_r,
@@ -89,6 +89,8 @@ def trusted_by(given: flags.FlagValues, made: Preparation) -> Preparation:
 
 def _opponent_of(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
     """The settings with the opponent that flags ask for."""
+    if family := family_of(given):
+        return dataclasses.replace(settings, opponent=family)
     randomness, weights = opponents_r(given)
     flagged = settings_of(given, settings.player, randomness, weights=weights, opponent=given.opponent)
     changes: dict[str, Any] = {}

@@ -224,15 +224,17 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        return self.posteriors([state], player)[0]
+        return np.asarray(self._posteriors([state], player)[0])
 
-    def posteriors(self, states: Sequence[Any], player: int) -> npt.NDArray[np.float64]:
+    def _posteriors(self, states: Sequence[Any], player: int) -> npt.NDArray[np.float64]:
         """float64[n, K]: `posterior` of several states, about which components are asked in one batch."""
         wanted = [(self._known_game(state), player, _own_turns(state, player)) for state in states]
-        if self.per == "move" or not wanted:
-            return np.tile(self.weights, (len(wanted), 1))
-        self._learn(wanted)
-        return np.array([self._after(tuple(state.history()), *at) for state, *at in wanted])
+        found = np.tile(self.weights, (len(wanted), 1))
+        if self.per == "game":
+            self._learn(wanted)
+            for k, (state, _, before) in enumerate(wanted):
+                found[k] = self._after(tuple(state.history()), player, before)
+        return found
 
     def _known_game(self, state: Any) -> Any:
         """A state of the components' game, whatever its parameters: a longer chess game will do."""

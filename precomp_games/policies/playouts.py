@@ -41,7 +41,7 @@ _NORMAL_95 = 1.959963984540054
 
 @runtime_checkable
 class DrawnForGames(Protocol):
-    """A policy of several players that a game is played against one of, which is less work than all of them."""
+    """Several players, of whom a game is played against one: that is less work than all of them."""
 
     def drawn_members(
         self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]

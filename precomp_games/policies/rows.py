@@ -216,7 +216,7 @@ def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], mem
     if len(parts) == 1:
         return parts[0]
     memory.check(sum(column.nbytes for part in parts for column in part))  # all of it twice, for a moment
-    counts = np.concatenate([np.diff(part.start) for part in parts])
+    counts = np.concatenate([np.diff(part[0]) for part in parts])
     _, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return type(parts[0])(np.append(0, np.cumsum(counts)), *columns)
 

@@ -159,6 +159,8 @@ def make_policy(
             arguments[key] = float(value)  # OpenSpiel's parser leaves 1e-3 as text
         elif isinstance(default, str) and isinstance(value, Mapping | openspiel_policy.Policy):
             continue  # a nested spec, parsed already, or made
+        elif isinstance(default, str) and type(value) in (int, float):
+            arguments[key] = str(value)  # a text of digits alone
         elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
             raise ArgumentError(
                 f"expected {key} of {name} to be {type(default).__name__}, "

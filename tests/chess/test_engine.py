@@ -38,7 +38,7 @@ from precomp_games.chess.engines import _uci as uci_module
 from precomp_games.chess.engines import pool as engine_module
 from precomp_games.chess.engines._uci import BadOutput, SearchReport
 from precomp_games.chess.engines.pool import EngineNotFoundError
-from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
 from tests.chess import fake_engine
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +73,16 @@ def expected(epd: str, multipv: int) -> SearchResult:
     moves = fake_engine.ranked(board, 3)[:multipv]
     lines = tuple(Line(m.uci(), fake_engine.score(board, m, 3), None) for m in moves)
     return SearchResult(lines, 3, 1000)
+
+
+def said(epd: str, multipv: int) -> tuple[Iteration, ...]:
+    """What the fake engine says before its limit."""
+    board, iterations = chess.Board(epd + " 0 1"), []
+    for depth in (1, 2, 3):
+        moves = fake_engine.ranked(board, depth)[:multipv]
+        lines = tuple(Line(m.uci(), fake_engine.score(board, m, depth), None) for m in moves)
+        iterations.append(Iteration(depth, 10 * depth, lines))
+    return tuple(iterations)
 
 
 def answered(epd: str, multipv: int) -> SearchResult:
@@ -534,8 +544,8 @@ def check_orphans(how: str, nodes: int, command: list[str]) -> None:
 # What an engine's output means, line by line.
 
 
-def report(text: str, lines: int = 2) -> SearchReport:
-    it = SearchReport(lines)
+def report(text: str, lines: int = 2, keep_before: int = 0) -> SearchReport:
+    it = SearchReport(lines, keep_before)
     for line in text.strip().splitlines():
         it.info(("info " + line.strip()).split())
     return it
@@ -615,6 +625,41 @@ def test_what_was_reported_last(text: str, last: tuple[Line, ...]) -> None:
     result = report(text).result(FEN, "g1f3", limit, play=True)
     assert (result.played, result.last) == ((("g1f3", 1),), last)
     assert report(text).result(FEN, "g1f3", limit).lines == result.lines
+
+
+# What Stockfish 15.1 says at 1,500 nodes and MultiPV 2, where the limit stops it amid depth 6, and at 1,000.
+SAID = """
+    depth 4 multipv 1 score cp 50 nodes 564 pv f1c4
+    depth 4 multipv 2 score cp 33 nodes 564 pv h2h3
+    depth 5 multipv 1 score cp 44 nodes 773 pv b1c3
+    depth 5 multipv 2 score cp 43 nodes 773 pv f1c4
+    depth 6 multipv 1 score cp -27 upperbound nodes {nodes} pv b1c3
+    depth 5 multipv 2 score cp 43 nodes {nodes} pv f1c4
+"""
+SAID_OF_NEXT_DEPTH = SAID.replace(
+    "depth 6 multipv 1 score cp -27 upperbound", "depth 6 multipv 1 score cp 43"
+)
+SAID_OF_THE_SAME = SAID.replace("depth 6 multipv 1 score cp -27 upperbound", "depth 5 multipv 1 score cp 44")
+OPEN_GAME = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 0 1"
+
+
+@pytest.mark.parametrize("text", [SAID, SAID_OF_NEXT_DEPTH, SAID_OF_THE_SAME])
+def test_what_was_said_before_the_limit(text: str) -> None:
+    fourth = Iteration(4, 564, (Line("f1c4", 50, None), Line("h2h3", 33, None)))
+    fifth = Iteration(5, 773, (Line("b1c3", 44, None), Line("f1c4", 43, None)))
+    text = text.format(nodes=1500)
+    result = report(text, keep_before=1500).result(OPEN_GAME, "f1c4", SearchLimit(nodes=1500))
+    assert result.iterations == (fourth, fifth)
+    # Depths alone do not tell that the fifth was finished, where nothing of the sixth is said.
+    assert result.lines == (fourth if text == SAID_OF_THE_SAME.format(nodes=1500) else fifth).lines
+    for nodes, said in ((1500, fifth), (774, fifth), (773, fourth), (565, fourth), (5, fourth)):
+        assert result.before(nodes) == said
+    assert report(text).result(OPEN_GAME, "f1c4", SearchLimit(nodes=1500)).iterations == ()
+    # Nothing before the limit: what counts all the same. One more report at as many nodes: the later one.
+    (one,) = report(text, keep_before=300).result(OPEN_GAME, "f1c4", SearchLimit(nodes=300)).iterations
+    assert one.lines == result.lines
+    again = report(text + text, keep_before=1500).result(OPEN_GAME, "f1c4", SearchLimit(nodes=1500))
+    assert again.iterations == (fourth, fifth)
 
 
 def test_other_output() -> None:

@@ -7,23 +7,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from absl import flags
 
-from precomp_games import HistoryTree, MixturePolicy
+from precomp_games import HistoryTree, MixturePolicy, make_policy
 from precomp_games.algorithms import best_precomputation, value_against_components
 from precomp_games.chess import (
     EngineFamily,
     EnginePool,
     EvaluationStore,
     LinearUtility,
+    PreparationSettings,
     SearchLimit,
     StoredEngine,
     find_engine,
+    opponent_policy,
     play_match,
     position_key,
 )
 from precomp_games.chess.engines.searches import Iteration, SearchResult
 from precomp_games.chess.evaluation.policies import EngineEvaluation, EnginePolicy
 from precomp_games.chess.game import ChessGame
+from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
 from precomp_games.policies.playouts import play_on
 from tests.chess.test_engine import EPDS, opening_positions
 from tests.chess.test_match import no_book
@@ -80,6 +84,7 @@ def test_members_are_a_grid():
         "its 1 to 3 best moves"
     )
     one = family(nodes=100, temperatures_cp=20, top_k=2)
+    assert [len(family(temperatures_cp=r, num_temperatures=4).members) for r in (20, (1, 2))] == [12, 48]
     assert one.members == ((100, 20.0, 2),) and "nodes 100, r = 20 cp, its 2 best" in str(one)
     (middle,) = family(num_limits=1, temperatures_cp=20, top_k=2).members
     assert middle.nodes == 89  # the mean of logarithms
@@ -187,10 +192,12 @@ def test_what_is_no_family(changes, told):
 
 
 def test_moves_that_are_not_legal_in_a_stored_search():
-    engine = Iterating()
-    engine.result = lambda epd, limit, multipv: HashEngine().result(EPDS[0], limit, multipv)
+    class Elsewhere(Iterating):
+        def result(self, epd, limit, multipv):
+            return super().result(EPDS[0], limit, multipv)
+
     with pytest.raises(ValueError, match="expected legal moves in stored searches"):
-        family(engine).action_probabilities(family().game.new_initial_state())
+        family(Elsewhere()).action_probabilities(family().game.new_initial_state())
 
 
 @pytest.mark.engine
@@ -211,3 +218,49 @@ def test_members_answer_as_stockfish_with_their_limits(cases):
                 part = slice(mine.start[at], mine.start[at + 1])
                 found = dict(zip(mine.action[part].tolist(), mine.probability[part].tolist(), strict=True))
                 assert found == pytest.approx(row)
+
+
+def test_families_by_name():
+    game = ChessGame()
+    made = opponent_policy(game, "family(nodes=100:400,r=0.5,k=2,num_limits=3)", Iterating())
+    assert isinstance(made, EngineFamily)
+    assert [tuple(m) for m in made.members] == [(100, 0.5, 2), (200, 0.5, 2), (400, 0.5, 2)]
+    usual = opponent_policy(game, "family", Iterating())
+    assert (len(usual.members), usual.members[0], usual.members[-1]) == (96, (300, 5, 2), (3000, 60, 4))
+    mixed = opponent_policy(game, "mixture(a=family(k=2),b=uniform,weights=of(a=3,b=1))", Iterating())
+    assert mixed.weights.tolist() == [pytest.approx(0.75 / 32)] * 32 + [0.25]
+    for spec in ("family(nodes=9:3)", "family(r=a)", "family(k=2:3:4)", "family(nodes=1:)"):
+        with pytest.raises(ValueError, match=r"expected .* \((expected )?.*(nodes|range)"):
+            opponent_policy(game, spec, Iterating())
+    with pytest.raises(ValueError, match="an engine that searches for a family"):
+        make_policy(game, "family")
+
+
+def test_ranges_of_flags():
+    own = flags.FlagValues()
+    define_preparation_flags(own)
+    own(["", "--opponent_nodes=400-3000", "--r=5-50"])
+    settings = preparation_settings(own)
+    assert settings.opponent == "family(nodes=400:3000,r=5:50,k=2:2)"
+    assert (str(settings.opponent_limit), settings.top_k) == ("nodes=1095", 2)
+    assert (
+        PreparationSettings(
+            **settings.as_dict()
+            | {"opponent_limit": settings.opponent_limit, "analyst_limit": settings.analyst_limit}
+        ).opponent
+        == settings.opponent
+    )
+    for given, told in (
+        (["--r=5-50", "--opponent=uniform"], "--r: expected a number beside --opponent, got a range"),
+        (["--top_k=2-4", "--r=5,10"], "--top_k: expected a number beside several --r"),
+        (["--r=50-5"], "--r: expected a range such as 5-50, got '50-5'"),
+        (["--r=5-5-5"], "--r: expected positive numbers"),
+    ):
+        own = flags.FlagValues()
+        define_preparation_flags(own)
+        own(["", *given])
+        with pytest.raises(ValueError, match=told):
+            preparation_settings(own)
+    for text in ("3000-400", "0", "1-", "9" * 17, "two"):
+        with pytest.raises(flags.IllegalFlagValueError, match="expected a whole number, or a range such as"):
+            own(["", f"--opponent_nodes={text}"])

@@ -74,7 +74,7 @@ def test_a_fit_finds_what_games_were_drawn_by(cases):
 
 def test_a_family_is_valued_so_where_games_correct_the_evaluation():
     settings = PreparationSettings(
-        player=1, evaluation="calibrated", opponent="family(nodes=20-400)", own_limit=SearchLimit(nodes=77)
+        player=1, evaluation="calibrated", opponent="family(nodes=20:400)", own_limit=SearchLimit(nodes=77)
     )
     value = preparation_policies(settings, Iterating()).leaf_value
     assert isinstance(value, FamilyEvaluation) and value.own_nodes == 77 and value.player == 1

@@ -56,6 +56,14 @@ _MENU = "what expansions ask, with states of their own"
 
 EXEMPT = {
     "precomp_games:Menu.entries_batch": _MENU,
+    "precomp_games:MixturePolicy.component_rows": _MENU,
+    **dict.fromkeys(
+        (
+            f"precomp_games.chess:EngineFamily.{name}"
+            for name in ("component_rows", "drawn_members", "member_rows")
+        ),
+        "what expansions and games ask, with states of their own",
+    ),
     "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
     "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",
 }

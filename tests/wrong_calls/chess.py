@@ -17,7 +17,7 @@ import pyspiel
 from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
 from precomp_games.chess.books.book import BookExit
-from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
 from precomp_games.chess.evaluation.calibration import CalibrationSample, CalibrationScope, save_calibration
 from precomp_games.chess.opponents.estimation import Choice
 from precomp_games.chess.play.match import MATCH_PLIES
@@ -126,6 +126,7 @@ def table():
         "epds": Arg([_START], _START, [_MATED], ["nonsense"], [_START, 7]),
         "multipv": Arg(1, 0, 501),
         "samples": Arg(2, -1, 10**7),
+        "iterations": Arg(False, 1),
         "StoredEngine.engine_id": Arg("Fake 1.0", "Fake 2.0"),
         # the store
         "store": store,
@@ -146,6 +147,7 @@ def table():
             SearchResult((_LINE,), 1, 1, (("e2e4", 1),)),
             SearchResult((_LINE,), 1, 1, (), (_LINE,)),
             SearchResult((_LINE,), 1, 1, (("e2e4", 0),), (_LINE,)),
+            SearchResult((_LINE,), 1, 1, iterations=(Iteration(1, 1, ()),)),
         ),
         "export.path": new_path,
         "export.keys": Arg([key], [key[:3]], [("Fake 1.0", "nonsense", 1, _START)]),
@@ -165,6 +167,13 @@ def table():
         "load_calibration.path": Arg(files.calibration, "", "\0", fine=["nonsense"]),
         "evaluation": face.EngineEvaluation(analyst, limit, 2, face.LinearUtility()),
         "EnginePolicy.limit": limit,
+        "EngineFamily.nodes": Arg((50, 100), 0, (100, 50), (1, 2, 3), fine=[5]),
+        "temperatures_cp": Arg(10.0, 0.0, (2.0, 1.0), (1, 2, 3), fine=[0.5]),
+        "EngineFamily.top_k": Arg((1, 2), 0, (2, 1), 501, fine=[1]),
+        "num_limits": Arg(2, 0, 10**5),
+        "num_temperatures": Arg(1, 0),
+        "EngineFamily.weights": Arg([1.0] * 4, [1.0], [0.0] * 4, fine=[None]),
+        "number": Arg(0, 4),
         "temperature_cp": Arg(10.0, 0.0),
         "top_k": Arg(2, 0, 501),
         "engine": Arg(engine, face.EnginePool, store, face.StoredEngine),

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -347,7 +348,7 @@ class SearchReport:
         def check(line: Line) -> Line:
             if line.move not in moves:
                 # parse_uci also brings castling as king takes rook into the usual form.
-                moves[line.move] = board.parse_uci(line.move).uci()
+                moves[line.move] = sys.intern(board.parse_uci(line.move).uci())
             return Line(moves[line.move], line.cp, line.mate)
 
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -233,11 +234,7 @@ def decode(
 ) -> SearchResult:
     """A row as a `SearchResult`, with what was played in so many searches where there are any.
 
-    Args:
-      multipv: what was asked for.
-      samples: the same.
-      depth, nodes, lines, played, last: what stands in the row.
-      iterations: what stands there as well; None where they were not asked for.
+    Iterations are None where they were not asked for.
 
     Raises:
       ValueError: values are not what was written.
@@ -287,10 +284,9 @@ def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
         match = _LINE.fullmatch(item)
         if match is None:
             raise ValueError(f"the line {item[:40]!r}")
-        cp, mate = match["cp"], match["mate"]
-        lines.append(
-            Line(match["move"], None if cp is None else int(cp), None if mate is None else int(mate))
-        )
+        # There are 1,968 different moves: each text is kept once.
+        move, cp, mate = sys.intern(match["move"]), match["cp"], match["mate"]
+        lines.append(Line(move, None if cp is None else int(cp), None if mate is None else int(mate)))
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
     return tuple(lines)

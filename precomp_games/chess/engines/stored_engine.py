@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -13,8 +11,6 @@ from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
-    Iteration,
-    Line,
     Multipv,
     Positions,
     Samples,
@@ -177,23 +173,12 @@ class StoredEngine:
     def _remember(self, key: tuple[*_Asked, str], result: SearchResult) -> SearchResult:
         if len(self._memory) >= REMEMBERED:
             del self._memory[next(iter(self._memory))]  # the oldest
-        # There are 1,968 different moves: keep each text once.
-        iterations = tuple(
-            Iteration(each.depth, each.nodes, _interned(each.lines)) for each in result.iterations
-        )
-        kept = dataclasses.replace(
-            result, lines=_interned(result.lines), last=_interned(result.last), iterations=iterations
-        )
-        self._memory[key] = kept
-        return kept
+        self._memory[key] = result
+        return result
 
     def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.searches, self._needed)
-
-
-def _interned(lines: tuple[Line, ...]) -> tuple[Line, ...]:
-    return tuple(Line(sys.intern(line.move), line.cp, line.mate) for line in lines)
 
 
 _OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"

@@ -124,9 +124,9 @@ class EnginePolicy(openspiel_policy.Policy):
           ValueError: what is no state of chess, or one where the game is over.
         """
         results = self.engine.search([state.epd for state in states], *self._asked)
-        return [self.row_of(state, result) for state, result in zip(states, results, strict=True)]
+        return [self._row_of(state, result) for state, result in zip(states, results, strict=True)]
 
-    def row_of(self, state: ChessState, result: SearchResult) -> dict[int, float]:
+    def _row_of(self, state: ChessState, result: SearchResult) -> dict[int, float]:
         """{action: probability} after a search."""
         if self.plays == "bestmove":
             odds = {move: count / result.samples for move, count in result.played}

@@ -139,8 +139,8 @@ class EngineFamily(MixturePolicy):
         count = num_limits * num_temperatures * (top_k[1] - top_k[0] + 1)
         if count > _MOST_MEMBERS:
             raise ArgumentError(f"expected at most {_MOST_MEMBERS} members, got {count}")
-        limits = np.unique(_geometric(*nodes, num_limits).round().astype(np.int64)).tolist()
-        temperatures = np.unique(_geometric(*temperatures_cp, num_temperatures)).tolist()
+        limits = np.unique(_geometric(nodes, num_limits).round().astype(np.int64)).tolist()
+        temperatures = np.unique(_geometric(temperatures_cp, num_temperatures)).tolist()
         moves = range(top_k[0], top_k[1] + 1)
         self.engine = engine
         self.members = tuple(itertools.starmap(Member, itertools.product(limits, temperatures, moves)))
@@ -174,43 +174,24 @@ class EngineFamily(MixturePolicy):
         """What each member plays, by one search of each state for each k (see `MixturePolicy`)."""
         limits, temperatures, moves = self._grid
         epds = [state.epd for state in states]
-        searched = [self.engine.search(epds, self._searched, k, 0, True) for k in moves]
-        # Actions of each state, and where they stand among all.
-        said = [[_said(result, limits) for result in results] for results in searched]
-        start, actions, places = [0], list[int](), list[dict[int, int]]()
+        said = [
+            [_said(result, limits) for result in self.engine.search(epds, self._searched, k, 0, True)]
+            for k in moves
+        ]
+        start, actions, rows = [0], list[int](), list[dict[int, int]]()  # rows: of a state's actions
         for at, state in enumerate(states):
             known = sorted({_action(line.move) for each in said for it in each[at][0] for line in it.lines})
             if not set(state.legal_actions()).issuperset(known):
                 raise ArgumentError(
                     f"expected legal moves in stored searches, got others at history {state.history_str()!r}"
                 )
-            places.append({action: start[-1] + i for i, action in enumerate(known)})
+            rows.append({action: start[-1] + i for i, action in enumerate(known)})
             actions += known
             start.append(len(actions))
-        shape = (len(actions), len(limits), len(temperatures), len(moves))
-        probability = np.zeros(shape)
-        for j, (k, each) in enumerate(zip(moves, said, strict=True)):
-            iterations = [(places[at], it) for at, (different, _) in enumerate(each) for it in different]
-            if not iterations:
-                continue
-            scores = np.full((len(iterations), k), -np.inf)
-            place = np.full((len(iterations), k), -1, np.int64)
-            for row, (of, it) in enumerate(iterations):
-                scores[row, : len(it.lines)] = [centipawns(line) for line in it.lines]
-                place[row, : len(it.lines)] = [of[_action(line.move)] for line in it.lines]
-            odds = np.exp(
-                (scores[:, None, :] - scores.max(axis=1)[:, None, None]) / temperatures[:, None]
-            )  # iterations, temperatures, lines
-            odds /= odds.sum(axis=2, keepdims=True)
-            # Which of the iterations counts for each state and limit.
-            first = np.cumsum([0, *(len(different) for different, _ in each)])[:-1]
-            which = first[:, None] + np.array([index for _, index in each], np.int64).reshape(-1, len(limits))
-            limit = np.broadcast_to(np.arange(len(limits)), which.shape)
-            for line in range(k):
-                there = place[which, line]
-                real = there >= 0
-                probability[there[real], limit[real], :, j] = odds[which[real], :, line]
-        table = probability.reshape(len(actions), -1)
+        probability = np.zeros((len(actions), len(limits), len(temperatures), len(moves)))
+        for j, each in enumerate(said):
+            _fill(probability[..., j], each, rows, temperatures)
+        table = probability.reshape(len(actions), len(self.members))
         played = table.any(axis=1)
         kept = np.append(0, np.cumsum(played))[np.array(start)]
         return ComponentRows(kept, np.array(actions, np.int64)[played], table[played])
@@ -219,7 +200,7 @@ class EngineFamily(MixturePolicy):
         self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
     ) -> list[int]:
         """Who a player is in games that go on from states, by the posterior there; see `play_on`."""
-        cumulative = np.cumsum(self.posteriors(states, player), axis=1)
+        cumulative = np.cumsum(self._posteriors(states, player), axis=1)
         drawn = np.array([stream.random() for stream in streams])[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= drawn).sum(axis=1), len(self.members) - 1).tolist()  # type: ignore[no-any-return]
 
@@ -235,17 +216,15 @@ class EngineFamily(MixturePolicy):
                 [states[at].epd for at in group], SearchLimit(nodes=nodes), moves, 0, True
             )
             for at, result in zip(group, results, strict=True):
-                rows[at] = self.policies[members[at]].row_of(states[at], result)
+                rows[at] = self.policies[members[at]]._row_of(states[at], result)
         return rows
 
 
-def _geometric(least: float, most: float, count: int) -> npt.NDArray[np.float64]:
+def _geometric(ends: tuple[float, float], count: int) -> npt.NDArray[np.float64]:
     """From the least to the most; of one number, the mean of their logarithms."""
     if count == 1:
-        return np.array([np.sqrt(least * most)])
-    values = np.geomspace(least, most, count)
-    values[[0, -1]] = least, most
-    return np.asarray(values, np.float64)
+        return np.array([np.sqrt(ends[0] * ends[1])])
+    return np.geomspace(*ends, count).clip(*ends)  # rounding makes two of one number otherwise
 
 
 def _said(result: SearchResult, limits: Sequence[int]) -> tuple[list[Iteration], list[int]]:
@@ -258,6 +237,41 @@ def _said(result: SearchResult, limits: Sequence[int]) -> tuple[list[Iteration],
             different.append(iteration)
         index.append(len(different) - 1)
     return different, index
+
+
+def _fill(
+    probability: npt.NDArray[np.float64],
+    said: Sequence[tuple[list[Iteration], list[int]]],
+    rows: Sequence[dict[int, int]],
+    temperatures: npt.NDArray[np.float64],
+) -> None:
+    """Writes what the members with one k play.
+
+    Args:
+      probability: float64[actions, limits, temperatures], zeros.
+      said: of each state, see `_said`.
+      rows: of each state, which row of `probability` is an action's.
+      temperatures: float64[temperatures].
+    """
+    iterations = [(of, it) for of, (different, _) in zip(rows, said, strict=True) for it in different]
+    most = max((len(it.lines) for _, it in iterations), default=0)
+    score, row = np.full((len(iterations), most), -np.inf), np.full((len(iterations), most), -1)
+    for k, (of, it) in enumerate(iterations):
+        score[k, : len(it.lines)] = [centipawns(line) for line in it.lines]
+        row[k, : len(it.lines)] = [of[_action(line.move)] for line in it.lines]
+    score -= score.max(axis=1, initial=-np.inf, keepdims=True)
+    odds = np.exp(score[:, None, :] / temperatures[:, None])
+    odds /= odds.sum(axis=2, keepdims=True)
+    # Which of the iterations counts for each state and limit.
+    first = np.cumsum([0, *(len(different) for different, _ in said)])[:-1]
+    which = first[:, None] + np.array([index for _, index in said], np.int64).reshape(
+        len(said), probability.shape[1]
+    )
+    limit = np.broadcast_to(np.arange(which.shape[1]), which.shape)
+    for line in range(most):
+        at = row[which, line]
+        there = at >= 0
+        probability[at[there], limit[there]] = odds[which[there], :, line]
 
 
 @functools.lru_cache(maxsize=1 << 12)  # there are 1,968 different moves

@@ -174,6 +174,8 @@ def _kept(spec: Any, policy: Any, sources: list[MoveSource]) -> dict[str, Any] |
     elif isinstance(policy, MixturePolicy):
         given = {"a": "uniform"} | {k: each for k, each in arguments.items() if len(k) == 1}
         named = [(k, each) for k, each in sorted(given.items()) if each not in ("none", {"name": "none"})]
+        if len(named) < len(policy.policies):  # one of them is several players itself
+            return None
         parts = [(*each, part) for each, part in zip(named, policy.policies, strict=True)]
     elif arguments["name"] == "noisy":
         parts = [("policy", arguments["policy"], policy.policy)]

@@ -68,7 +68,8 @@ class LevelPositions:
     ) -> None:
         """Starts at the root; `alike` compares answers where information is imperfect."""
         self.policy_queries = 0
-        self._mixed_player, self._mixture = options.mixture or (_NOBODY, None)
+        mixed: tuple[int, MixturePolicy | None] = options.mixture or (_NOBODY, None)
+        self._mixed_player, self._mixture = mixed
         self._sigma_pre, self._sigma = options.sigma_pre, options.sigma
         self._key, self._min_probability = options.position_key, options.min_probability
         self._alike, self._memory = alike, memory
@@ -126,7 +127,7 @@ class LevelPositions:
             mixed = asked, self._asked_mixture(self._mixture, [self.states[k] for k in asked.tolist()])
         self._spot_check(wants_pre, wants_sigma)
         numbers = sum(len(rows.action) for _, rows, _ in batches)
-        numbers += 0 if mixed is None else np.count_nonzero(mixed[1].probability)
+        numbers += 0 if mixed is None else int(np.count_nonzero(mixed[1].probability))
         self._memory.check(_BYTES_AN_ANSWER * numbers)
         edges = _union(batches, mixed, len(self.states))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))

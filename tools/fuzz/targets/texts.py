@@ -99,6 +99,7 @@ _CHESS_SPECS = (
     b"polyglot(file=book.bin,weights=score,alpha=2.0)",
     b"explorer(folder=answers,alpha=5.0)",
     b"uci(r=40,nodes=100,top_k=8,plays=bestmove)",
+    b"family(nodes=100:400,r=5:50,k=2,num_limits=3)",
     b"mixture(a=uniform,b=polyglot(file=book.bin))",
 )
 _SPEC_WORDS = (
