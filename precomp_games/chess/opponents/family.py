@@ -200,7 +200,7 @@ class EngineFamily(MixturePolicy):
         self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
     ) -> list[int]:
         """Who a player is in games that go on from states, by the posterior there; see `play_on`."""
-        cumulative = np.cumsum(self._posteriors(states, player), axis=1)
+        cumulative = np.cumsum(self.posteriors(states, player), axis=1)
         drawn = np.array([stream.random() for stream in streams])[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= drawn).sum(axis=1), len(self.members) - 1).tolist()  # type: ignore[no-any-return]
 
