@@ -21,6 +21,8 @@ from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_explo
 from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.regret_minimization import CFR_VARIANTS
 from .meta.sequence_form_lp import meta_sequence_form_lp
+from .preparation.against_all import PrecomputationAgainstAll, precomputation_against_all
+from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
 from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import (
     BestPrecomputation,
@@ -38,6 +40,7 @@ from .preparation.every_visit import every_visit_exchange, every_visit_policy, e
 from .preparation.frontier import MemoryFrontier, memory_frontier
 from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
+from .preparation.robust import RobustPrecomputation, robust_precomputation
 
 __all__ = [
     "CFR_VARIANTS",
@@ -46,7 +49,9 @@ __all__ = [
     "BookJudgment",
     "CertifiedPrecomputation",
     "Commitment",
+    "Contamination",
     "EntropyBounds",
+    "KullbackLeibler",
     "LookaheadPolicy",
     "MemorizedState",
     "MemoryFrontier",
@@ -55,6 +60,9 @@ __all__ = [
     "MetaGamePolicy",
     "MetaStrategy",
     "PlanStep",
+    "PrecomputationAgainstAll",
+    "RobustPrecomputation",
+    "TotalVariation",
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",
@@ -72,7 +80,9 @@ __all__ = [
     "meta_equilibrium",
     "meta_exploitability",
     "meta_sequence_form_lp",
+    "precomputation_against_all",
     "precomputation_plan",
+    "robust_precomputation",
     "strategies_from_policy",
     "theorem_2_bound",
     "value_against_components",

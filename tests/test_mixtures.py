@@ -61,8 +61,13 @@ class Case:
     def best(self, penalty, **options):
         return best_precomputation(self.tree(penalty, **options), self.player)
 
-    def utilities(self, sets):
-        """The player's against each opponent, shape (opponents, sets); sets may be choices of entries."""
+    def utilities(self, sets, values=None):
+        """The player's against each opponent, shape (opponents, sets); sets may be choices of entries.
+
+        values: what stopping on the spot is worth against each, an evaluation function for each of them.
+        """
+        if values is not None:
+            return np.array([self._evaluated(sets, k, values[k]) for k in range(len(values))])
         pairs = [self.seated(other) for other in self.opponents]
         if isinstance(sets[0], dict):
             return np.array(
@@ -70,6 +75,24 @@ class Case:
             )
         pre = (self.pre, self.pre)
         return np.array([reference.own_utilities(self.game, self.player, sets, pre, pair) for pair in pairs])
+
+    def _evaluated(self, sets, k, value):
+        """What sets are worth against component k where stopping is evaluated, from the definition."""
+
+        def worth(state, chosen):
+            if state.is_terminal():
+                return state.returns()[0]
+            mover = state.current_player()
+            if mover == self.player:
+                if str(state.history()) not in chosen:
+                    return value(state)
+                row = self.pre(state)
+            else:
+                row = self.opponents[k](state) if mover >= 0 else dict(state.chance_outcomes())
+            return sum(p * worth(state.child(a), chosen) for a, p in row.items() if p > 0.0)
+
+        found = np.array([worth(self.game.new_initial_state(), chosen) for chosen in sets])
+        return found if self.player == 0 else self.game.utility_sum() - found
 
 
 def case(seed):
@@ -294,33 +317,15 @@ def test_histories_that_transpose_are_mixed_by_their_own_posteriors(player, how)
 def test_a_leaf_value_for_each_component(seed):
     """Stopping is evaluated on the spot, and worth what it is against whom chance has drawn."""
     drawn = case(2 * seed)
-    game, player, opponents = drawn.game, drawn.player, drawn.opponents
-    values = [random_evaluation(k) for k in range(len(opponents))]
-
-    def worth(state, chosen, k):
-        """Player 0's utility where component k plays, from the definition."""
-        if state.is_terminal():
-            return state.returns()[0]
-        mover = state.current_player()
-        if mover == player:
-            if str(state.history()) not in chosen:
-                return values[k](state)
-            row = drawn.pre(state)
-        else:
-            row = opponents[k](state) if mover >= 0 else dict(state.chance_outcomes())
-        return sum(p * worth(state.child(a), chosen, k) for a, p in row.items() if p > 0.0)
-
-    def each(chosen):
-        found = [worth(game.new_initial_state(), chosen, k) for k in range(len(opponents))]
-        return np.array(found) if player == 0 else game.utility_sum() - np.array(found)
-
-    sets = reference.all_sets(game, player)
-    brute = max(float(drawn.weights @ each(chosen)) - 0.02 * len(chosen) for chosen in sets)
+    values = [random_evaluation(k) for k in range(len(drawn.opponents))]
+    sets = reference.all_sets(drawn.game, drawn.player)
+    brute = max(drawn.weights @ drawn.utilities(sets, values) - 0.02 * np.array(list(map(len, sets))))
     for truncate in ("none", "reach", "values"):
         found = drawn.best(0.02, **_evaluated(values, truncate=truncate))
         assert found.value == pytest.approx(brute, abs=1e-9), truncate
         chosen = frozenset(str(list(state.actions)) for state in found.states())
-        assert value_against_components(found) == pytest.approx(each(chosen), abs=1e-9), truncate
+        each = drawn.utilities([chosen], values)[:, 0]
+        assert value_against_components(found) == pytest.approx(each, abs=1e-9), truncate
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -48,7 +48,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
-from precomp_games.policies.leaf_values import Evaluator, evaluated, within
+from precomp_games.policies.leaf_values import Evaluator, evaluated, is_of_history, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
 
@@ -284,7 +284,7 @@ class BestFirstSearch:
 
     def _evaluate(self, nodes: list[Node]) -> list[float]:
         """The player's utility of stopping at each; equal positions are evaluated once, ever."""
-        names = [self.problem.position(node.state) for node in nodes]
+        names = [self._name(node) for node in nodes]
         asked: dict[Hashable, Node] = {}
         for node, name in zip(nodes, names, strict=True):
             if name not in self._values:
@@ -301,6 +301,10 @@ class BestFirstSearch:
                 )
             self._values[name] = min(max(value, low), high)
         return [self._values[name] for name in names]
+
+    def _name(self, node: Node) -> Hashable:
+        """Equal where values are."""
+        return node.actions() if is_of_history(self._evaluator) else self.problem.position(node.state)
 
     # -- bounds ------------------------------------------------------------------------------------
 

@@ -225,6 +225,16 @@ def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrec
     return _result(decisions, solver(decisions, budget, clock), budget)
 
 
+def set_beside(
+    best: BestPrecomputation, decisions: Decisions, members: npt.NDArray[np.int32]
+) -> BestPrecomputation:
+    """Another memorization set, beside the best one for the same decisions."""
+    memorize = np.zeros(decisions.forest.num_entries)
+    memorize[members] = 1.0
+    solution = _Solution(memorize, best.advantage, None, best.truncation_loss, best.upper)
+    return _result(decisions, solution, best.budget)
+
+
 class _Solution(NamedTuple):
     """What a solver finds.
 

@@ -225,6 +225,7 @@ class _Confirmed:
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.search = BestFirstSearch(problem, values, "optimistic")
         self.seed, self.played, self.progress = seed, 0, progress
+        self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
@@ -285,6 +286,7 @@ class _Confirmed:
             for value, node in zip(values.tolist(), stops, strict=True)
         ]
         which, scores = self._play(stops, reach * unsure, games, learn=True)
+        self.values.learn(self.taught)
         self.search.revalue()
         return Round(price, len(chosen), expected, games, float(values[which].mean()), float(scores.mean()))
 
@@ -368,6 +370,7 @@ class _Confirmed:
         if learn:
             for states, score in zip(passed, scores.tolist(), strict=True):
                 self.values.credit(states, score)
+                self.taught.append((states, score))
         return which, scores
 
     def _stream(self, number: int, use: int) -> np.random.Generator:

@@ -164,6 +164,7 @@ class Decisions:
         player: int,
         opponent: MetaStrategy | None = None,
         *,
+        component: int | None = None,
         price: Any = "infosets",
         keep: Any = None,
     ) -> Decisions:
@@ -173,6 +174,7 @@ class Decisions:
           tree: expanded for `player`.
           player: 0 or 1.
           opponent: a strategy of the other player on this tree; None: it plays its sigma.
+          component: which one of a mixture the opponent is; None: it is the mixture.
           price: what is paid for, see `best_precomputation`.
           keep: the numbers of the entries that are known already; None: there are none.
 
@@ -187,23 +189,27 @@ class Decisions:
                     f"expected the tree's precomputing player, {1 - player}, since it "
                     f'was expanded with stop_value="evaluate", got player {player}'
                 )
-        played = tree.sigma
+        arrays, played = tree.arrays, tree.sigma
+        if component is not None:
+            assert tree.mixture is not None
+            played, value = tree.mixture.component(component, played, tree.value)
+            arrays = arrays._replace(value=value)
         if opponent is not None:
             played = check_strategy(opponent, tree, 1 - player, "opponent").played.probability
         n, m = tree.num_histories, tree.num_infosets
         reach, stop, after = np.zeros(m), np.zeros(m), np.zeros(tree.num_entries + 1)
         history_reach, worth = np.empty(n), np.zeros(n)
         cut_reach = _collect(
-            tree.arrays, played, tree.own_edges[player], player, tree.utility_sum,
+            arrays, played, tree.own_edges[player], player, tree.utility_sum,
             tree.stop_value == "evaluate", TERMINAL, history_reach, worth, reach, stop, after,
         )  # fmt: skip
         if len(tree.cut_menus):
             cut_reach += float(reach[tree.cut_menus & (tree.infoset_player == player)].sum())
         shared = shared_prices(price, tree, player)
         decisions = cls(tree, player, reach, stop, after, history_reach, worth, cut_reach, shared)
-        return decisions if keep is None else decisions._without(keep)
+        return decisions if keep is None else decisions.without(keep)
 
-    def _without(self, keep: Any) -> Decisions:
+    def without(self, keep: Any) -> Decisions:
         """The decisions that are left where some entries are known.
 
         Raises:

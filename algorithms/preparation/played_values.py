@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.policies.leaf_values import evaluated
+from precomp_games.policies.leaf_values import evaluated, is_of_history
 
 from .partial_tree import PreparationProblem
 
@@ -65,6 +65,7 @@ class PlayedValues:
         self._evaluator, self._player, self._total = evaluator, problem.player, problem.total
         self._low, self._high = problem.low, problem.high
         self._position = problem.position_key or _history
+        self._evaluated = _history if is_of_history(evaluator) else self._position
         self._prior: dict[Hashable, float] = {}
         self._games: dict[Hashable, int] = {}
         self._scores: dict[Hashable, float] = {}
@@ -74,8 +75,8 @@ class PlayedValues:
         """float64[n]: player 0's. States that come before others must come no later than these."""
         fresh: dict[Hashable, Any] = {}
         for state in states:
-            if self._position(state) not in self._prior:
-                fresh.setdefault(self._position(state), state)
+            if self._evaluated(state) not in self._prior:
+                fresh.setdefault(self._evaluated(state), state)
         values = evaluated(self._evaluator, list(fresh.values()), "evaluator")
         for name, value in zip(fresh, values.tolist(), strict=True):
             self._prior[name] = self._own(value)
@@ -92,15 +93,28 @@ class PlayedValues:
         )
         shift = 0.0 if before is None else self.inherited * self._shift[before]
         margin = _MARGIN * (self._high - self._low)
-        mean = min(max(self._prior[name] + shift, self._low + margin), self._high - margin)
+        prior = self._prior[self._evaluated(state)]
+        mean = min(max(prior + shift, self._low + margin), self._high - margin)
         total = self.prior_games * mean + self._scores.get(name, 0.0)
         value = total / (self.prior_games + self.games(state))
-        self._shift[history] = value - self._prior[name]
+        self._shift[history] = value - prior
         return value
 
     def games(self, state: Any) -> int:
         """How many games have passed a position."""
         return self._games.get(self._position(state), 0)
+
+    @property
+    def of_history(self) -> bool:
+        """Whether values depend on more than the position."""
+        return is_of_history(self._evaluator)
+
+    def learn(self, games: Sequence[tuple[Sequence[Any], float]]) -> None:
+        """Lets an evaluator that can learn do so, from the states and the scores of all games so far."""
+        learned = getattr(self._evaluator, "learned", None)
+        if learned is not None:
+            self._evaluator = learned([(states, self._own(score)) for states, score in games])
+            self._prior.clear()
 
     def credit(self, states: Sequence[Any], score: float) -> None:
         """Counts a game of this score, the player's utility, for positions that it has passed."""

@@ -27,6 +27,7 @@ from precomp_games.chess.play.match import book_exits, play_match
 from precomp_games.chess.preparation.control_books import control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.judging import RepertoireJudgment, judge_repertoire
+from precomp_games.chess.preparation.neighbors import play_neighbors
 from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
 from precomp_games.chess.preparation.prepare import prepare
@@ -84,6 +85,7 @@ __all__ = [
     "opponent_choices",
     "opponent_policy",
     "play_match",
+    "play_neighbors",
     "polyglot_policy",
     "position_key",
     "preparation_book",

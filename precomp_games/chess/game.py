@@ -353,6 +353,12 @@ def position_key(state: ChessState) -> str:
     return " | ".join((position.epd, *clock, *sorted(position.earlier)))
 
 
+def repeats(state: ChessState, move: chess.Move) -> bool:
+    """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
+    position = state._position
+    return bool(position.earlier) and board_after(position.board, move).epd() in position.earlier
+
+
 @public
 def board_key(state: ChessState) -> str:
     """The EPD: what engines are asked about, whatever came before and however many half-moves are left.

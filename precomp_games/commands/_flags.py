@@ -162,6 +162,10 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
             define.integer(name, default, told, lower_bound=1, upper_bound=most)
 
     whole("opponent_nodes", 1000, "Nodes a move of the opponent.", MAX_LIMIT)
+    define.integer(
+        "own_nodes", None, "Nodes a move of our own play out of book. Default: the opponent's.", **limit
+    )
+    define.bool("own_repeats", True, "Whether our own play may repeat positions while it is ahead.")
     define.integer("analyst_nodes", 5000, "Nodes a move of the book.", **limit)
     define.integer(
         "opponent_movetime_ms",
@@ -280,6 +284,8 @@ def settings_of(
         opponent_weights=weights,
         analyst_limit=_limit(given.analyst_nodes, given.analyst_movetime_ms),
         opponent_limit=_limit(_middle(given.opponent_nodes), given.opponent_movetime_ms),
+        own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
+        own_repeats=given.own_repeats,
         top_k=given.top_k[0] if isinstance(given.top_k, tuple) else given.top_k,
         opponent_plays=given.opponent_plays,
         opponent_samples=given.opponent_samples,

@@ -91,6 +91,14 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "What --penalty is paid for, and --budget counts: each history, or each position, however it is "
         "reached.",
     )
+    define.float(
+        "distrust",
+        0.0,
+        "How far the opponent may be from its model: with this probability, at each of its turns, it plays "
+        "what is worst for us of what the model plays. Games of a person take it back where there are some.",
+        lower_bound=0.0,
+        upper_bound=1.0,
+    )
     define.multi_string(
         "keep",
         [],
@@ -140,12 +148,17 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         for flag in ("order", "gap"):
             if given[flag].present:
                 raise ValueError(f"--{flag}: expected --play_budget=0 beside it, since games set the order")
-    return dataclasses.replace(settings, price=given.price)
+    return dataclasses.replace(settings, price=given.price, distrust=given.distrust)
 
 
 def _whole_tree(given: flags.FlagValues) -> str:
     """A flag that needs the whole tree, "" where none is given."""
-    needs = {"price": given.price != "infosets", "keep": bool(given.keep), "plan": bool(given.plan)}
+    needs = {
+        "price": given.price != "infosets",
+        "keep": bool(given.keep),
+        "plan": bool(given.plan),
+        "distrust": given.distrust > 0.0,
+    }
     return next((flag for flag, is_given in needs.items() if is_given), "")
 
 
@@ -292,6 +305,11 @@ def _otherwise(made: Preparation) -> str:
             f"\nKept                {kept['histories']} histories of the book are known, by {kept['given']} "
             f"positions of --keep\nIf nothing is kept  {kept['free_utility']:.4f} with "
             f"{kept['free_learned']} positions to learn: keeping them is worth {more:+.4f}, with {fewer}"
+        )
+    if (robust := made.search.get("robust")) is not None:
+        text += (
+            f"\n{'Against the worst':<20}{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with "
+            f"the book: of all opponents around the model (--distrust={made.settings.distrust:g})"
         )
     if "tree" in made.search and not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"

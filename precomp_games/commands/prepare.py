@@ -33,10 +33,11 @@ from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.neighbors import play_neighbors
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder
+from precomp_games.commands._files import output_folder, print_table
 from precomp_games.commands._flags import Define, define_export_store_flag
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
@@ -47,6 +48,8 @@ from precomp_games.commands._preparing import (
 )
 from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
 
+_NEAR = 20  # games against a neighbor
+
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
@@ -54,6 +57,14 @@ def define(own: flags.FlagValues) -> None:
     define_preparation_flags(own)
     define_showing_flags(own)
     define_export_store_flag(own)
+    define.integer(
+        "neighbors",
+        None,
+        "Games that the book, and no book, is tried in against each of the opponent's neighbors: half and "
+        "twice the nodes, 5 and 20 % more, half and twice the r, a move more, and the engine as it answers. "
+        "0: none. Default: 20, or --match_games where that is less.",
+        lower_bound=0,
+    )
     define.integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
     define.string("output_dir", "output/chess_preparation", "Where files go.")
 
@@ -81,7 +92,9 @@ def run(given: flags.FlagValues) -> None:
         write_preparation(made, folder)
         print_preparation(given, made, extra, needed=asked, searches=searches)
         print_files(given, made, folder)
-        write_shown(given, folder, made, _matches(given, made, engines))
+        matches = _matches(given, made, engines)
+        made = _among_neighbors(given, made, engines, folder)
+        write_shown(given, folder, made, matches)
         if given.export_store:
             engines.export(given.export_store, needed)
 
@@ -116,12 +129,26 @@ def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> di
             f"Refuted             {made.score_name} {made.unprepared:.2f} unprepared: games without the book "
             f"score {without.score:.2f} (95 %: {low:.2f} to {high:.2f})"
         )
-    several: Sequence[float] = () if settings.opponent else settings.opponent_temperatures_cp
-    for r in several if len(several) > 1 else ():
-        against = dataclasses.replace(settings, opponent_temperature_cp=r, opponent_weights=())
-        result = engines.match(f"Against r = {r:g}", made.book, settings, against=against, **how)
-        print(f"  r = {r:<14g}{match_line(None, result, None)}")
     return {"the book": with_book, "no book": without}
+
+
+def _among_neighbors(
+    given: flags.FlagValues, made: Preparation, engines: Engines, folder: pathlib.Path
+) -> Preparation:
+    """The preparation with what it scores against opponents near the model, which is printed and written."""
+    games = min(_NEAR, given.match_games) if given.neighbors is None else given.neighbors
+    if not games or not made.book.positions or not engines.can_search:
+        return made
+    made = dataclasses.replace(made, neighbors=play_neighbors(made, engines, games, seed=given.match_seed))
+    if made.neighbors:
+        rows = [
+            (each.score, each.unprepared, f"{each.gain:+.2f} +- {each.standard_error:.2f}", each.name)
+            for each in made.neighbors
+        ]
+        print(f"\nAgainst neighbors of the model, {games} games each:")
+        print_table(rows, ("the book", "no book", "gain", "opponent"))
+        write_preparation(made, folder)
+    return made
 
 
 def match_line(promised: float | None, result: MatchResult, without: MatchResult | None) -> str:

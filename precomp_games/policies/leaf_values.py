@@ -157,7 +157,13 @@ def _evaluator(value: Any, name: str) -> Any:
 
 
 Evaluator = Annotated[Any, Check(_evaluator)]
-"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
+"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`.
+
+An object may say of itself what searches that share evaluations between positions have to know:
+
+* `of_history = True`: its values depend on how a position came about, as against a mixture of opponents.
+* `learned(games)`: the evaluator that has seen games, each a sequence of states and the score of player 0.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +183,11 @@ class EvaluatedValues:
           ValueError: a value is missing or not finite.
         """
         return [evaluated(self.function, states, "leaf_value") for states in levels], 0
+
+
+def is_of_history(evaluator: Any) -> bool:
+    """Whether an evaluator's values depend on more than the position."""
+    return bool(getattr(evaluator, "of_history", False))
 
 
 def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:

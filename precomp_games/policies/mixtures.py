@@ -203,9 +203,7 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: states where nobody moves, or a component's answer is wrong.
         """
-        if isinstance(states, str | bytes) or not isinstance(states, Iterable):
-            raise ArgumentError(f"expected states, got {shown(states)}")
-        states = list(states)
+        states = _listed(states)
         for state in states:
             check_turn(self._known_game(state), None)
         return self._rows(states)
@@ -224,10 +222,16 @@ class MixturePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        return np.asarray(self._posteriors([state], player)[0])
+        return np.asarray(self.posteriors([state], player)[0])
 
-    def _posteriors(self, states: Sequence[Any], player: int) -> npt.NDArray[np.float64]:
-        """float64[n, K]: `posterior` of several states, about which components are asked in one batch."""
+    @public
+    def posteriors(self, states: Sequence[Any], player: Player) -> npt.NDArray[np.float64]:
+        """float64[n, K]: `posterior` of several states, about which components are asked in one batch.
+
+        Raises:
+          ValueError: as there.
+        """
+        states = _listed(states)
         wanted = [(self._known_game(state), player, _own_turns(state, player)) for state in states]
         found = np.tile(self.weights, (len(wanted), 1))
         if self.per == "game":
@@ -318,6 +322,13 @@ def updated(
     joint = posterior * played
     total = joint.sum()
     return joint / total if total > 0.0 else weights
+
+
+def _listed(states: Any) -> list[Any]:
+    """States as a list."""
+    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+        raise ArgumentError(f"expected states, got {shown(states)}")
+    return list(states)
 
 
 def _own_turns(state: Any, player: int) -> list[int]:

@@ -48,6 +48,16 @@ class TreeMixture(NamedTuple):
         """K."""
         return len(self.weights)
 
+    def component(
+        self, k: int, sigma: npt.NDArray[np.float64], value: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """`HistoryTree.sigma` and `value`, where the opponent is component k: float64[n] each."""
+        sigma, value = sigma.copy(), value.copy()
+        for into, row, table in ((sigma, self.edge_row, self.sigma), (value, self.value_row, self.value)):
+            at = np.flatnonzero(row >= 0)
+            into[at] = table[row[at], k]
+        return sigma, value
+
 
 class MixedOpponent:
     """The posteriors of a level's histories, and the rows of all levels so far."""

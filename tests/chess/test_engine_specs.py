@@ -4,6 +4,7 @@ import dataclasses
 import sys
 
 import numpy as np
+import pyspiel
 import pytest
 
 from precomp_games import make_policy
@@ -20,6 +21,7 @@ from precomp_games.chess import (
     preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.opponents.policies import _options
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -89,6 +91,11 @@ def test_what_is_drawn_once_per_game_is_no_part_of_what_has_no_history(spec, tmp
 def test_an_engine_that_is_named_is_one_file_and_no_command_with_arguments():
     with pytest.raises(EngineError, match="no such file"):
         opponent_policy(GAME, f"uci(engine={sys.executable} {fake_engine.__file__})", trusted=True)
+
+
+def test_options_whose_names_have_spaces_are_written_with_underscores():
+    given = pyspiel.game_parameters_from_string("of(Skill_Level=5,UCI_Elo=1500,Hash=1)")
+    assert _options(given) == {"Skill Level": 5, "UCI_Elo": 1500, "Hash": 1}
 
 
 @pytest.mark.parametrize(

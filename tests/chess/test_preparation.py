@@ -17,6 +17,7 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     action_of,
+    move_of,
     preparation_book,
     preparation_policies,
     preparation_tree,
@@ -25,6 +26,7 @@ from precomp_games.chess import (
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
 from precomp_games.chess.evaluation.policies import softmax
 from precomp_games.chess.evaluation.scores import WdlUtility, centipawns, score_utility
+from precomp_games.chess.game import RULES_OF_CHESS, repeats
 
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)
@@ -128,11 +130,50 @@ class AnsweringEngine(HashEngine):
             dataclasses.replace(
                 result,
                 lines=result.lines[:multipv],
-                played=((result.lines[-1].move, 3), (result.lines[0].move, 1)),
+                played=((result.lines[-1].move, 3), (result.lines[0].move, 1))
+                if len(result.lines) > 1
+                else ((result.lines[0].move, 4),),
                 last=tuple(Line(line.move, 50 * k, None) for k, line in enumerate(result.lines[:multipv])),
             )
             for result in results
         ]
+
+
+def test_who_remembers_the_game_repeats_nothing_while_ahead(cases):
+    """By python-chess's own board, over games in which rooks and kings go back and forth."""
+    fen = "4k2r/8/8/8/8/8/8/R3K3 w - - 0 1"
+    game = pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": fen})
+    left_out = 0
+    for seed in range(cases(24)):
+        engine, rng = HashEngine(200.0 + seed), np.random.default_rng(seed)
+        plain, policy = (
+            EnginePolicy(game, engine, SHALLOW, 30.0, 3, repeats=which) for which in (True, False)
+        )
+        state, board = game.new_initial_state(), chess.Board(fen)
+        for _ in range(30):
+            if state.is_terminal():
+                break
+            lines, allowed = engine.result(state.epd, SHALLOW, 3).lines, []
+            for line in lines:
+                board.push_uci(line.move)
+                if line.cp > 0 and not board.is_repetition(2):
+                    allowed.append(line.move)
+                board.pop()
+            row, others = policy.action_probabilities(state), plain.action_probabilities(state)
+            if lines[0].cp <= 0 or not allowed:
+                assert row == others
+            else:
+                assert {move_of(action).uci() for action in row} == set(allowed)
+                left_out += len(others) - len(row)
+            back = [action for action in state.legal_actions() if repeats(state, move_of(action))]
+            action = int(rng.choice(back or list(row)))
+            state.apply_action(action)
+            board.push(move_of(action))
+    assert left_out > 0
+    forgetful = pyspiel.load_game("python_chess", {"fen": fen}).new_initial_state()
+    for move in ("a1a2", "h8h7", "a2a1"):
+        forgetful.apply_action(action_of(chess.Move.from_uci(move)))
+    assert not repeats(forgetful, chess.Move.from_uci("h7h8"))  # where no rule counts, nothing is remembered
 
 
 def test_how_an_engine_plays():

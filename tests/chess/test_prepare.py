@@ -2,14 +2,25 @@
 
 import dataclasses
 import json
+import math
 import sys
+import types
 from typing import Any
 
 import chess
 import pytest
+from scipy import stats
 
-from precomp_games.algorithms import best_of_frontier, best_precomputation, memory_frontier
+from precomp_games.algorithms import (
+    Contamination,
+    best_of_frontier,
+    best_precomputation,
+    memory_frontier,
+    robust_precomputation,
+)
 from precomp_games.chess import (
+    Book,
+    ChessGame,
     EnginePool,
     Engines,
     EvaluationStore,
@@ -17,14 +28,18 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
+    play_neighbors,
     preparation_book,
     preparation_tree,
     prepare,
     read_preparation,
     write_preparation,
 )
+from precomp_games.chess.preparation.neighbors import neighbors
+from precomp_games.chess.preparation.prepare import distrusted_shares
+from precomp_games.chess.records.move_counts import CountsPolicy
 from tests.chess import fake_engine
-from tests.chess.test_preparation import HashEngine
+from tests.chess.test_preparation import AnsweringEngine
 
 SETTINGS = PreparationSettings(
     penalty=0.002,
@@ -35,7 +50,7 @@ SETTINGS = PreparationSettings(
 )
 
 
-class Analyst(HashEngine):
+class Analyst(AnsweringEngine):
     """A hash function that counts as an engine with its searches."""
 
     searches, pool, progress, record = 0, None, None, None
@@ -58,6 +73,7 @@ def ways():
         yield settings, {"budget": 5}
         yield settings, {"plan": (2, 4)}
         yield dataclasses.replace(settings, price="positions", penalty=0.01), {}
+        yield dataclasses.replace(settings, distrust=0.2), {"budget": 4}
         yield dataclasses.replace(settings, menu=3), {"max_evaluations": 60, "budget": 6}
         played = dataclasses.replace(settings, evaluation="calibrated", menu=2, max_plies=4, penalty=0.01)
         yield played, {"games": 18, "max_evaluations": 40, "budget": 4}
@@ -109,6 +125,59 @@ def test_the_whole_tree_gives_what_the_solvers_do(engines):
     assert made.search["tree"]["fingerprint"] == tree.fingerprint
 
 
+def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp_path):
+    settings = dataclasses.replace(SETTINGS, fen="4k3/8/8/8/8/8/4P3/R3K3 w - - 0 1")
+    made = prepare(settings, engines, budget=5)
+    made = dataclasses.replace(made, neighbors=play_neighbors(made, engines, 2, seed=3))
+    near = neighbors(settings)
+    assert list(near) == [each.name for each in made.neighbors]
+    limits = [str(each.opponent_limit) for each in near.values()]
+    assert limits[:5] == ["nodes=20", "nodes=10", "nodes=21", "nodes=24", "nodes=40"]
+    assert [each.opponent_temperature_cp for each in near.values()][5:7] == [40.0, 160.0]
+    assert near["a move more"].top_k == 3 and near["the engine as it answers"].opponent_plays == "bestmove"
+    for each in made.neighbors[::4]:
+        books = (made.book, Book(made.book.start, made.book.side, ()))
+        scores = [
+            engines.match("", book, settings, 2, seed=3, against=near[each.name]).scores for book in books
+        ]
+        assert [each.score, each.unprepared] == [score.mean() for score in scores]
+        assert each.gain == each.score - each.unprepared
+        assert each.standard_error == pytest.approx(math.hypot(*(stats.sem(score) for score in scores)))
+    write_preparation(made, tmp_path)
+    assert read_preparation(tmp_path).neighbors == made.neighbors
+    several = dataclasses.replace(SETTINGS, opponent_temperature_cp=(5.0, 20.0), opponent_weights=(1, 2))
+    assert neighbors(several)["twice the r"].opponent_temperature_cp == (10.0, 40.0)
+    assert neighbors(several)["r = 5 alone"].opponent_temperature_cp == 5.0
+    assert list(neighbors(dataclasses.replace(SETTINGS, opponent_plays="bestmove"))) == list(near)[:5]
+    assert neighbors(dataclasses.replace(SETTINGS, opponent="uci(nodes=10)")) == {}
+
+
+def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
+    settings = dataclasses.replace(SETTINGS, distrust=0.3)
+    tree = preparation_tree(settings, engines.analyst)
+    best = robust_precomputation(tree, 0, Contamination(0.3))
+    made = prepare(settings, engines)
+    assert made.search["robust"] == {"utility": best.utility, "unprepared": best.unprepared}
+    assert (made.utility, made.learned) == (best.nominal, best.paid)
+    assert made.utility - made.unprepared == pytest.approx(sum(made.gains))
+    assert made.unprepared == pytest.approx(prepare(SETTINGS, engines).unprepared)
+    assert made.utility < prepare(SETTINGS, engines).utility
+    with pytest.raises(ValueError, match=r"settings\.distrust to be 0 with a plan"):
+        prepare(settings, engines, plan=(1, 2))
+
+
+def test_games_of_a_person_take_distrust_back(engines):
+    settings = dataclasses.replace(SETTINGS, player=1, distrust=0.8)
+    tree = preparation_tree(settings, engines.analyst)
+    known = types.SimpleNamespace(at=lambda board: ({7: 2.0}, 1.0) if board.fullmove_number == 1 else ({}, 0))
+    shares = distrusted_shares(tree, settings, CountsPolicy(ChessGame(), known, 1.5))
+    for history in range(tree.num_histories):
+        if tree.player[history] == 0 and tree.num_children[history]:
+            games = 0 if history else 3
+            assert shares[history] == pytest.approx(0.8 * 1.5 / (1.5 + games))
+    assert set(distrusted_shares(tree, settings, engines.policies(settings).sigma[0])) == {0.8}
+
+
 def test_a_choice_needs_no_plan(engines):
     with pytest.raises(ValueError, match=r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"):
         prepare(dataclasses.replace(SETTINGS, menu=2), engines, plan=(1, 2))
@@ -123,6 +192,7 @@ def test_a_choice_needs_no_plan(engines):
         {"stops": [{"after": "e2e4"}]},
         {"learned": "x"},
         {"budget": -1},
+        {"neighbors": [{"name": "near", "games": 0, "score": 0.5, "unprepared": 0.5, "standard_error": 0.0}]},
         {"budget": "9"},
         {"memorized": [{}]},
         {"settings": {"trusted": True}},

@@ -94,6 +94,29 @@ def test_books_of_several_sizes(tmp_path, searches):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("books against opponents that were drawn")
+def test_opponents_that_were_held_out(tmp_path, searches):
+    small = (*PLAYED, "--menu=2", "--budget=4", "--play_budget=8", f"--store={searches}", "--games=2")
+    flags = ("--books=the model,four points", "--calibrate=2", "--test=2", "--made_for=1", "--output_dir=out")
+    said = printed("held_out_opponents", *small, *flags, cwd=tmp_path)
+    told = result_of(tmp_path / "out")
+    rows, names = told["opponents"], ["the model", "four points"]
+    assert [row["tested"] for row in rows] == [False, False, True, True]
+    assert [list(row["gains"]) for row in rows] == [names, names, [*names, "made for it"], names]
+    for name in names:
+        promised, tested = ([row["gains"][name] for row in part] for part in (rows[:2], rows[2:]))
+        assert told["summary"][name] == {
+            "promise": min(promised),
+            "mean_gain": pytest.approx(sum(tested) / 2),
+            "worst_gain": min(tested),
+            "kept": sum(gain >= min(promised) for gain in tested),
+            "opponents": 2,
+        }
+        assert result_of(tmp_path / "out" / name.replace(" ", "_"))["size"] == told["positions"][name]
+    assert is_png(tmp_path / "out" / "opponents.png") and "kept by" in said
+
+
+@pytest.mark.engine
 @pytest.mark.seconds("a preparation against several opponents")
 def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
@@ -101,7 +124,7 @@ def test_several_opponents_at_once(tmp_path, searches):
     said = printed("chess_preparation", *flags, "--match_games=2", *written, cwd=tmp_path)
     drawn = "r = 5, 60 cp, drawn as 1, 2"
     assert drawn in said and drawn in (tmp_path / "book" / "report.html").read_text(encoding="utf-8")
-    assert "\n  r = 5 " in said and "\n  r = 60 " in said  # a match against each
+    assert "  r = 5 alone\n" in said and "  r = 60 alone\n" in said  # a match against each
     settings = result_of(tmp_path / "book")["settings"]
     assert settings["opponent_temperature_cp"] == [5.0, 60.0]
     assert settings["opponent_weights"] == [1.0, 2.0]

@@ -221,7 +221,7 @@ def table():
         "plan": Arg((), (3, 2), ("a",), fine=[(1, 2, 3)]),
         "prepare.keep": Arg(None, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
         "announce": Arg(None, fine=...),
-        "preparation": Arg(made, face.Preparation),
+        **dict.fromkeys(("preparation", "made"), Arg(made, face.Preparation)),
         "from_json.data": Arg(made.to_json(), {"settings": 5}),
         "write_preparation.folder": Arg(folder(), fine=["nonsense"]),
         "more": Arg(None, fine=[{"a": "b"}]),

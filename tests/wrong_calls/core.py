@@ -81,6 +81,7 @@ def table():
         "state": Arg(decision, *strange_states),
         "states": Arg([decision], *[[state] for state in strange_states]),
         "posterior.state": Arg(decision, board),
+        "posteriors.states": Arg([decision], [board]),
         "policy": last,
         "policies": Arg([uniform, last], [], "uniform"),
         "weights": Arg([0.25, 0.75], [0.5, 0.0], [1.0]),

@@ -254,8 +254,8 @@ class CalibratedUtility:
         return self._utility(sample.line, sample.material)
 
     def _utility(self, line: Line, ahead: int) -> float:
-        terms = zip(self.coefficients, _features(line, ahead), strict=True)
-        return float(_expected(sum(weight * feature for weight, feature in terms)))
+        terms = zip(self.coefficients, score_features(line, ahead), strict=True)
+        return float(expected_score(sum(weight * feature for weight, feature in terms))[0])
 
     @public
     def misfits(self, settings: Any, engine_id: str) -> list[str]:
@@ -309,15 +309,16 @@ def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> Cali
     )
 
 
-def _features(line: Line, ahead: int) -> tuple[float, float, float]:
+def score_features(line: Line, ahead: int) -> tuple[float, float, float]:
     """What the coefficients are multiplied by."""
     cp = min(max(float(centipawns(line)), -_MOST_CP), _MOST_CP)
     return 1.0, cp / 400.0, math.copysign(math.log1p(abs(ahead)), ahead)
 
 
-def _expected(z: Any) -> Any:
-    """P."""
-    return _EPSILON + (1.0 - 2.0 * _EPSILON) * scipy.special.expit(z)
+def expected_score(z: Any) -> tuple[Any, Any]:
+    """(P, dP / dz)."""
+    p = scipy.special.expit(z)
+    return _EPSILON + (1.0 - 2.0 * _EPSILON) * p, (1.0 - 2.0 * _EPSILON) * p * (1.0 - p)
 
 
 @public
@@ -346,7 +347,7 @@ def fit_calibration(
     scope = _scope(settings, engine_id, [each.opponent_temperature_cp for each in given])
     if of_games:
         scope = dataclasses.replace(scope, plays=GAMES)
-    features = np.array([_features(each.line, each.material) for each in given])
+    features = np.array([score_features(each.line, each.material) for each in given])
     games = np.array([each.games for each in given], np.float64)
     scores = np.array([each.score for each in given])
     squares = np.array([each.wins + 0.25 * each.draws for each in given])
@@ -354,7 +355,7 @@ def fit_calibration(
     for _ in range(_PASSES):
         weights = (prior + 1.0) / (prior + games)
         coefficients = _regression(coefficients, features, weights * games, weights * scores)
-        p = _expected(features @ coefficients)
+        p, _ = expected_score(features @ coefficients)
         prior = _credibility(games, scores, squares, p)
     return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
 
@@ -363,9 +364,8 @@ def _regression(start: Floats, features: Floats, games: Floats, scores: Floats) 
     """The coefficients of the greatest likelihood, draws being half a win and half a loss."""
 
     def loss(coefficients: Floats) -> tuple[float, Floats]:
-        p = _expected(features @ coefficients)
+        p, slope = expected_score(features @ coefficients)
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
-        slope = (p - _EPSILON) * (1.0 - _EPSILON - p) / (1.0 - 2.0 * _EPSILON)  # dP / dz
         gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
         ridge = _RIDGE * float(coefficients @ coefficients)
         return ridge - likelihood, 2.0 * _RIDGE * coefficients - gradient

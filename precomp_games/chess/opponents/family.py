@@ -27,9 +27,16 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import Check, NonNegativeInt, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_integer, check_number, shown
-from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, Iteration, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import (
+    MAX_LIMIT,
+    MAX_MULTIPV,
+    Iteration,
+    Line,
+    SearchLimit,
+    SearchResult,
+)
 from precomp_games.chess.engines.stored_engine import ScoringEngine
-from precomp_games.chess.evaluation.policies import EnginePolicy, softmax
+from precomp_games.chess.evaluation.policies import EnginePolicy
 from precomp_games.chess.evaluation.scores import centipawns
 from precomp_games.chess.game import ChessGame, action_of, board_key
 from precomp_games.policies.mixtures import ComponentRows, MixturePolicy
@@ -79,10 +86,8 @@ class FamilyMember(EnginePolicy):
         super().__init__(game, engine, SearchLimit(nodes=member.nodes), *member[1:])
         self._asked = (searched, member.top_k, 0, True)
 
-    def _odds(self, result: SearchResult) -> dict[str, float]:
-        lines = result.before(self._nodes).lines
-        odds = softmax([centipawns(line) for line in lines], self.temperature_cp)
-        return {line.move: float(p) for line, p in zip(lines, odds, strict=True)}
+    def _lines(self, result: SearchResult) -> tuple[Line, ...]:
+        return result.before(self._nodes).lines
 
     @property
     def _nodes(self) -> int:
@@ -195,7 +200,7 @@ class EngineFamily(MixturePolicy):
         self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
     ) -> list[int]:
         """Who a player is in games that go on from states, by the posterior there; see `play_on`."""
-        cumulative = np.cumsum(self._posteriors(states, player), axis=1)
+        cumulative = np.cumsum(self.posteriors(states, player), axis=1)
         drawn = np.array([stream.random() for stream in streams])[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= drawn).sum(axis=1), len(self.members) - 1).tolist()  # type: ignore[no-any-return]
 
@@ -211,7 +216,7 @@ class EngineFamily(MixturePolicy):
                 [states[at].epd for at in group], SearchLimit(nodes=nodes), moves, 0, True
             )
             for at, result in zip(group, results, strict=True):
-                rows[at] = self.policies[members[at]]._row_of(result)
+                rows[at] = self.policies[members[at]]._row_of(states[at], result)
         return rows
 
 

@@ -6,6 +6,7 @@
     uci(r=40,nodes=1000,top_k=8)
     family(nodes=300:3000,r=5:60,k=2:4)
     uci(engine=lc0,nodes=1,plays=bestmove,options=of(WeightsFile=maia-1500.pb.gz))
+    uci(engine=stockfish,plays=bestmove,options=of(Skill_Level=5))
     games(file=karpov.pgn,player=Karpov Anatoli,prior=noisy(policy=uci(r=40,top_k=8),epsilon=0.2))
 
 `mixture(a=...,b=...)` draws one of several for each game, and `family(...)` one of many engines, whose
@@ -466,12 +467,16 @@ def _ends(text: Any, name: str, kind: Callable[[str], Any]) -> tuple[Any, ...]:
 
 
 def _options(given: Any) -> dict[str, str | int | bool]:
-    """UCI options of "of(Name=value,...)"."""
+    """UCI options of "of(Name=value,...)"; underscores are spaces, but in names that begin with UCI_."""
     if given == "":
         return {}
     if not isinstance(given, Mapping) or given.get("name") != "of":
         raise ArgumentError(f"expected options such as of(Hash=64), got {shown(given)}")
-    options = {name: value for name, value in given.items() if name != "name"}
+    options = {
+        name if name.upper().startswith("UCI_") else name.replace("_", " "): value
+        for name, value in given.items()
+        if name != "name"
+    }
     for name, value in options.items():
         if isinstance(value, float):  # as numbers come in specs
             if not value.is_integer():

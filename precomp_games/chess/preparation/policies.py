@@ -11,10 +11,14 @@ from precomp_games._support.arguments import public
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
 from precomp_games.chess.evaluation.policies import EngineMenu, EnginePolicy
 from precomp_games.chess.game import board_key
+from precomp_games.chess.opponents.family import EngineFamily
+from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.preparation.model_files import named_opponent
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike
+
+_OWN_NODES = 1000  # that our own play is taken to search where its limit is another one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +55,12 @@ def preparation_policies(
     play = modelled_play(settings, settings.player, analyst)
     replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
     value = settings.kind.leaf_value(settings, analyst)
+    if settings.kind.fitted and isinstance(replies, EngineFamily):
+        limit = settings.own_limit or settings.opponent_limit
+        value = FamilyEvaluation(
+            *(analyst, settings.analyst_limit, settings.multipv, value.utility),
+            *(replies, settings.player, limit.nodes or _OWN_NODES),
+        )
     if settings.player == 0:
         return PreparationPolicies((book, None), (play, replies), value)
     return PreparationPolicies((None, book), (replies, play), value)
@@ -61,7 +71,9 @@ def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike
     game = settings.game()
     if player != settings.player:
         return opponents_play(settings, game, engine)
-    return EnginePolicy(game, engine, settings.opponent_limit, settings.own_temperature_cp, settings.top_k)
+    limit = settings.own_limit or settings.opponent_limit
+    temperature, repeats = settings.own_temperature_cp, settings.own_repeats
+    return EnginePolicy(game, engine, limit, temperature, settings.top_k, repeats=repeats)
 
 
 def opponents_play(settings: PreparationSettings, game: pyspiel.Game, engine: EngineLike) -> PolicyLike:

@@ -10,12 +10,19 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import FilePath, public
+from precomp_games._support.arguments import (
+    FilePath,
+    Ge,
+    Le,
+    NonNegativeFloat,
+    PositiveInt,
+    public,
+)
 from precomp_games._support.checks import ArgumentError, check_integer, check_number, check_numbers, shown
 from precomp_games._support.files import atomic_write, write_together
 from precomp_games._support.messages import one_line, plain_text
@@ -32,6 +39,31 @@ _History = tuple[chess.Move, ...]
 # What another kind of value than was written ends in.
 _NO_RESULT = "read_preparation(): expected a result.json of precomp-games prepare, got {!r} ({})"
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Neighbor:
+    """An opponent, and what the book and no book score against it, in [0, 1].
+
+    Attributes:
+      name: What is other about it than about the model, in words; "the model" itself.
+      games: That were played with the book, and as many without it.
+      score: With the book.
+      unprepared: Without it.
+      standard_error: Of their difference, by these games.
+    """
+
+    name: str
+    games: PositiveInt
+    score: Annotated[float, Ge(0.0), Le(1.0)]
+    unprepared: Annotated[float, Ge(0.0), Le(1.0)]
+    standard_error: NonNegativeFloat
+
+    @property
+    def gain(self) -> float:
+        """What the book is worth."""
+        return self.score - self.unprepared
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +83,7 @@ class Preparation:
       evaluations: The analyst's when it chose the book's moves, by the moves up to the position.
       games: In which the opponent's replies were played, by the moves up to the reply and with it.
       search: How the book was found, as JSON has it: see `prepare`.
+      neighbors: How it did against opponents near the model, where that was tried (`play_neighbors`).
       files: What the files that the settings name have come to; they are written beside the result.
       frontier: What each size of memory is worth, where the whole tree was looked at; no JSON has it.
     """
@@ -69,6 +102,7 @@ class Preparation:
     evaluations: Mapping[_History, chess.engine.PovScore] = dataclasses.field(default_factory=dict)
     games: Mapping[_History, ReplyGames] = dataclasses.field(default_factory=dict)
     search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    neighbors: Sequence[Neighbor] = ()
     files: ModelFiles | None = dataclasses.field(default=None, repr=False)
     frontier: MemoryFrontier | None = dataclasses.field(default=None, repr=False)
 
@@ -144,6 +178,7 @@ class Preparation:
                 }
                 for history, behind in self.games.items()
             ],
+            "neighbors": [dataclasses.asdict(each) for each in self.neighbors],
         }
 
     def _position_json(self, position: BookPosition, gain: float) -> dict[str, Any]:
@@ -180,8 +215,9 @@ class Preparation:
     @classmethod
     def _parsed(cls, data: Any, files: ModelFiles | None = None) -> Preparation:
         given = dict(data["settings"])
-        for name in ("analyst_limit", "opponent_limit"):
-            given[name] = SearchLimit.parse(given[name])
+        for name in ("analyst_limit", "opponent_limit", "own_limit"):
+            if given.get(name) is not None:
+                given[name] = SearchLimit.parse(given[name])
         settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused
         engines = (plain_text(str(data["analyst"])), plain_text(str(data["opponent"])))
         for text in (*engines, settings.opponent, settings.calibration):  # which terminals are shown
@@ -210,6 +246,9 @@ class Preparation:
             },
             {_moves(each["after"]): _games(each) for each in data.get("replies", ())},
             {name: value for name, value in data.items() if name not in _OWN_NAMES},
+            tuple(
+                Neighbor(**each | {"name": plain_text(each["name"])}) for each in data.get("neighbors", ())
+            ),
             files,
         )
         _ = made.standard_error, made.stops, made.learned  # each is checked where it is read
@@ -218,7 +257,7 @@ class Preparation:
 
 _OWN_NAMES = {
     *("settings", "analyst", "opponent", "value", "utility", "unprepared", "score", "size"),
-    *("distinct_positions", "budget", "memorized", "exits", "replies"),
+    *("distinct_positions", "budget", "memorized", "exits", "replies", "neighbors"),
 }
 
 

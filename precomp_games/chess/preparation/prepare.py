@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games._support import bars
 from precomp_games._support.arguments import (
@@ -22,12 +24,15 @@ from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import Memory
 from precomp_games.algorithms import (
     ORDERS,
+    Contamination,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
     confirmed_precomputation,
+    memorized_states,
     memory_frontier,
     precomputation_plan,
+    robust_precomputation,
     value_against_components,
 )
 from precomp_games.chess.books.book import Book, BookExit
@@ -42,7 +47,9 @@ from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import kept_entries, preparation_tree
+from precomp_games.chess.records.move_counts import CountsPolicy
 from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy
 
 _MOST = 150  # positions, where games are played and no budget is given
 _UNPREPARED = 100  # games at most that say what there is without a book
@@ -89,7 +96,8 @@ def prepare(
     Returns:
       The preparation. Its `search` says how it was found. Of a whole tree: "learned" (positions that are
       paid for), "plan", "kept", "truncation_loss", "components" (the utility against each of several
-      opponents) and "tree". Best first: "upper" (no such book is worth more), "order" and "work". By games:
+      opponents), "robust" (with distrust: the utility of the book, and of none, against the worst opponent)
+      and "tree". Best first: "upper" (no such book is worth more), "order" and "work". By games:
       "standard_error", "interval" and "unprepared_interval" (95 %), "games" (how many taught, promised, and
       were played without the book), "work", "rounds" and "stops".
 
@@ -97,11 +105,17 @@ def prepare(
       ValueError, EngineError, StoreError: settings, engines, the store or another argument are not what they
         should be.
     """
-    whole_tree = bool(plan) or keep is not None or settings.price != "infosets"
+    other_way = bool(plan) or keep is not None or settings.price != "infosets"
+    if other_way and settings.distrust:
+        raise ArgumentError(
+            "expected settings.distrust to be 0 with a plan, a price per position or a book to keep, "
+            f"got {settings.distrust:g}"
+        )
+    whole_tree = other_way or settings.distrust > 0.0
     if whole_tree and settings.menu > 1:
         raise ArgumentError(
-            f"expected settings.menu to be 0 or 1 with a plan, a price per position or a book to keep, "
-            f"got {settings.menu}"
+            "expected settings.menu to be 0 or 1 with a plan, a price per position, a book to keep or "
+            f"distrust, got {settings.menu}"
         )
     if is_by_games(settings, games, whole_tree=whole_tree):
         found = _by_games(settings, engines, budget, games, max_evaluations)
@@ -228,6 +242,8 @@ def _by_tree(
             )
 
     tree, player, frontier = expanded(keep), settings.player, None
+    if settings.distrust:
+        return _robust(tree, settings, engines, budget)
     known = None if keep is None else kept_entries(tree, player)
     how: dict[str, Any] = {"price": settings.price, "keep": known}
     search: dict[str, Any] = {}
@@ -260,12 +276,7 @@ def _by_tree(
     search |= {"learned": learned, "truncation_loss": best.truncation_loss}
     if tree.mixture is not None:
         search["components"] = value_against_components(best).tolist()
-    search["tree"] = {
-        "expanded": int(tree.work["expanded"]),
-        "histories": tree.num_histories,
-        "positions": tree.num_positions,
-        "fingerprint": tree.fingerprint,
-    }
+    search["tree"] = _tree_facts(tree)
     return Preparation(
         settings,
         preparation_book(tree, player, best.states()),
@@ -277,6 +288,60 @@ def _by_tree(
         search=search,
         frontier=frontier,
     )
+
+
+def _robust(
+    tree: HistoryTree, settings: PreparationSettings, engines: Engines, budget: int | None
+) -> Preparation:
+    """The book that is worth most against the worst opponent around the model."""
+    player = settings.player
+    shares = distrusted_shares(tree, settings, engines.policies(settings).sigma[1 - player])
+    best = robust_precomputation(tree, player, Contamination(shares), budget=budget)
+    states = memorized_states(MetaStrategy.of_set(tree, player, best.memorization_set))
+    gains = [state.gain for state in states]
+    return Preparation(
+        settings,
+        preparation_book(tree, player, states),
+        (engines.analyst.engine_id, engines.opponent.engine_id),
+        best.nominal,
+        best.nominal - math.fsum(gains),
+        best.nominal - best.penalty * best.paid,
+        gains,
+        search={
+            "learned": best.paid,
+            "robust": {"utility": best.utility, "unprepared": best.unprepared},
+            "tree": _tree_facts(tree),
+        },
+    )
+
+
+def distrusted_shares(
+    tree: HistoryTree, settings: PreparationSettings, opponent: Any
+) -> npt.NDArray[np.float64]:
+    """float64[n]: how much of what the opponent plays at each history the model does not know."""
+    shares = np.full(tree.num_histories, settings.distrust)
+    if not isinstance(opponent, CountsPolicy):
+        return shares
+    states = {0: tree.game.new_initial_state()}
+    rival = 1 - settings.player
+    for history in np.flatnonzero(tree.num_children > 0).tolist():
+        state = states.pop(history)
+        if tree.player[history] == rival:
+            shares[history] *= opponent.prior_share(state)
+        for child in tree.children(history):
+            if tree.num_children[child]:
+                states[child] = state.child(int(tree.action[child]))
+    return shares
+
+
+def _tree_facts(tree: HistoryTree) -> dict[str, Any]:
+    """What is told of a tree."""
+    return {
+        "expanded": int(tree.work["expanded"]),
+        "histories": tree.num_histories,
+        "positions": tree.num_positions,
+        "fingerprint": tree.fingerprint,
+    }
 
 
 # -- best first --------------------------------------------------------------------------------------------

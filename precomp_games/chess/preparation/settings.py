@@ -60,7 +60,9 @@ class PreparationSettings:
       opponent_temperature_cp: r of the opponent. Several: one of these opponents is drawn for the whole game
         (`MixturePolicy`).
       own_temperature_cp: r of the book and of our own play.
-      analyst_limit, opponent_limit: Searches behind the book and behind play; also our own play's.
+      analyst_limit, opponent_limit: Searches behind the book and behind the opponent's play.
+      own_limit: Searches behind our own play out of book; None: as the opponent's.
+      own_repeats: Whether our own play goes by the position alone, or remembers the game, see `EnginePolicy`.
       top_k: Moves a position.
       opponent_plays, opponent_samples: How the opponent chooses its move, see `EnginePolicy`. "bestmove" has
         use for neither a temperature nor a number of moves.
@@ -77,6 +79,9 @@ class PreparationSettings:
       opponent_weights: How often each of several opponents is drawn; (): equally often.
       opponent: Another opponent, as a spec (see `opponent_policy`). The other fields that are named after
         the opponent then say what our own play is like, and nothing of it. "": the engine's softmax.
+      distrust: How far the opponent may be from its model: with this probability, at each of its turns, it
+        plays what is worst for us of all that the model plays. A person's games take it back where there are
+        some: it is `distrust` alpha / (n + alpha) in a position of n games (`CountsPolicy`).
       price: What the penalty is paid for: "infosets", each history, or "positions", each position, however it
         is reached. A position then has one move: of several best ones, the first that the analyst reports.
       trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and run
@@ -91,6 +96,8 @@ class PreparationSettings:
     own_temperature_cp: PositiveFloat = 1e-6
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
+    own_limit: SearchLimit | None = None
+    own_repeats: bool = True
     top_k: Multipv = 2
     opponent_plays: Plays = "softmax"
     opponent_samples: SomeSamples = SAMPLES
@@ -107,6 +114,7 @@ class PreparationSettings:
     calibration: str = ""
     opponent_weights: Sequence[float] = ()
     opponent: str = ""
+    distrust: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
     price: Price = "infosets"
     trusted: bool = False
     files: ModelFiles | None = None

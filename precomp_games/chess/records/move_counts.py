@@ -334,6 +334,12 @@ class CountsPolicy(openspiel_policy.Policy):
             refuse_mixture_inside(prior, "prior")
         self.prior = prior
 
+    def prior_share(self, state: ChessState) -> float:
+        """How much of what is played at a state the prior says: alpha / (n + alpha), of n games there."""
+        weights, rest = self.counts.at(state.board)
+        games = math.fsum(weights.values()) + rest
+        return 1.0 if games == 0.0 or math.isinf(self.alpha) else self.alpha / (games + self.alpha)
+
     @public
     def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
         """One {action: probability} a state.

@@ -56,7 +56,7 @@ from precomp_games.chess.books.book import Book, BookExit, BookPosition, Exits, 
 from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.best_parts import best_parts
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.preparation import Neighbor, Preparation
 from precomp_games.chess.study.plots import embedded_plot
 
 _LONGEST_NAME = 80  # characters of what a score is called
@@ -122,6 +122,7 @@ class ReportBook:
       facts: what was prepared with and against, by name.
       notes: texts at positions, by the moves up to them.
       matches: how it and others did.
+      neighbors: how it did against opponents near the model.
       played: (games, mean score) of a match's games, by the moves up to where they left the book.
       games: in which the opponent's replies were played, by the moves up to the reply and with it.
       evaluations: of the analyst, by the moves up to the position; only exports have them.
@@ -139,6 +140,7 @@ class ReportBook:
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notes: Mapping[tuple[chess.Move, ...], str] = dataclasses.field(default_factory=dict)
     matches: Annotated[Sequence[ReportMatch], each_of(ReportMatch)] = ()
+    neighbors: Annotated[Sequence[Neighbor], each_of(Neighbor)] = ()
     played: Mapping[tuple[chess.Move, ...], tuple[int, float]] = dataclasses.field(default_factory=dict)
     games: Mapping[tuple[chess.Move, ...], ReplyGames] = dataclasses.field(default_factory=dict)
     evaluations: Mapping[tuple[chess.Move, ...], chess.engine.PovScore] = dataclasses.field(
@@ -227,6 +229,7 @@ def report_book(
         },
         notes=notes or {},
         matches=shown,
+        neighbors=preparation.neighbors,
         played=played,
         games=preparation.games,
         evaluations=preparation.evaluations,
@@ -303,6 +306,7 @@ def _plain(each: ReportBook) -> ReportBook:
         facts={plain_text(name): plain_text(value) for name, value in each.facts.items()},
         notes={history: plain_text(note) for history, note in each.notes.items()},
         matches=[dataclasses.replace(match, player=plain_text(match.player)) for match in each.matches],
+        neighbors=[dataclasses.replace(near, name=plain_text(near.name)) for near in each.neighbors],
         games=games,
         plots={plain_text(name): svg for name, svg in each.plots.items()},
     )
@@ -437,6 +441,7 @@ def _summary(each: ReportBook) -> dict[str, Any]:
         "error": each.standard_error,
         "facts": list(each.facts.items()),
         "matches": each.matches,
+        "neighbors": each.neighbors,
         "plots": [
             (name, embedded_plot(svg, name, f"{side}-plot-{k}-"))
             for k, (name, svg) in enumerate(each.plots.items())

@@ -1,0 +1,148 @@
+"""What positions are worth against a family of opponents, by the analyst's score and who it may be.
+
+A calibrated evaluation (`precomp_games.chess.evaluation.calibration`) was fitted to one opponent, who
+searches as long as we do. Against a stronger one the same score wins less often. Here the expected score of a
+position is, with p_k the posterior of member k after the moves so far,
+
+    P = sum_k p_k E(a + b cp / 400 + c sign(m) ln(1 + |m|) + d ln(n / n_k) + e ln(r_k / 10) + f (k_k - 2)),
+
+E and the first terms being the calibration's, n our own limit of nodes, and n_k, r_k and k_k the member's.
+Of a member that is like the opponent of the calibration, the other three terms vanish.
+
+The six coefficients start at the calibration's, and at what matches between members have shown, and are
+fitted to the games of a preparation as these are played: what is picked is picked for the errors of the fit,
+and in the next round the fit has seen what came of that. A fit is the most probable one, with a Gaussian
+prior around the start. A game counts once, divided among the turns of ours that it passed. Who the opponent
+was is not asked, so the sum over members stands inside of the likelihood.
+
+Source: ours. Cost: the posteriors of the positions, and a fit takes some fifty passes over the games' turns,
+with as many sigmoids for each as there are members.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import chess
+import numpy as np
+import numpy.typing as npt
+import scipy  # which imports `optimize` when that is used: half a second
+
+from precomp_games._support.arguments import Player, PositiveInt, public
+from precomp_games.chess.engines.searches import Multipv, SearchLimit
+from precomp_games.chess.engines.stored_engine import ScoringEngine
+from precomp_games.chess.evaluation.calibration import (
+    CalibratedUtility,
+    expected_score,
+    material,
+    score_features,
+)
+from precomp_games.chess.evaluation.policies import UnfinishedStates
+from precomp_games.chess.game import ChessState
+from precomp_games.chess.opponents.family import EngineFamily
+
+Floats = npt.NDArray[np.float64]
+
+_OF_MEMBERS = (1.3, 0.3, 0.1)
+"""d, e and f to begin with."""
+_SPREAD = np.array([0.7, 0.4, 0.2, 0.6, 0.3, 0.3])
+"""How far each coefficient may be from where it begins: standard deviations of the prior."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FamilyEvaluation:
+    """White's utility of positions, as an evaluation that learns from games (`Evaluator`).
+
+    Attributes:
+      engine, limit, multipv: The analyst's search.
+      utility: The calibration that a, b and c begin with.
+      family: Who the opponent may be.
+      player: Who prepares, 0 White, 1 Black.
+      own_nodes: n.
+      coefficients: a to f; None: those to begin with.
+    """
+
+    engine: ScoringEngine
+    limit: SearchLimit
+    multipv: Multipv
+    utility: CalibratedUtility
+    family: EngineFamily
+    player: Player
+    own_nodes: PositiveInt
+    coefficients: tuple[float, ...] | None = None
+
+    of_history = True
+
+    @property
+    def _fit(self) -> Floats:
+        return np.array(self.coefficients or (*self.utility.coefficients, *_OF_MEMBERS))
+
+    @public
+    def evaluate_batch(self, states: UnfinishedStates) -> Floats:
+        """float64[n]: utility of White, in (0, 1), of positions in which the preparing side is to move.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        if not states:
+            return np.zeros(0)
+        own = self._predicted(self._fit, *self._features(states))[0]
+        return own if self.player == 0 else 1.0 - own
+
+    @public
+    def learned(self, games: Sequence[tuple[Sequence[ChessState], float]]) -> FamilyEvaluation:
+        """The evaluation that has seen games.
+
+        Args:
+          games: the states in which the preparing side was to move, and White's score, of each.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        passed = [(state, score, 1.0 / len(states)) for states, score in games for state in states]
+        if not passed:
+            return self
+        states, scores, weights = zip(*passed, strict=True)
+        positions, posterior = self._features(states)
+        won = np.array(scores) if self.player == 0 else 1.0 - np.array(scores)
+        weight = np.array(weights)
+        start = np.array((*self.utility.coefficients, *_OF_MEMBERS))
+
+        def loss(fit: Floats) -> tuple[float, Floats]:
+            p, slopes = self._predicted(fit, positions, posterior)
+            likelihood = weight @ (won * np.log(p) + (1.0 - won) * np.log1p(-p))
+            gradient = (weight * (won / p - (1.0 - won) / (1.0 - p))) @ slopes
+            off = (fit - start) / _SPREAD
+            return float(0.5 * off @ off - likelihood), off / _SPREAD - gradient
+
+        best = scipy.optimize.minimize(loss, self._fit, method="L-BFGS-B", jac=True)
+        return dataclasses.replace(self, coefficients=tuple(best.x.tolist()))
+
+    def _features(self, states: Sequence[ChessState]) -> tuple[Floats, Floats]:
+        """(float64[n, 3] of positions, float64[n, K]: the posterior of members)."""
+        results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
+        own = chess.WHITE if self.player == 0 else chess.BLACK
+        rows = []
+        for state, result in zip(states, results, strict=True):
+            one, cp, ahead = score_features(result.lines[0], material(state.board))
+            sign = 1.0 if state.board.turn == own else -1.0
+            rows.append((one, sign * cp, sign * ahead))
+        return np.array(rows), self.family.posteriors(states, 1 - self.player)
+
+    @property
+    def _members(self) -> Floats:
+        """float64[K, 3]: what d, e and f are multiplied by."""
+        each = np.array(self.family.members, np.float64)
+        return np.stack(
+            [np.log(self.own_nodes / each[:, 0]), np.log(each[:, 1] / 10.0), each[:, 2] - 2.0], axis=1
+        )
+
+    def _predicted(self, fit: Floats, positions: Floats, posterior: Floats) -> tuple[Floats, Floats]:
+        """(float64[n]: P, float64[n, 6]: how it grows with each coefficient)."""
+        members = self._members
+        each, slope = expected_score((positions @ fit[:3])[:, None] + (members @ fit[3:])[None, :])
+        moved = posterior * slope
+        return (posterior * each).sum(axis=1), np.concatenate(
+            [moved.sum(axis=1)[:, None] * positions, moved @ members], axis=1
+        )

@@ -1,0 +1,249 @@
+"""Robust preparation against enumeration of all sets, with nature's minimum by a program of its own."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq, linprog, minimize
+from scipy.special import rel_entr, softmax
+
+from precomp_games.algorithms import (
+    Contamination,
+    KullbackLeibler,
+    MetaStrategy,
+    TotalVariation,
+    best_precomputation,
+    robust_precomputation,
+)
+from precomp_games.algorithms.preparation.decisions import Decisions
+from tests.algorithms.preparation.cases import TINY, evaluation, one_sided
+from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
+
+SETS = (Contamination, TotalVariation, KullbackLeibler)
+_EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_MOST = 400
+
+
+def least(kind, radius, p, v):
+    """Nature's minimum of q . v by linear programming; for KL by the root of its one multiplier."""
+    p, v = np.array(p), np.array(v)
+    k = len(p)
+    if k == 1 or radius == 0.0 or np.ptp(v) == 0.0:
+        return float(p @ v)
+    if kind is KullbackLeibler:
+        p, v = p[p > 0.0], v[p > 0.0]
+        lowest = v == v.min()
+        if radius >= -math.log(p[lowest].sum()) or lowest.all():
+            return float(v.min())
+
+        def tilted(beta):
+            return softmax(np.log(p) - beta * (v - v.min()))
+
+        high = 1.0
+        while rel_entr(tilted(high), p).sum() < radius:
+            high *= 2.0
+        return float(
+            tilted(brentq(lambda b: rel_entr(tilted(b), p).sum() - radius, 0.0, high, xtol=1e-14)) @ v
+        )
+    if kind is Contamination:
+        return float(linprog(v, A_eq=[[1.0] * k], b_eq=[1.0], bounds=[((1 - radius) * x, 1) for x in p]).fun)
+    # q = p + more - less
+    both, zeros = np.concatenate([v, -v]), np.zeros(k)
+    more = [(0.0, 1.0 - x) for x in p] + [(0.0, x) for x in p]
+    found = linprog(
+        both,
+        A_ub=[np.concatenate([zeros + 1.0, zeros])],
+        b_ub=[radius],
+        A_eq=[np.concatenate([zeros + 1.0, zeros - 1.0])],
+        b_eq=[0.0],
+        bounds=more,
+        options=_EXACT,
+    )
+    return float(p @ v + found.fun)
+
+
+class Enumerated:
+    """All memorization sets of a tree, as (penalties paid, utility against the worst, entries)."""
+
+    def __init__(self, tree, player, kind, radius):
+        self.tree, self.player, self.kind, self.radius = tree, player, kind, radius
+        self.own = (tree.value if player == 0 else tree.utility_sum - tree.value).tolist()
+        self.sets = self.below(0)
+
+    def stopped(self, h):
+        tree = self.tree
+        decides = tree.player[h] == self.player and tree.infoset[h] >= 0
+        if not tree.num_children[h] or (decides and tree.stop_value == "evaluate"):
+            return self.own[h]
+        edges = [c for c in tree.children(h) if self.may_play(h, c)]
+        return self.expected(h, [tree.sigma[c] for c in edges], [self.stopped(c) for c in edges])
+
+    def may_play(self, h, c):
+        """Whether an edge counts; nature may play what the model does not, but for KL."""
+        nature = self.tree.player[h] == 1 - self.player and self.kind is not KullbackLeibler
+        return nature or self.tree.sigma[c] > 0.0
+
+    def expected(self, h, p, v):
+        if self.tree.player[h] != 1 - self.player:
+            return sum(x * y for x, y in zip(p, v, strict=True))
+        return least(self.kind, self.radius[h], p, v)
+
+    def below(self, h):
+        """What can be memorized at and below a history before which all is memorized."""
+        tree = self.tree
+        if not tree.num_children[h] or (tree.player[h] == self.player and tree.infoset[h] < 0):
+            return [(0, self.stopped(h), ())]
+        if tree.player[h] == self.player:
+            found = [(0, self.stopped(h), ())]
+            infoset = int(tree.infoset[h])
+            for e in range(*tree.first_entry[infoset : infoset + 2].tolist()):
+                edges = [c for c in tree.children(h) if tree.edge_entry[c] == e and tree.sigma_pre[c] > 0.0]
+                weight = int(tree.infoset_weight[infoset])
+                found += self.joined(h, edges, [tree.sigma_pre[c] for c in edges], weight, (e,))
+            return found
+        edges = [c for c in tree.children(h) if self.may_play(h, c)]
+        return self.joined(h, edges, [tree.sigma[c] for c in edges], 0, ())
+
+    def joined(self, h, edges, p, size, entries):
+        each = [self.below(c) for c in edges]
+        if math.prod(map(len, each)) > _MOST:
+            raise OverflowError
+        return [
+            (
+                size + sum(part[0] for part in parts),
+                self.expected(h, p, [part[1] for part in parts]),
+                tuple(sorted(entries + tuple(itertools.chain.from_iterable(part[2] for part in parts)))),
+            )
+            for parts in itertools.product(*each)
+        ]
+
+
+def _tree(seed):
+    """(tree, player): chance, menus, what is known already, both kinds of values of stopping."""
+    player = seed % 2
+    game = random_tree(seed, depth=4 + seed % 2, actions=2 + seed // 2 % 2, chance=0.25)
+    support = SUPPORTS[seed // 3 % 3]
+    pre, sigma = policy_pairs(seed, support)
+    if seed % 3 == 0:
+        pre = sides(player, random_menu(seed, 2), pre[1 - player])
+    penalty = (TINY, 0.02, 0.1)[seed // 5 % 3]
+    if seed % 4 == 1:
+        more = {"leaf_value": evaluation(seed), "stop_value": "evaluate"}
+        tree = one_sided(game, player, pre, sigma, penalty, truncate="none", **more)
+    elif seed % 4 == 3:  # what the opponent could memorize, the model does not play
+        tree = expand(game, pre, sigma, penalty, truncate="none")
+        tree = tree.with_penalties(sides(player, penalty, math.inf))
+    else:
+        tree = one_sided(game, player, pre, sigma, penalty, truncate="none")
+    if seed % 7 == 0:
+        tree = tree.with_weights(np.random.default_rng(seed).integers(2, size=tree.num_infosets))
+    return tree, player
+
+
+def _ambiguity(kind, seed, tree):
+    """A set with one radius, one for each history, or one for each state."""
+    rng = np.random.default_rng([seed, 5])
+    if seed % 3 == 0:
+        return kind(float(rng.choice([0.0, 0.05, rng.random(), 1.0])))
+    if seed % 3 == 1:
+        return kind(rng.random(tree.num_histories) ** 2)
+    return kind(lambda state: 0.3 / len(state.legal_actions()) + 0.01 * len(state.history()))
+
+
+def check_certificate(found, exact):
+    """The worst opponent is one of the set's, and the set has its utility against it."""
+    tree, player, kind = found.tree, found.player, type(found.ambiguity)
+    radius = found.ambiguity.radius(tree, player)
+    for h in np.flatnonzero((tree.player == 1 - player) & (tree.num_children > 0)):
+        part = slice(tree.children(h).start, tree.children(h).stop)
+        q, p = found.nature[part], tree.sigma[part]
+        assert q.min() >= 0.0 and q.sum() == pytest.approx(1.0, abs=1e-12)
+        if kind is Contamination:
+            assert (q >= (1.0 - radius[h]) * p - 1e-12).all()
+        elif kind is TotalVariation:
+            assert np.abs(q - p).sum() / 2.0 <= radius[h] + 1e-12
+        else:
+            assert rel_entr(q, p).sum() <= radius[h] + 1e-12
+    against = Decisions.against(dataclasses.replace(tree, sigma=found.nature), player)
+    strategy = MetaStrategy.of_set(tree, player, found.memorization_set)
+    assert against.value(strategy.memorize, 0.0).value == pytest.approx(found.utility, abs=1e-12)
+    model = Decisions.against(tree, player).value(strategy.memorize, 0.0).value
+    assert found.nominal == model >= found.utility - exact
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_against_all_sets(kind, cases):
+    exact = 1e-7 if kind is KullbackLeibler else 1e-9
+    tried = larger = 0
+    for seed in range(cases(400)):
+        tree, player = _tree(seed)
+        ambiguity = _ambiguity(kind, seed, tree)
+        try:
+            sets = Enumerated(tree, player, kind, ambiguity.radius(tree, player)).sets
+        except OverflowError:
+            continue
+        tried += 1
+        worth = {entries: utility for _, utility, entries in sets}
+        largest = max(size for size, _, _ in sets)
+        for budget in (*range(min(largest + 1, 6)), largest, None):
+            found = robust_precomputation(tree, player, ambiguity, budget=budget)
+            price = tree.penalties[player] if budget is None else 0.0
+            within = [(s, u) for s, u, _ in sets if budget is None or s <= budget]
+            best = max(utility - price * size for size, utility in within)
+            assert found.value == pytest.approx(best, abs=exact)
+            assert found.value == pytest.approx(found.utility - price * found.paid, abs=1e-12)
+            members = tuple(found.memorization_set.tolist())
+            assert worth[members] == pytest.approx(found.utility, abs=exact)
+            assert found.paid == tree.infoset_weight[tree.entry_infoset[list(members)]].sum()
+            assert found.unprepared == pytest.approx(worth[()], abs=exact)
+            check_certificate(found, exact)
+            larger += found.size > 1
+            for size, utility in zip(found.sizes, found.utilities, strict=True):
+                at_most = max(u for s, u, _ in sets if s <= size)
+                assert utility <= at_most + exact
+                if budget is not None:
+                    assert utility >= at_most - exact
+            assert found.utilities[-1] == pytest.approx(found.utility, abs=1e-12)
+    assert tried > cases(400) / 2 and larger > tried
+
+
+def test_the_worst_reply(cases):
+    """Of one turn, by convex programming; tiny radii and ties as well."""
+    rng = np.random.default_rng(1)
+    for seed in range(cases(200)):
+        p = rng.dirichlet(np.ones(2 + seed % 4))
+        v = np.round(rng.uniform(-1, 2, len(p)), 1 if seed % 3 else 12)
+        p[seed % 2] *= seed % 5 > 0
+        p /= p.sum()
+        for kind in SETS:
+            radius = float(rng.choice([rng.random(), 10.0 ** -rng.uniform(0, 12)]))
+            value, q = kind(radius).worst(radius, p, v)
+            assert value == pytest.approx(least(kind, radius, p, v), abs=1e-9) == q @ v
+        support = p > 0.0
+        if seed % 10 == 0 and radius > 1e-3:
+            start, inside = np.log(p[support]), {"type": "ineq"}
+            inside["fun"] = lambda x: radius - rel_entr(softmax(x), p[support]).sum()
+            convex = minimize(lambda x: softmax(x) @ v[support], start, constraints=inside, tol=1e-10)
+            assert value <= convex.fun + 1e-6
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_identities(kind, cases):
+    for seed in range(cases(40)):
+        tree, player = _tree(seed)
+        for budget in (None, 2):
+            model = best_precomputation(tree, player, budget=budget)
+            same = robust_precomputation(tree, player, kind(0.0), budget=budget)
+            assert same.value == pytest.approx(model.value, abs=1e-12)
+            values = [
+                robust_precomputation(tree, player, kind(r), budget=budget).value for r in (0, 0.1, 0.5, 1)
+            ]
+            assert (np.diff(values) <= 1e-12).all()
+        if tree.stop_value == "backup":
+            sure, far = (
+                robust_precomputation(tree, player, each, budget=3)
+                for each in (kind(1.0), kind(50.0 if kind is KullbackLeibler else 1.0))
+            )
+            assert far.value <= sure.value + 1e-12
