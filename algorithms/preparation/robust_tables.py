@@ -8,22 +8,26 @@ below h are memorized, and everything before h is. With W(h) for what stopping i
     chance            the largest sum of p_a Phi_a(n_a)   over n_1 + n_2 + ... <= n
     opponent          the largest rho(Phi_1(n_1), Phi_2(n_2), ...), nature's minimum, over the same
 
-A table keeps the sizes at which it rises. Sums are (max, +) convolutions. At the opponent's turns the search is
-a branch and bound over (n_1, n_2, ...), which asks nature for its worst reply only, so it is exact for
-each set, and no set has a search of its own. Two things bound it:
+A table keeps the sizes at which it rises. Sums are (max, +) convolutions. At the opponent's turns there is a
+branch and bound over (n_1, n_2, ...), which asks nature for its worst reply only: it is exact for each set,
+and no set has a search of its own. Two things bound it:
 
 - Each q in the set is a cut: rho <= q . v, and the best of q . v over what is left is a convolution. Some
-  cuts are found beforehand where the bounds are loose, each half way from the tightest to nature's reply.
+  cuts are found beforehand where bounds are loose, between the tightest there and nature's reply to it.
 - rho rises in each of its arguments. So a child needs some size at least, with all others at their most; and
   what it needs, the others cannot have.
 
-With a price of lambda for each entry, a size n that has less of Phi - lambda n than a smaller one is left out:
+The search has a number of steps for each turn, which large radii and many replies with long tables use up.
+By how much a utility may then be too small goes up the tree: nature's minimum moves by no more than its
+arguments do.
+
+With a price of lambda for each entry, a size n with less of Phi - lambda n than a smaller one is left out:
 nature's reach is 1 at most, so it does not pay anywhere.
 
 Source: the robust recursion over states is Iyengar's and Nilim and El Ghaoui's (2005); the sizes are ours.
 
-Cost: where an opponent's turn has two children or entries below one child alone, the product of the
-lengths of the two tables; with more children, what the bounds leave. 14 bytes for each size in a table.
+Cost: at a chance node, for each two children the product of the lengths of their tables; at the
+opponent's turns some 25 times that, and what the bounds leave. 14 bytes for each size in a table.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ LINEAR = -1
 """The kind of what nobody changes."""
 
 _DIRECT = 512  # ways to distribute that are looked at one by one
-_MOST_CUTS = 12
+_MOST_CUTS = 24
 _TIE = 1e-14  # of the largest of the values: less is rounding
 
 
@@ -54,6 +58,7 @@ class Tables(NamedTuple):
       choice: int16[], at own turns the entry of the menu, -1 for stopping.
       share: int64[n], where for each size in the parent's table it says which of its own this child has.
       picked: int32[], what it says.
+      gap: float64[n], how much less than Phi some utility may be, where a search was stopped.
     """
 
     start: np.ndarray
@@ -63,6 +68,13 @@ class Tables(NamedTuple):
     choice: np.ndarray
     share: np.ndarray
     picked: np.ndarray
+    gap: np.ndarray
+
+
+@kernel
+def _is_open(p: float, radius: float, kind: int) -> bool:
+    """Whether an edge after a chance node, where the radius is 0, or the opponent's turn may be played."""
+    return p > 0.0 or (radius > 0.0 and kind != DIVERGENCE)
 
 
 @kernel
@@ -112,7 +124,7 @@ def _suffixes(
     q: np.ndarray, constant: float, start: np.ndarray, count: np.ndarray, size: np.ndarray,
     utility: np.ndarray, best: np.ndarray, pick: np.ndarray,
 ) -> None:  # fmt: skip
-    """Writes best[j, r], the most of q . v over children j and later with r entries, and what j has of them."""
+    """Writes best[j, r], the most of q . v over children from j on with r entries, and what j has of them."""
     children, width = len(start), best.shape[1]
     best[children, :] = constant
     for j in range(children - 1, -1, -1):
@@ -198,9 +210,13 @@ def _fill(best: np.ndarray, chosen: np.ndarray) -> None:
 @kernel
 def _search(
     kind: int, radius: float, p: np.ndarray, v: np.ndarray, where: np.ndarray, start: np.ndarray,
-    count: np.ndarray, size: np.ndarray, utility: np.ndarray, best: np.ndarray, chosen: np.ndarray,
-) -> None:  # fmt: skip
-    """`_join` of two or more children by branch and bound; writes into the last two."""
+    count: np.ndarray, size: np.ndarray, utility: np.ndarray, steps: int, best: np.ndarray,
+    chosen: np.ndarray,
+) -> float:  # fmt: skip
+    """`_join` of two or more children by branch and bound in so many steps; writes into the last two.
+
+    Returns by how much some utility may be too small, 0 where the steps were enough.
+    """
     k, children, width = len(p), len(where), len(best)
     cuts, parts = np.empty((_MOST_CUTS, k)), np.empty((_MOST_CUTS, children))
     tables = np.empty((_MOST_CUTS, children + 1, width))
@@ -210,7 +226,7 @@ def _search(
         largest = max(largest, abs(v[a]))
     for j in range(children):
         largest = max(largest, abs(utility[start[j] + count[j] - 1]))
-    tie = _TIE * largest
+    tie, tried = _TIE * largest, np.zeros(width)
     # What is worst where nothing is memorized, where all is, and then where the bounds are loosest.
     best[0] = worst_reply(kind, radius, p, v, q)
     cuts[0] = q
@@ -222,12 +238,14 @@ def _search(
             worst_reply(kind, radius, p, v, q)
             cuts[1] = q
         elif used > 1:
-            loose = 0
+            loose, most = 0, 0.0
             for r in range(width):
-                if upper[r] - best[r] > upper[loose] - best[loose]:
-                    loose = r
-            if upper[loose] - best[loose] <= tie:
+                here = (upper[r] - best[r]) / (1.0 + tried[r])
+                if here > most:
+                    loose, most = r, here
+            if most <= tie:
                 break
+            tried[loose] += 1.0
             f = 0
             for other in range(used):
                 if tables[other, 0, loose] < tables[f, 0, loose]:
@@ -236,16 +254,13 @@ def _search(
             for j in range(children):  # what the tightest cut would do
                 most, which = -np.inf, 0
                 for b in range(_last(size, start[j], count[j], left) + 1):
-                    here = (
-                        parts[f, j] * utility[start[j] + b]
-                        + tables[f, j + 1, left - size[start[j] + b]]
-                    )
+                    here = parts[f, j] * utility[start[j] + b] + tables[f, j + 1, left - size[start[j] + b]]
                     if here > most:
                         most, which = here, b
                 v[where[j]] = utility[start[j] + which]
                 left -= size[start[j] + which]
             worst_reply(kind, radius, p, v, q)
-            cuts[used] = (cuts[f] + q) / 2.0
+            cuts[used] = cuts[f] + (q - cuts[f]) / (1.0 + tried[loose])
         constant = 0.0
         for j in range(children):
             parts[used, j] = cuts[used, where[j]]
@@ -269,16 +284,33 @@ def _search(
     # What is between the bounds.
     partial = np.zeros((used, children))
     least, left = np.zeros(children, np.int64), np.zeros(children, np.int64)
-    tail = np.zeros(children + 1, np.int64)
+    tail, gap = np.zeros(children + 1, np.int64), 0.0
     for r in range(1, width):
         if best[r] < best[r - 1]:
             best[r] = best[r - 1]
             chosen[:, r] = chosen[:, r - 1]
+        for j in range(children):  # one step from what fewer entries do best
+            for i in range(children):
+                at[i] = chosen[i, r - 1]
+            while at[j] + 1 < count[j]:
+                at[j] += 1
+                total = 0
+                for i in range(children):
+                    total += size[start[i] + at[i]]
+                    v[where[i]] = utility[start[i] + at[i]]
+                if total >= r:
+                    if total == r:
+                        here = worst_reply(kind, radius, p, v, q)
+                        if here > best[r]:
+                            best[r] = here
+                            chosen[:, r] = at
+                    break
         if upper[r] - best[r] <= tie:
             continue
-        if not _needs(
-            kind, radius, p, v, q, where, start, count, size, utility, r, best[r] + tie, least
-        ):
+        if steps <= 0:
+            gap = max(gap, upper[r] - best[r])
+            continue
+        if not _needs(kind, radius, p, v, q, where, start, count, size, utility, r, best[r] + tie, least):
             continue
         for j in range(children - 1, -1, -1):
             tail[j] = tail[j + 1] + size[start[j] + least[j]]
@@ -289,6 +321,10 @@ def _search(
         j = 0
         at[0], left[0] = least[0], r
         while j >= 0:
+            steps -= 1
+            if steps < 0:
+                gap = max(gap, upper[r] - best[r])
+                break
             b = at[j]
             if b >= count[j] or size[start[j] + b] > left[j] - tail[j + 1]:
                 j -= 1
@@ -319,14 +355,15 @@ def _search(
                 best[r] = here
                 chosen[:, r] = at
             at[j] += 1
+    return gap
 
 
 @kernel
 def _join(
     kind: int, radius: float, p: np.ndarray, v: np.ndarray, where: np.ndarray, start: np.ndarray,
-    count: np.ndarray, size: np.ndarray, utility: np.ndarray, width: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """(Phi of at most 0, 1, ..., width - 1 entries, int32[j, r] which size child j then has).
+    count: np.ndarray, size: np.ndarray, utility: np.ndarray, width: int, steps: int,
+) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+    """(Phi of at most 0, 1, ..., width - 1 entries, int32[j, r] which size child j then has, `_search`).
 
     `where` says which of p and v belongs to each child that has tables of several sizes, with the fewest
     first; v has what the others are worth.
@@ -353,7 +390,7 @@ def _join(
             for j in range(children):
                 chosen[j, r] = pick[j, left]
                 left -= size[start[j] + chosen[j, r]]
-        return best, chosen
+        return best, chosen, 0.0
     if ways <= _DIRECT or children <= 1:
         while True:
             total = 0
@@ -380,9 +417,9 @@ def _join(
             if j < 0:
                 break
         _fill(best, chosen)
-        return best, chosen
-    _search(kind, radius, p, v, where, start, count, size, utility, best, chosen)
-    return best, chosen
+        return best, chosen, 0.0
+    gap = _search(kind, radius, p, v, where, start, count, size, utility, steps, best, chosen)
+    return best, chosen, gap
 
 
 @kernel
@@ -406,6 +443,7 @@ def tables_of(
     budget: int,
     penalty: float,
     most: int,
+    steps: int,
 ) -> tuple[bool, Tables]:
     """Whether they have at most `most` sizes, and the tables of all histories.
 
@@ -420,9 +458,11 @@ def tables_of(
       budget: the largest size.
       penalty: sizes that do not pay at this price for each entry are left out.
       most: sizes that there is room for.
+      steps: of the search at each turn; what it leaves is in `Tables.gap`.
     """
     n = len(tree.parent)
     start, count, share = np.zeros(n, np.int64), np.ones(n, np.int32), np.zeros(n, np.int64)
+    gap = np.zeros(n)
     room = 4 * n + 1024
     size, utility, choice = np.zeros(room, np.int32), np.empty(room), np.full(room, -1, np.int16)
     picked = np.zeros(room, np.int32)
@@ -452,7 +492,7 @@ def tables_of(
             width = max(width, total)
         width = min(width, budget + 1) if k > 0 else 1
         if used + width + 1 > most:
-            return False, Tables(start, count, size, utility, choice, share, picked)
+            return False, Tables(start, count, size, utility, choice, share, picked, gap)
         if used + width > len(size):
             room = 2 * (used + width)
             size, utility, choice = _grown(size, room), _grown(utility, room), _grown(choice, room)
@@ -476,7 +516,7 @@ def tables_of(
                     probability = tree.sigma_pre[c]
                 else:
                     probability = played[c]
-                    plays = probability > 0.0 or (changed and kind != DIVERGENCE)
+                    plays = _is_open(probability, radius[h], kind)
                 if plays:
                     p[replies], v[replies] = probability, utility[start[c]]
                     if count[c] > 1:
@@ -494,10 +534,13 @@ def tables_of(
             below = min(width - own_weight, room_below + 1)
             if below < 1:
                 continue
-            found, chosen = _join(
+            found, chosen, lost = _join(
                 kind if changed else LINEAR, radius[h], p[:replies], v[:replies], where, start[at],
-                lengths[order].astype(np.int64), size, utility, below,
+                lengths[order].astype(np.int64), size, utility, below, steps,
             )  # fmt: skip
+            for c in range(child, child + k):
+                if not decides or not menus or tree.entry[c] == e:
+                    gap[h] = max(gap[h], gap[c] + lost)
             for r in range(below):
                 if found[r] > best[r + own_weight]:
                     best[r + own_weight], which[r + own_weight] = found[r], e
@@ -527,16 +570,18 @@ def tables_of(
                     picked[given + r] = joins[c - child, r]
                 given += kept
         used += kept
-    return True, Tables(start, count, size, utility, choice, share, picked)
+    return True, Tables(start, count, size, utility, choice, share, picked, gap)
 
 
 @kernel
-def chosen_entries(tree: TreeArrays, player: int, tables: Tables, row: int) -> np.ndarray:
-    """bool[E]: the entries of the set that the root's table has in this row."""
+def chosen_entries(
+    tree: TreeArrays, player: int, kind: int, radius: np.ndarray, tables: Tables
+) -> np.ndarray:
+    """bool[E]: the entries of the set that the root's table has last."""
     n = len(tree.parent)
     memorized = np.zeros(tree.first_entry[-1], np.bool_)
     rows, child = np.full(n, -1, np.int64), 1
-    rows[0] = row
+    rows[0] = tables.count[0] - 1
     for h in range(n):
         k, at, entry = tree.num_children[h], rows[h], 0
         if at >= 0 and k > 0 and tree.mover[h] == player:
@@ -544,11 +589,12 @@ def chosen_entries(tree: TreeArrays, player: int, tables: Tables, row: int) -> n
             if entry >= 0:
                 memorized[tree.first_entry[tree.infoset[h]] + entry] = True
         for c in range(child, child + k):
-            plays = at >= 0 and entry >= 0
-            if tree.mover[h] == player and plays:
+            if tree.mover[h] == player:
                 own = tree.entry[c] if len(tree.entry) else 0
-                plays = tree.sigma_pre[c] > 0.0 and own == entry
-            if plays:
+                plays = own == entry and tree.sigma_pre[c] > 0.0
+            else:
+                plays = _is_open(tree.sigma[c], radius[h], kind)
+            if plays and at >= 0:
                 rows[c] = tables.picked[tables.share[c] + at] if tables.count[c] > 1 else 0
         child += k
     return memorized
