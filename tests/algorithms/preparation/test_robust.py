@@ -309,7 +309,7 @@ def test_refused_trees():
 
 def test_book_against_the_worst():
     """What states and the policy of a result say."""
-    tree, player = _tree(2)
+    tree, player = _tree(20)
     found = robust_precomputation(tree, player, Contamination(0.3), budget=3)
     states = list(found.states())
     assert [each.entry for each in states] == found.memorization_set.tolist() and states
