@@ -210,8 +210,8 @@ def _fill(best: np.ndarray, chosen: np.ndarray) -> None:
 @kernel
 def _search(
     kind: int, radius: float, p: np.ndarray, v: np.ndarray, where: np.ndarray, start: np.ndarray,
-    count: np.ndarray, size: np.ndarray, utility: np.ndarray, steps: int, best: np.ndarray,
-    chosen: np.ndarray,
+    count: np.ndarray, size: np.ndarray, utility: np.ndarray, penalty: float, steps: int,
+    best: np.ndarray, chosen: np.ndarray,
 ) -> float:  # fmt: skip
     """`_join` of two or more children by branch and bound in so many steps; writes into the last two.
 
@@ -238,9 +238,10 @@ def _search(
             worst_reply(kind, radius, p, v, q)
             cuts[1] = q
         elif used > 1:
-            loose, most = 0, 0.0
+            loose, most, pays = 0, 0.0, -np.inf
             for r in range(width):
-                here = (upper[r] - best[r]) / (1.0 + tried[r])
+                pays = max(pays, best[r] - penalty * r)
+                here = (upper[r] - pays - penalty * r) / (1.0 + tried[r])
                 if here > most:
                     loose, most = r, here
             if most <= tie:
@@ -284,7 +285,7 @@ def _search(
     # What is between the bounds.
     partial = np.zeros((used, children))
     least, left = np.zeros(children, np.int64), np.zeros(children, np.int64)
-    tail, gap = np.zeros(children + 1, np.int64), 0.0
+    tail, gap, pays = np.zeros(children + 1, np.int64), 0.0, best[0]
     for r in range(1, width):
         if best[r] < best[r - 1]:
             best[r] = best[r - 1]
@@ -305,12 +306,15 @@ def _search(
                             best[r] = here
                             chosen[:, r] = at
                     break
-        if upper[r] - best[r] <= tie:
+        # What is no better than this is not kept.
+        pays = max(pays, best[r] - penalty * r)
+        above = pays + penalty * r + tie
+        if upper[r] <= above:
             continue
         if steps <= 0:
-            gap = max(gap, upper[r] - best[r])
+            gap = max(gap, upper[r] - above)
             continue
-        if not _needs(kind, radius, p, v, q, where, start, count, size, utility, r, best[r] + tie, least):
+        if not _needs(kind, radius, p, v, q, where, start, count, size, utility, r, above, least):
             continue
         for j in range(children - 1, -1, -1):
             tail[j] = tail[j + 1] + size[start[j] + least[j]]
@@ -323,7 +327,7 @@ def _search(
         while j >= 0:
             steps -= 1
             if steps < 0:
-                gap = max(gap, upper[r] - best[r])
+                gap = max(gap, upper[r] - above)
                 break
             b = at[j]
             if b >= count[j] or size[start[j] + b] > left[j] - tail[j + 1]:
@@ -335,7 +339,7 @@ def _search(
             open_ = True
             for step in range(used):
                 f = first if step == 0 else (step - 1 if step <= first else step)
-                if partial[f, j] + parts[f, j] * worth + tables[f, j + 1, rest] <= best[r] + tie:
+                if partial[f, j] + parts[f, j] * worth + tables[f, j + 1, rest] <= above:
                     open_ = False
                     break
             if not open_:
@@ -351,17 +355,19 @@ def _search(
             at[j + 1] = _last(size, start[j + 1], count[j + 1], rest)
             v[where[j + 1]] = utility[start[j + 1] + at[j + 1]]
             here = worst_reply(kind, radius, p, v, q)
-            if here > best[r]:
-                best[r] = here
+            if here > above:
+                best[r], above = here, here + tie
                 chosen[:, r] = at
             at[j] += 1
+        pays = max(pays, best[r] - penalty * r)
     return gap
 
 
 @kernel
 def _join(
     kind: int, radius: float, p: np.ndarray, v: np.ndarray, where: np.ndarray, start: np.ndarray,
-    count: np.ndarray, size: np.ndarray, utility: np.ndarray, width: int, steps: int,
+    count: np.ndarray, size: np.ndarray, utility: np.ndarray, width: int, penalty: float,
+    steps: int,
 ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
     """(Phi of at most 0, 1, ..., width - 1 entries, int32[j, r] which size child j then has, `_search`).
 
@@ -418,7 +424,7 @@ def _join(
                 break
         _fill(best, chosen)
         return best, chosen, 0.0
-    gap = _search(kind, radius, p, v, where, start, count, size, utility, steps, best, chosen)
+    gap = _search(kind, radius, p, v, where, start, count, size, utility, penalty, steps, best, chosen)
     return best, chosen, gap
 
 
@@ -536,7 +542,7 @@ def tables_of(
                 continue
             found, chosen, lost = _join(
                 kind if changed else LINEAR, radius[h], p[:replies], v[:replies], where, start[at],
-                lengths[order].astype(np.int64), size, utility, below, steps,
+                lengths[order].astype(np.int64), size, utility, below, penalty, steps,
             )  # fmt: skip
             for c in range(child, child + k):
                 if not decides or not menus or tree.entry[c] == e:

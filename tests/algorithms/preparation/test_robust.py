@@ -261,7 +261,7 @@ def test_the_search_at_a_turn(cases):
         tables = np.concatenate(sizes).astype(np.int32), np.concatenate(utilities)
         for steps in (10**6, 0):
             found, chosen, gap = robust_tables._join(
-                kind, radius, p, v, where, start, counts, *tables, width, steps
+                kind, radius, p, v, where, start, counts, *tables, width, 0.0, steps
             )
             assert (gap == 0.0) == (steps > 0) or best == pytest.approx(found, abs=1e-12)
             assert (found <= best + 1e-12).all() and (best <= found + gap + 1e-12).all()
