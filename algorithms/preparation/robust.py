@@ -46,7 +46,7 @@ from .robust_tables import chosen_entries, stopped_worth, tables_of
 
 _BYTES = 14  # of a size in a table
 _MOST_SIZES = 2**31 - 2**20
-_STEPS = 2_000_000  # some tenths of a second
+_STEPS = 10_000_000  # of the search at one turn, some seconds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
