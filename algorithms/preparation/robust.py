@@ -95,7 +95,7 @@ class RobustPrecomputation:
 
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree, with reaches and gains against `nature`."""
-        penalties = tuple(self.penalty if i == self.player else math.inf for i in (0, 1))
+        penalties = (self.penalty, math.inf) if self.player == 0 else (math.inf, self.penalty)
         tree = dataclasses.replace(self.tree, sigma=self.nature, penalties=penalties)
         yield from memorized_states(MetaStrategy.of_set(tree, self.player, self.memorization_set))
 
@@ -160,7 +160,7 @@ def robust_precomputation(
             f"expected tables that fit into {size_text(most * _BYTES)}, got more on {tree}: "
             "give a smaller budget, a larger penalty or a smaller tree"
         )
-    kept = int(tables.count[0])
+    kept = int(tables.length[0])
     whole = slice(tables.start[0], tables.start[0] + kept)
     # With a penalty, what is kept rises in value; with a budget, in utility.
     chosen = chosen_entries(tree.arrays, player, kind, radius, tables)

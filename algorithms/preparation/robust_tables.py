@@ -53,7 +53,8 @@ class Tables(NamedTuple):
     """Phi of all histories, as sizes at which it rises.
 
     Attributes:
-      start: int64[n], where the table of each begins. count: int32[n], how many sizes it has; the first is 0.
+      start: int64[n], where the table of each begins.
+      length: int32[n], how many sizes it has; the first is 0.
       size: int32[], what is memorized at most. utility: float64[], Phi.
       choice: int16[], at own turns the entry of the menu, -1 for stopping.
       share: int64[n], where for each size in the parent's table it says which of its own this child has.
@@ -62,7 +63,7 @@ class Tables(NamedTuple):
     """
 
     start: np.ndarray
-    count: np.ndarray
+    length: np.ndarray
     size: np.ndarray
     utility: np.ndarray
     choice: np.ndarray
@@ -284,7 +285,7 @@ def _search(
         used += 1
     # What is between the bounds.
     partial = np.zeros((used, children))
-    least, left = np.zeros(children, np.int64), np.zeros(children, np.int64)
+    least, spare = np.zeros(children, np.int64), np.zeros(children, np.int64)
     tail, gap, pays = np.zeros(children + 1, np.int64), 0.0, best[0]
     for r in range(1, width):
         if best[r] < best[r - 1]:
@@ -323,19 +324,19 @@ def _search(
             if tables[f, 0, r] < tables[first, 0, r]:
                 first = f
         j = 0
-        at[0], left[0] = least[0], r
+        at[0], spare[0] = least[0], r
         while j >= 0:
             steps -= 1
             if steps < 0:
                 gap = max(gap, upper[r] - above)
                 break
             b = at[j]
-            if b >= count[j] or size[start[j] + b] > left[j] - tail[j + 1]:
+            if b >= count[j] or size[start[j] + b] > spare[j] - tail[j + 1]:
                 j -= 1
                 if j >= 0:
                     at[j] += 1
                 continue
-            worth, rest = utility[start[j] + b], left[j] - size[start[j] + b]
+            worth, rest = utility[start[j] + b], spare[j] - size[start[j] + b]
             open_ = True
             for step in range(used):
                 f = first if step == 0 else (step - 1 if step <= first else step)
@@ -350,7 +351,7 @@ def _search(
                 for f in range(used):
                     partial[f, j + 1] = partial[f, j] + parts[f, j] * worth
                 j += 1
-                at[j], left[j] = least[j], rest
+                at[j], spare[j] = least[j], rest
                 continue
             at[j + 1] = _last(size, start[j + 1], count[j + 1], rest)
             v[where[j + 1]] = utility[start[j + 1] + at[j + 1]]
@@ -587,7 +588,7 @@ def chosen_entries(
     n = len(tree.parent)
     memorized = np.zeros(tree.first_entry[-1], np.bool_)
     rows, child = np.full(n, -1, np.int64), 1
-    rows[0] = tables.count[0] - 1
+    rows[0] = tables.length[0] - 1
     for h in range(n):
         k, at, entry = tree.num_children[h], rows[h], 0
         if at >= 0 and k > 0 and tree.mover[h] == player:
@@ -601,6 +602,6 @@ def chosen_entries(
             else:
                 plays = _is_open(tree.sigma[c], radius[h], kind)
             if plays and at >= 0:
-                rows[c] = tables.picked[tables.share[c] + at] if tables.count[c] > 1 else 0
+                rows[c] = tables.picked[tables.share[c] + at] if tables.length[c] > 1 else 0
         child += k
     return memorized
