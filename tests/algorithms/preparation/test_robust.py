@@ -18,9 +18,9 @@ from precomp_games.algorithms import (
     best_precomputation,
     robust_precomputation,
 )
-from precomp_games.algorithms.preparation import robust_tables
 from precomp_games.algorithms.preparation.ambiguity import worst_reply
 from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.preparation.robust_turns import Turn, distribute
 from tests.algorithms.preparation.cases import TINY, evaluation, one_sided, scored
 from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
 
@@ -51,7 +51,8 @@ def least(kind, radius, p, v):
             tilted(brentq(lambda b: rel_entr(tilted(b), p).sum() - radius, 0.0, high, xtol=1e-14)) @ v
         )
     if kind is Contamination:
-        return float(linprog(v, A_eq=[[1.0] * k], b_eq=[1.0], bounds=[((1 - radius) * x, 1) for x in p]).fun)
+        bounds = [((1 - radius) * x, 1) for x in p]
+        return float(linprog(v, A_eq=[[1.0] * k], b_eq=[1.0], bounds=bounds, options=_EXACT).fun)
     # q = p + more - less
     both, zeros = np.concatenate([v, -v]), np.zeros(k)
     more = [(0.0, 1.0 - x) for x in p] + [(0.0, x) for x in p]
@@ -259,10 +260,9 @@ def test_the_search_at_a_turn(cases):
         best = np.maximum.accumulate(best)
         where, start = np.arange(1, k + 1), np.append(0, np.cumsum(counts)[:-1])
         tables = np.concatenate(sizes).astype(np.int32), np.concatenate(utilities)
+        turn = Turn(kind, radius, p, where, start, counts, *tables)
         for steps in (10**6, 0):
-            found, chosen, gap = robust_tables._join(
-                kind, radius, p, v, where, start, counts, *tables, width, 0.0, steps
-            )
+            found, chosen, gap = distribute(turn, v, width, 0.0, steps)
             assert (gap == 0.0) == (steps > 0) or best == pytest.approx(found, abs=1e-12)
             assert (found <= best + 1e-12).all() and (best <= found + gap + 1e-12).all()
             opened += gap > 0.0
