@@ -15,6 +15,7 @@ _SECONDS = 20
 
 @pytest.fixture(autouse=True)
 def no_policies_are_left(monkeypatch):
+    policy_specs.policy_names()  # those of the library stay: they are registered once
     monkeypatch.setattr(policy_specs, "_FACTORIES", dict(policy_specs._FACTORIES))
 
 

@@ -104,7 +104,7 @@ class _Set:
           v: float64[k], what follows each is worth to the player who prepares.
         """
         q = np.empty(len(p))
-        return worst_reply(self.kind, radius, p, v, q), q
+        return worst_reply(self.kind, radius, np.array(p, float), np.array(v, float), q), q
 
 
 @public
@@ -190,7 +190,7 @@ def worst_reply(kind: int, radius: float, p: np.ndarray, v: np.ndarray, q: np.nd
 def _divergence(beta: float, p: np.ndarray, v: np.ndarray, low: float, mean: float, q: np.ndarray) -> float:
     """Writes q_a in proportion to p_a exp(-beta v_a), and returns its divergence from p.
 
-    Sums of small terms stay exact: for t = q / p - 1, the divergence is the sum of p ((1 + t) log(1 + t) - t).
+    Sums of small terms stay exact: for t = q / p - 1, it is the sum of p ((1 + t) log(1 + t) - t).
     """
     total = 0.0
     far = beta * (mean - low) > 0.5

@@ -2,7 +2,7 @@
 
 At each of the opponent's turns nature chooses what is played, from a set around the model (`ambiguity`), so
 that the player gets least; after the player has stopped, too, wherever the tree has the opponent's turns. The
-answer is the set with the largest utility against that, less its penalties, and it is exact.
+answer is the set with the largest utility against that, less its penalties.
 
 Algorithm 1 does not do it. Its recursion prices a memorized history by lambda over the reach of what comes
 before; but nature's reach depends on what is memorized below, and dividing by the model's reach gives other
@@ -15,8 +15,8 @@ Source: robust dynamic programs with a rectangular set, Iyengar 2005, Nilim and 
 plays, see `ambiguity`.
 
 Deviations: nature plays at the opponent's turns of the tree. What leaves are worth is given, and so is what
-stopping is worth under stop_value="evaluate". A tree that was cut lacks what is rare by the model's reach; only
-with truncate="none" the answer is that of the game.
+stopping is worth under stop_value="evaluate". A tree that was cut lacks what is rare by the model's reach;
+only with truncate="none" the answer is that of the game.
 
 Cost: see `robust_tables`. A tree like that of a chess opening, of 50,000 histories, takes a second for all
 sizes up to 200.
@@ -46,6 +46,7 @@ from .robust_tables import chosen_entries, stopped_worth, tables_of
 
 _BYTES = 14  # of a size in a table
 _MOST_SIZES = 2**31 - 2**20
+_STEPS = 10_000_000  # of the search at one turn, some seconds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,6 +70,9 @@ class RobustPrecomputation:
       utilities: float64[k], the utility of the best set of each of these sizes.
       nature: float64[n], the worst opponent's probabilities of the edges from its turns; elsewhere they are
         the tree's sigma. Against it the set has its utility, and no opponent of the set leaves it less.
+      upper: No set on the tree has a greater value, nor is any of `utilities` too small by more than upper -
+        value. It is `value` where the answer is exact: always, but for large radii at turns with many replies
+        and much to memorize after each, where a search was stopped.
       budget: The budget that was given; None where the penalty counted.
     """
 
@@ -86,11 +90,12 @@ class RobustPrecomputation:
     sizes: npt.NDArray[np.int64] = dataclasses.field(repr=False)
     utilities: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     nature: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    upper: float
     budget: int | None = None
 
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree, with reaches and gains against `nature`."""
-        penalties = tuple(self.penalty if i == self.player else math.inf for i in (0, 1))
+        penalties = (self.penalty, math.inf) if self.player == 0 else (math.inf, self.penalty)
         tree = dataclasses.replace(self.tree, sigma=self.nature, penalties=penalties)
         yield from memorized_states(MetaStrategy.of_set(tree, self.player, self.memorization_set))
 
@@ -132,35 +137,34 @@ def robust_precomputation(
         )
     decisions = Decisions.against(tree, player)
     weight = decisions.counted_weights()
-    radius = ambiguity.radius(tree, player)
+    radius = np.array(ambiguity.radius(tree, player))
+    kind = ambiguity.kind
     decides = (tree.player == player) & (tree.infoset >= 0)
     evaluates = tree.stop_value == "evaluate"
 
-    def worst(
-        played: npt.NDArray[np.float64], stopped: npt.NDArray[np.bool_]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        nature = np.array(tree.sigma)
-        worth = stopped_worth(
-            tree.arrays, played, stopped & evaluates, player, tree.utility_sum, ambiguity.kind, radius, nature
-        )
-        return worth, nature
+    def worst(played: np.ndarray, stopped: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What all histories are worth, and nature."""
+        edges, nature, evaluated = np.array(played), np.array(tree.sigma), stopped & evaluates
+        total = tree.utility_sum
+        return stopped_worth(tree.arrays, edges, evaluated, player, total, kind, radius, nature), nature
 
     worth, _ = worst(tree.sigma, decides)
     penalty = tree.penalties[player] if budget is None else 0.0
     most = int(min(default_memory() / _BYTES, _MOST_SIZES))
     fits, tables = tables_of(
-        tree.arrays, tree.sigma, worth, weight, player, ambiguity.kind, radius,
-        len(weight) if budget is None else min(budget, len(weight)), penalty, most,
+        tree.arrays, tree.sigma, worth, weight, player, kind, radius,
+        len(weight) if budget is None else min(budget, len(weight)), penalty, most, _STEPS,
     )  # fmt: skip
     if not fits:
         raise ArgumentError(
             f"expected tables that fit into {size_text(most * _BYTES)}, got more on {tree}: "
             "give a smaller budget, a larger penalty or a smaller tree"
         )
-    kept = int(tables.count[0])
+    kept = int(tables.length[0])
     whole = slice(tables.start[0], tables.start[0] + kept)
     # With a penalty, what is kept rises in value; with a budget, in utility.
-    members = np.flatnonzero(chosen_entries(tree.arrays, player, tables, kept - 1)).astype(np.int32)
+    chosen = chosen_entries(tree.arrays, player, kind, radius, tables)
+    members = np.flatnonzero(chosen).astype(np.int32)
     strategy = MetaStrategy.of_set(tree, player, members)
     memorized = np.zeros(tree.num_infosets, bool)
     memorized[tree.entry_infoset[members]] = True
@@ -168,12 +172,13 @@ def robust_precomputation(
     stopped[decides] = ~memorized[tree.infoset[decides]]
     held, nature = worst(strategy.played.probability, stopped)
     utility, paid = float(held[0]), int(weight[tree.entry_infoset[members]].sum())
+    value = utility - penalty * paid if paid else utility
     return RobustPrecomputation(
         tree=tree,
         player=player,
         ambiguity=ambiguity,
         penalty=penalty,
-        value=utility - penalty * paid if paid else utility,
+        value=value,
         utility=utility,
         nominal=decisions.value(strategy.memorize, 0.0).value,
         unprepared=float(worth[0]),
@@ -183,5 +188,6 @@ def robust_precomputation(
         sizes=tables.size[whole].astype(np.int64),
         utilities=tables.utility[whole].copy(),
         nature=nature,
+        upper=value + float(tables.gap[0]),
         budget=budget,
     )

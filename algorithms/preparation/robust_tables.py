@@ -8,22 +8,16 @@ below h are memorized, and everything before h is. With W(h) for what stopping i
     chance            the largest sum of p_a Phi_a(n_a)   over n_1 + n_2 + ... <= n
     opponent          the largest rho(Phi_1(n_1), Phi_2(n_2), ...), nature's minimum, over the same
 
-A table keeps the sizes at which it rises. Sums are (max, +) convolutions. At the opponent's turns the search is
-a branch and bound over (n_1, n_2, ...), which asks nature for its worst reply only, so it is exact for
-each set, and no set has a search of its own. Two things bound it:
+A table keeps the sizes at which it rises. How many go where, over replies and outcomes, is the search of
+`robust_turns`. Where it was stopped, what its utilities may lack goes up the tree: nature's minimum moves by
+no more than its arguments do.
 
-- Each q in the set is a cut: rho <= q . v, and the best of q . v over what is left is a convolution. Some
-  cuts are found beforehand where the bounds are loose, each half way from the tightest to nature's reply.
-- rho rises in each of its arguments. So a child needs some size at least, with all others at their most; and
-  what it needs, the others cannot have.
-
-With a price of lambda for each entry, a size n that has less of Phi - lambda n than a smaller one is left out:
+With a price of lambda for each entry, a size n with less of Phi - lambda n than a smaller one is left out:
 nature's reach is 1 at most, so it does not pay anywhere.
 
 Source: the robust recursion over states is Iyengar's and Nilim and El Ghaoui's (2005); the sizes are ours.
 
-Cost: where an opponent's turn has two children or entries below one child alone, the product of the
-lengths of the two tables; with more children, what the bounds leave. 14 bytes for each size in a table.
+Cost: see `robust_turns`; 14 bytes for each size in a table.
 """
 
 from __future__ import annotations
@@ -36,33 +30,36 @@ from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import TreeArrays
 
 from .ambiguity import DIVERGENCE, worst_reply
-
-LINEAR = -1
-"""The kind of what nobody changes."""
-
-_DIRECT = 512  # ways to distribute that are looked at one by one
-_MOST_CUTS = 12
-_TIE = 1e-14  # of the largest of the values: less is rounding
+from .robust_turns import LINEAR, TIE, Turn, distribute
 
 
 class Tables(NamedTuple):
     """Phi of all histories, as sizes at which it rises.
 
     Attributes:
-      start: int64[n], where the table of each begins. count: int32[n], how many sizes it has; the first is 0.
+      start: int64[n], where the table of each begins.
+      length: int32[n], how many sizes it has; the first is 0.
       size: int32[], what is memorized at most. utility: float64[], Phi.
       choice: int16[], at own turns the entry of the menu, -1 for stopping.
       share: int64[n], where for each size in the parent's table it says which of its own this child has.
       picked: int32[], what it says.
+      gap: float64[n], how much less than Phi some utility may be, where a search was stopped.
     """
 
     start: np.ndarray
-    count: np.ndarray
+    length: np.ndarray
     size: np.ndarray
     utility: np.ndarray
     choice: np.ndarray
     share: np.ndarray
     picked: np.ndarray
+    gap: np.ndarray
+
+
+@kernel
+def _is_open(p: float, radius: float, kind: int) -> bool:
+    """Whether an edge after a chance node, where the radius is 0, or the opponent's turn may be played."""
+    return p > 0.0 or (radius > 0.0 and kind != DIVERGENCE)
 
 
 @kernel
@@ -108,279 +105,6 @@ def stopped_worth(
 
 
 @kernel
-def _suffixes(
-    q: np.ndarray, constant: float, start: np.ndarray, count: np.ndarray, size: np.ndarray,
-    utility: np.ndarray, best: np.ndarray, pick: np.ndarray,
-) -> None:  # fmt: skip
-    """Writes best[j, r], the most of q . v over children j and later with r entries, and what j has of them."""
-    children, width = len(start), best.shape[1]
-    best[children, :] = constant
-    for j in range(children - 1, -1, -1):
-        for r in range(width):
-            most, which = -np.inf, 0
-            for b in range(count[j]):
-                s = size[start[j] + b]
-                if s > r:
-                    break
-                here = q[j] * utility[start[j] + b] + best[j + 1, r - s]
-                if here > most:
-                    most, which = here, b
-            best[j, r], pick[j, r] = most, which
-
-
-@kernel
-def _last(size: np.ndarray, start: int, count: int, most: int) -> int:
-    """The last place in a table whose size is at most `most` >= 0."""
-    low, high = 0, count
-    while high - low > 1:
-        middle = (low + high) // 2
-        if size[start + middle] <= most:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@kernel
-def _needs(
-    kind: int, radius: float, p: np.ndarray, v: np.ndarray, q: np.ndarray, where: np.ndarray,
-    start: np.ndarray, count: np.ndarray, size: np.ndarray, utility: np.ndarray, r: int, above: float,
-    least: np.ndarray,
-) -> bool:  # fmt: skip
-    """Whether r entries may be worth more than `above`; writes into `least` where each child's table begins.
-
-    With less than that it is not worth so much, whatever the others have of the rest.
-    """
-    children = len(where)
-    least[:] = 0
-    for _ in range(3):
-        needed, rose = 0, False
-        for j in range(children):
-            needed += size[start[j] + least[j]]
-        if needed > r:
-            return False
-        for j in range(children):
-            b = _last(size, start[j], count[j], r - needed + size[start[j] + least[j]])
-            v[where[j]] = utility[start[j] + b]
-        if worst_reply(kind, radius, p, v, q) <= above:
-            return False
-        for j in range(children):
-            top = v[where[j]]
-            low = least[j] - 1  # not enough
-            high = _last(size, start[j], count[j], r - needed + size[start[j] + least[j]])  # enough
-            while high - low > 1:
-                middle = (low + high) // 2
-                v[where[j]] = utility[start[j] + middle]
-                if worst_reply(kind, radius, p, v, q) > above:
-                    high = middle
-                else:
-                    low = middle
-            v[where[j]] = top
-            rose |= high > least[j]
-            least[j] = high
-        if not rose:
-            break
-    needed = 0
-    for j in range(children):
-        needed += size[start[j] + least[j]]
-    return needed <= r
-
-
-@kernel
-def _fill(best: np.ndarray, chosen: np.ndarray) -> None:
-    """What fewer entries have, more can have."""
-    for r in range(1, len(best)):
-        if best[r] <= best[r - 1]:
-            best[r] = best[r - 1]
-            chosen[:, r] = chosen[:, r - 1]
-
-
-@kernel
-def _search(
-    kind: int, radius: float, p: np.ndarray, v: np.ndarray, where: np.ndarray, start: np.ndarray,
-    count: np.ndarray, size: np.ndarray, utility: np.ndarray, best: np.ndarray, chosen: np.ndarray,
-) -> None:  # fmt: skip
-    """`_join` of two or more children by branch and bound; writes into the last two."""
-    k, children, width = len(p), len(where), len(best)
-    cuts, parts = np.empty((_MOST_CUTS, k)), np.empty((_MOST_CUTS, children))
-    tables = np.empty((_MOST_CUTS, children + 1, width))
-    pick, upper = np.empty((children, width), np.int32), np.full(width, np.inf)
-    q, at, largest = np.empty(k), np.zeros(children, np.int64), 0.0
-    for a in range(k):
-        largest = max(largest, abs(v[a]))
-    for j in range(children):
-        largest = max(largest, abs(utility[start[j] + count[j] - 1]))
-    tie = _TIE * largest
-    # What is worst where nothing is memorized, where all is, and then where the bounds are loosest.
-    best[0] = worst_reply(kind, radius, p, v, q)
-    cuts[0] = q
-    used = 0
-    while used < _MOST_CUTS:
-        if used == 1:
-            for j in range(children):
-                v[where[j]] = utility[start[j] + _last(size, start[j], count[j], width - 1)]
-            worst_reply(kind, radius, p, v, q)
-            cuts[1] = q
-        elif used > 1:
-            loose = 0
-            for r in range(width):
-                if upper[r] - best[r] > upper[loose] - best[loose]:
-                    loose = r
-            if upper[loose] - best[loose] <= tie:
-                break
-            f = 0
-            for other in range(used):
-                if tables[other, 0, loose] < tables[f, 0, loose]:
-                    f = other
-            left = loose
-            for j in range(children):  # what the tightest cut would do
-                most, which = -np.inf, 0
-                for b in range(_last(size, start[j], count[j], left) + 1):
-                    here = parts[f, j] * utility[start[j] + b] + tables[f, j + 1, left - size[start[j] + b]]
-                    if here > most:
-                        most, which = here, b
-                v[where[j]] = utility[start[j] + which]
-                left -= size[start[j] + which]
-            worst_reply(kind, radius, p, v, q)
-            cuts[used] = (cuts[f] + q) / 2.0
-        constant = 0.0
-        for j in range(children):
-            parts[used, j] = cuts[used, where[j]]
-            v[where[j]] = 0.0
-        for a in range(k):
-            constant += cuts[used, a] * v[a]
-        _suffixes(parts[used], constant, start, count, size, utility, tables[used], pick)
-        for r in range(width):
-            upper[r] = min(upper[r], tables[used, 0, r])
-            left = r
-            for j in range(children):
-                at[j] = pick[j, left]
-                v[where[j]] = utility[start[j] + at[j]]
-                left -= size[start[j] + at[j]]
-            here = worst_reply(kind, radius, p, v, q)
-            if here > best[r]:
-                best[r] = here
-                chosen[:, r] = at
-        _fill(best, chosen)
-        used += 1
-    # What is between the bounds.
-    partial = np.zeros((used, children))
-    least, left = np.zeros(children, np.int64), np.zeros(children, np.int64)
-    tail = np.zeros(children + 1, np.int64)
-    for r in range(1, width):
-        if best[r] < best[r - 1]:
-            best[r] = best[r - 1]
-            chosen[:, r] = chosen[:, r - 1]
-        if upper[r] - best[r] <= tie:
-            continue
-        if not _needs(kind, radius, p, v, q, where, start, count, size, utility, r, best[r] + tie, least):
-            continue
-        for j in range(children - 1, -1, -1):
-            tail[j] = tail[j + 1] + size[start[j] + least[j]]
-        first = 0
-        for f in range(used):
-            if tables[f, 0, r] < tables[first, 0, r]:
-                first = f
-        j = 0
-        at[0], left[0] = least[0], r
-        while j >= 0:
-            b = at[j]
-            if b >= count[j] or size[start[j] + b] > left[j] - tail[j + 1]:
-                j -= 1
-                if j >= 0:
-                    at[j] += 1
-                continue
-            worth, rest = utility[start[j] + b], left[j] - size[start[j] + b]
-            open_ = True
-            for step in range(used):
-                f = first if step == 0 else (step - 1 if step <= first else step)
-                if partial[f, j] + parts[f, j] * worth + tables[f, j + 1, rest] <= best[r] + tie:
-                    open_ = False
-                    break
-            if not open_:
-                at[j] += 1
-                continue
-            v[where[j]] = worth
-            if j < children - 2:
-                for f in range(used):
-                    partial[f, j + 1] = partial[f, j] + parts[f, j] * worth
-                j += 1
-                at[j], left[j] = least[j], rest
-                continue
-            at[j + 1] = _last(size, start[j + 1], count[j + 1], rest)
-            v[where[j + 1]] = utility[start[j + 1] + at[j + 1]]
-            here = worst_reply(kind, radius, p, v, q)
-            if here > best[r]:
-                best[r] = here
-                chosen[:, r] = at
-            at[j] += 1
-
-
-@kernel
-def _join(
-    kind: int, radius: float, p: np.ndarray, v: np.ndarray, where: np.ndarray, start: np.ndarray,
-    count: np.ndarray, size: np.ndarray, utility: np.ndarray, width: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """(Phi of at most 0, 1, ..., width - 1 entries, int32[j, r] which size child j then has).
-
-    `where` says which of p and v belongs to each child that has tables of several sizes, with the fewest
-    first; v has what the others are worth.
-    """
-    k, children = len(p), len(where)
-    best, chosen = np.full(width, -np.inf), np.zeros((children, width), np.int32)
-    q, at = np.empty(k), np.zeros(children, np.int64)
-    ways = 1.0
-    for j in range(children):
-        ways *= count[j]
-        v[where[j]] = utility[start[j]]
-    if kind == LINEAR and children > 1:
-        cut, constant = np.empty(children), 0.0
-        for a in range(k):
-            constant += p[a] * v[a]
-        for j in range(children):
-            cut[j] = p[where[j]]
-            constant -= cut[j] * v[where[j]]
-        table, pick = np.empty((children + 1, width)), np.empty((children, width), np.int32)
-        _suffixes(cut, constant, start, count, size, utility, table, pick)
-        for r in range(width):
-            best[r] = table[0, r]
-            left = r
-            for j in range(children):
-                chosen[j, r] = pick[j, left]
-                left -= size[start[j] + chosen[j, r]]
-        return best, chosen
-    if ways <= _DIRECT or children <= 1:
-        while True:
-            total = 0
-            for j in range(children):
-                total += size[start[j] + at[j]]
-                v[where[j]] = utility[start[j] + at[j]]
-            if total < width:
-                here = 0.0
-                if kind == LINEAR:
-                    for a in range(k):
-                        here += p[a] * v[a]
-                else:
-                    here = worst_reply(kind, radius, p, v, q)
-                if here > best[total]:
-                    best[total] = here
-                    chosen[:, total] = at
-            j = children - 1
-            while j >= 0:
-                at[j] += 1
-                if at[j] < count[j]:
-                    break
-                at[j] = 0
-                j -= 1
-            if j < 0:
-                break
-        _fill(best, chosen)
-        return best, chosen
-    _search(kind, radius, p, v, where, start, count, size, utility, best, chosen)
-    return best, chosen
-
-
-@kernel
 def _grown(array: np.ndarray, room: int) -> np.ndarray:
     """The same with more room behind."""
     larger = np.empty(room, array.dtype)
@@ -401,6 +125,7 @@ def tables_of(
     budget: int,
     penalty: float,
     most: int,
+    steps: int,
 ) -> tuple[bool, Tables]:
     """Whether they have at most `most` sizes, and the tables of all histories.
 
@@ -415,9 +140,11 @@ def tables_of(
       budget: the largest size.
       penalty: sizes that do not pay at this price for each entry are left out.
       most: sizes that there is room for.
+      steps: of the search at each turn; what it leaves is in `Tables.gap`.
     """
     n = len(tree.parent)
     start, count, share = np.zeros(n, np.int64), np.ones(n, np.int32), np.zeros(n, np.int64)
+    gap = np.zeros(n)
     room = 4 * n + 1024
     size, utility, choice = np.zeros(room, np.int32), np.empty(room), np.full(room, -1, np.int16)
     picked = np.zeros(room, np.int32)
@@ -447,7 +174,7 @@ def tables_of(
             width = max(width, total)
         width = min(width, budget + 1) if k > 0 else 1
         if used + width + 1 > most:
-            return False, Tables(start, count, size, utility, choice, share, picked)
+            return False, Tables(start, count, size, utility, choice, share, picked, gap)
         if used + width > len(size):
             room = 2 * (used + width)
             size, utility, choice = _grown(size, room), _grown(utility, room), _grown(choice, room)
@@ -471,7 +198,7 @@ def tables_of(
                     probability = tree.sigma_pre[c]
                 else:
                     probability = played[c]
-                    plays = probability > 0.0 or (changed and kind != DIVERGENCE)
+                    plays = _is_open(probability, radius[h], kind)
                 if plays:
                     p[replies], v[replies] = probability, utility[start[c]]
                     if count[c] > 1:
@@ -489,10 +216,14 @@ def tables_of(
             below = min(width - own_weight, room_below + 1)
             if below < 1:
                 continue
-            found, chosen = _join(
-                kind if changed else LINEAR, radius[h], p[:replies], v[:replies], where, start[at],
-                lengths[order].astype(np.int64), size, utility, below,
+            turn = Turn(
+                kind if changed else LINEAR, radius[h], p[:replies], where, start[at],
+                lengths[order].astype(np.int64), size, utility,
             )  # fmt: skip
+            found, chosen, lost = distribute(turn, v[:replies], below, penalty, steps)
+            for c in range(child, child + k):
+                if not decides or not menus or tree.entry[c] == e:
+                    gap[h] = max(gap[h], gap[c] + lost)
             for r in range(below):
                 if found[r] > best[r + own_weight]:
                     best[r + own_weight], which[r + own_weight] = found[r], e
@@ -505,7 +236,7 @@ def tables_of(
                 largest = max(largest, abs(best[r]))
         kept, last = 0, -np.inf
         for r in range(width):
-            if kept == 0 or (best[r] - penalty * r > last + _TIE * largest):
+            if kept == 0 or (best[r] - penalty * r > last + TIE * largest):
                 size[used + kept], utility[used + kept] = r, best[r]
                 choice[used + kept] = which[r] if decides else -1
                 for c in range(k):
@@ -522,16 +253,18 @@ def tables_of(
                     picked[given + r] = joins[c - child, r]
                 given += kept
         used += kept
-    return True, Tables(start, count, size, utility, choice, share, picked)
+    return True, Tables(start, count, size, utility, choice, share, picked, gap)
 
 
 @kernel
-def chosen_entries(tree: TreeArrays, player: int, tables: Tables, row: int) -> np.ndarray:
-    """bool[E]: the entries of the set that the root's table has in this row."""
+def chosen_entries(
+    tree: TreeArrays, player: int, kind: int, radius: np.ndarray, tables: Tables
+) -> np.ndarray:
+    """bool[E]: the entries of the set that the root's table has last."""
     n = len(tree.parent)
     memorized = np.zeros(tree.first_entry[-1], np.bool_)
     rows, child = np.full(n, -1, np.int64), 1
-    rows[0] = row
+    rows[0] = tables.length[0] - 1
     for h in range(n):
         k, at, entry = tree.num_children[h], rows[h], 0
         if at >= 0 and k > 0 and tree.mover[h] == player:
@@ -539,11 +272,12 @@ def chosen_entries(tree: TreeArrays, player: int, tables: Tables, row: int) -> n
             if entry >= 0:
                 memorized[tree.first_entry[tree.infoset[h]] + entry] = True
         for c in range(child, child + k):
-            plays = at >= 0 and entry >= 0
-            if tree.mover[h] == player and plays:
+            if tree.mover[h] == player:
                 own = tree.entry[c] if len(tree.entry) else 0
-                plays = tree.sigma_pre[c] > 0.0 and own == entry
-            if plays:
-                rows[c] = tables.picked[tables.share[c] + at] if tables.count[c] > 1 else 0
+                plays = own == entry and tree.sigma_pre[c] > 0.0
+            else:
+                plays = _is_open(tree.sigma[c], radius[h], kind)
+            if plays and at >= 0:
+                rows[c] = tables.picked[tables.share[c] + at] if tables.length[c] > 1 else 0
         child += k
     return memorized

@@ -20,7 +20,10 @@ from open_spiel.python.algorithms import exploitability
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
+    Contamination,
+    KullbackLeibler,
     MetaStrategy,
+    TotalVariation,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
@@ -32,6 +35,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
     precomputation_plan,
+    robust_precomputation,
 )
 from precomp_games.algorithms.lookahead import equilibrium
 from tests import reference
@@ -124,6 +128,9 @@ def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
         assert (within_it >= -_SAME * scale).all()
         steps = precomputation_plan(tree, player, (1, 3), price=price)
         found[price, "plan"] = [(step.chosen.utility, step.best.utility) for step in steps]
+    for kind in (Contamination, TotalVariation, KullbackLeibler) if tree.infoset_keys is None else ():
+        robust = robust_precomputation(tree, player, kind(0.2), budget=3)
+        found["robust", kind] = robust.utility, robust.unprepared, robust.upper
     known = np.flatnonzero((tree.entry_player == player) & (tree.previous[tree.entry_infoset] < 0))[:1]
     if case.kind == "positions":
         found["exchange"] = every_visit_exchange(best, str).utility

@@ -8,10 +8,12 @@ from open_spiel.python import policy
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, MixturePolicy
 from precomp_games.algorithms import (
+    Contamination,
     EntropyBounds,
     MetaStrategy,
     best_precomputation,
     memory_frontier,
+    robust_precomputation,
 )
 from tests.random_games import last, random_policy, random_tree
 from tests.wrong_calls import Arg, answering, folder
@@ -73,6 +75,7 @@ def table():
         "tree": Arg(tree, *no_trees, rival_alone),
         "EntropyBounds.tree": Arg(tree, *no_trees, rival_alone, kuhn_tree),
         "MetaStrategy.tree": for_both,
+        "robust_precomputation.tree": Arg(evaluated, *no_trees, tree, kuhn_tree),
         **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
         "player": 0,
         "opponent": Arg(
@@ -95,6 +98,10 @@ def table():
         "price": Arg(np.arange(tree.num_infosets), "positions"),
         "budget": 3,
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
+        "ambiguity": Contamination(0.1),
+        "RobustPrecomputation()": robust_precomputation(evaluated, 0, Contamination(0.1)),
+        **dict.fromkeys(("share", "distance"), Arg(0.1, 1.5, [0.5, -0.5])),
+        "divergence": Arg(0.1, -0.5, [0.5, math.nan]),
         "keep": Arg(known, fine=[known[:1]]),  # fewer of them are as good
         "frontier": memory_frontier(tree, 0),
         "k": Arg(1, 10**6),
@@ -109,6 +116,7 @@ def table():
         "book": Arg(best, tree, rival),
         "position_key": str,
         "BestPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
+        "RobustPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
         "MetaStrategy.sigma": Arg((sigma, None), three_policies, one_of_two),
         "every_visit_policy.sigma": Arg(sigma, three_policies, one_of_two),
         "every_visit_exchange.sigma": whole,

@@ -5,6 +5,7 @@ import itertools
 import math
 
 import numpy as np
+import pyspiel
 import pytest
 from scipy.optimize import brentq, linprog, minimize
 from scipy.special import rel_entr, softmax
@@ -17,13 +18,15 @@ from precomp_games.algorithms import (
     best_precomputation,
     robust_precomputation,
 )
+from precomp_games.algorithms.preparation.ambiguity import worst_reply
 from precomp_games.algorithms.preparation.decisions import Decisions
-from tests.algorithms.preparation.cases import TINY, evaluation, one_sided
+from precomp_games.algorithms.preparation.robust_turns import Turn, distribute
+from tests.algorithms.preparation.cases import TINY, evaluation, one_sided, scored
 from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
 
 SETS = (Contamination, TotalVariation, KullbackLeibler)
 _EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-_MOST = 400
+_MOST = 150
 
 
 def least(kind, radius, p, v):
@@ -48,7 +51,8 @@ def least(kind, radius, p, v):
             tilted(brentq(lambda b: rel_entr(tilted(b), p).sum() - radius, 0.0, high, xtol=1e-14)) @ v
         )
     if kind is Contamination:
-        return float(linprog(v, A_eq=[[1.0] * k], b_eq=[1.0], bounds=[((1 - radius) * x, 1) for x in p]).fun)
+        bounds = [((1 - radius) * x, 1) for x in p]
+        return float(linprog(v, A_eq=[[1.0] * k], b_eq=[1.0], bounds=bounds, options=_EXACT).fun)
     # q = p + more - less
     both, zeros = np.concatenate([v, -v]), np.zeros(k)
     more = [(0.0, 1.0 - x) for x in p] + [(0.0, x) for x in p]
@@ -62,6 +66,12 @@ def least(kind, radius, p, v):
         options=_EXACT,
     )
     return float(p @ v + found.fun)
+
+
+def convex_least(radius, p, v):
+    """For KL, by a solver that knows no multiplier."""
+    inside = {"type": "ineq", "fun": lambda x: radius - rel_entr(softmax(x), p).sum()}
+    return minimize(lambda x: softmax(x) @ v, np.log(p), constraints=inside, tol=1e-10).fun
 
 
 class Enumerated:
@@ -173,6 +183,7 @@ def check_certificate(found, exact):
     assert found.nominal == model >= found.utility - exact
 
 
+@pytest.mark.seconds("each minimum of nature's is a linear program")
 @pytest.mark.parametrize("kind", SETS)
 def test_against_all_sets(kind, cases):
     exact = 1e-7 if kind is KullbackLeibler else 1e-9
@@ -193,7 +204,7 @@ def test_against_all_sets(kind, cases):
             within = [(s, u) for s, u, _ in sets if budget is None or s <= budget]
             best = max(utility - price * size for size, utility in within)
             assert found.value == pytest.approx(best, abs=exact)
-            assert found.value == pytest.approx(found.utility - price * found.paid, abs=1e-12)
+            assert found.value == found.upper == pytest.approx(found.utility - price * found.paid, abs=1e-12)
             members = tuple(found.memorization_set.tolist())
             assert worth[members] == pytest.approx(found.utility, abs=exact)
             assert found.paid == tree.infoset_weight[tree.entry_infoset[list(members)]].sum()
@@ -221,12 +232,45 @@ def test_the_worst_reply(cases):
             radius = float(rng.choice([rng.random(), 10.0 ** -rng.uniform(0, 12)]))
             value, q = kind(radius).worst(radius, p, v)
             assert value == pytest.approx(least(kind, radius, p, v), abs=1e-9) == q @ v
-        support = p > 0.0
         if seed % 10 == 0 and radius > 1e-3:
-            start, inside = np.log(p[support]), {"type": "ineq"}
-            inside["fun"] = lambda x: radius - rel_entr(softmax(x), p[support]).sum()
-            convex = minimize(lambda x: softmax(x) @ v[support], start, constraints=inside, tol=1e-10)
-            assert value <= convex.fun + 1e-6
+            assert value <= convex_least(radius, p[p > 0.0], v[p > 0.0]) + 1e-6
+
+
+def test_the_search_at_a_turn(cases):
+    """Tables of many sizes below some replies, against all ways to distribute; and what it promises early."""
+    rng = np.random.default_rng(2)
+    opened = 0
+    for seed in range(cases(80)):
+        kind, k = seed % 3, 2 + seed % 2
+        counts = np.sort(rng.integers(9, 30 if k == 2 else 12, k))
+        sizes = [np.append(0, np.sort(rng.choice(50, c - 1, replace=False)) + 1) for c in counts]
+        rises = [rng.exponential(0.05, c) * np.exp(-rng.uniform(0, 0.3) * np.arange(c)) for c in counts]
+        utilities = [rng.uniform(0, 0.3) + np.cumsum(rise) for rise in rises]
+        p = rng.dirichlet(np.ones(k + 1))
+        p[0] *= seed % 4 > 0
+        p /= p.sum()
+        radius, width = float(rng.choice([0.02, 0.2, 0.7, 1.0])), 60
+        v, q = np.full(k + 1, 0.4), np.empty(k + 1)
+        best = np.full(width, -np.inf)
+        for ways in itertools.product(*map(range, counts)):
+            total = sum(sizes[j][b] for j, b in enumerate(ways))
+            if total < width:
+                v[1:] = [utilities[j][b] for j, b in enumerate(ways)]
+                best[total] = max(best[total], worst_reply(kind, radius, p, v, q))
+        best = np.maximum.accumulate(best)
+        where, start = np.arange(1, k + 1), np.append(0, np.cumsum(counts)[:-1])
+        tables = np.concatenate(sizes).astype(np.int32), np.concatenate(utilities)
+        turn = Turn(kind, radius, p, where, start, counts, *tables)
+        for steps in (10**6, 0):
+            found, chosen, gap = distribute(turn, v, width, 0.0, steps)
+            assert (gap == 0.0) == (steps > 0) or best == pytest.approx(found, abs=1e-12)
+            assert (found <= best + 1e-12).all() and (best <= found + gap + 1e-12).all()
+            opened += gap > 0.0
+            for r in range(width):
+                v[1:] = [utilities[j][chosen[j, r]] for j in range(k)]
+                assert sum(sizes[j][chosen[j, r]] for j in range(k)) <= r
+                assert found[r] == worst_reply(kind, radius, p, v, q)
+    assert opened
 
 
 @pytest.mark.parametrize("kind", SETS)
@@ -237,13 +281,38 @@ def test_identities(kind, cases):
             model = best_precomputation(tree, player, budget=budget)
             same = robust_precomputation(tree, player, kind(0.0), budget=budget)
             assert same.value == pytest.approx(model.value, abs=1e-12)
-            values = [
-                robust_precomputation(tree, player, kind(r), budget=budget).value for r in (0, 0.1, 0.5, 1)
-            ]
-            assert (np.diff(values) <= 1e-12).all()
-        if tree.stop_value == "backup":
-            sure, far = (
-                robust_precomputation(tree, player, each, budget=3)
-                for each in (kind(1.0), kind(50.0 if kind is KullbackLeibler else 1.0))
-            )
-            assert far.value <= sure.value + 1e-12
+            radii = [kind(radius) for radius in (0.0, 0.1, 0.5, 1.0)]
+            found = [robust_precomputation(tree, player, each, budget=budget).value for each in radii]
+            assert (np.diff(found) <= 1e-12).all()
+            if kind is not KullbackLeibler:  # any reply
+                worst = robust_precomputation(tree, player, Contamination(1.0), budget=budget)
+                assert found[-1] == pytest.approx(worst.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_radii(kind):
+    tree, player = _tree(0)
+    turns = (tree.player == 1 - player) & (tree.num_children > 0)
+    assert (kind(0.3).radius(tree, player) == 0.3 * turns).all() and turns.any()
+    for wrong in (-0.1, math.nan, "0.1", np.full(3, 0.1), lambda state: -1.0, lambda state: "x"):
+        with pytest.raises(ValueError, match=r"^\w+\(\): expected (share|distance|divergence)"):
+            robust_precomputation(tree, player, kind(wrong))
+
+
+def test_refused_trees():
+    both = expand(random_tree(1, depth=4), *policy_pairs(1), 0.1)
+    imperfect = one_sided(pyspiel.load_game("kuhn_poker"), 0, *policy_pairs(1, by="infoset"))
+    for tree in (both, imperfect):
+        with pytest.raises(ValueError, match=r"^robust_precomputation\(\): expected a tree of perfect info"):
+            robust_precomputation(tree, 0, Contamination(0.1))
+
+
+def test_book_against_the_worst():
+    """What states and the policy of a result say."""
+    tree, player = _tree(20)
+    found = robust_precomputation(tree, player, Contamination(0.3), budget=3)
+    states = list(found.states())
+    assert [each.entry for each in states] == found.memorization_set.tolist() and states
+    nothing = Decisions.against(dataclasses.replace(tree, sigma=found.nature), player).gains()[1]
+    assert nothing + sum(each.gain for each in states) == pytest.approx(found.utility, abs=1e-12)
+    assert scored(tree.game, player, found.policy()) == pytest.approx(found.nominal, abs=1e-9)
