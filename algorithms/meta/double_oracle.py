@@ -93,6 +93,7 @@ class DoubleOracle:
         self.tree = tree
         self.threads = threads
         self.budgets = budgets
+        self.shares = (1.0, 1.0)
         self.iterations = 0
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         nothing = np.zeros(tree.num_entries)
@@ -164,7 +165,7 @@ class DoubleOracle:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
-        plans = equilibrium_plans(small, self.budgets, basis)
+        plans = equilibrium_plans(small, self.budgets, basis, self.shares)
         state.plan[:] = 0.0
         state.plan[allowed], state.multipliers[:] = plans.plan, plans.multipliers
         state.entries[allowed], state.infosets[infosets], state.budgets[:] = plans.basis
@@ -190,6 +191,10 @@ class DoubleOracle:
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
         """Those of the last program, or of the warm-up."""
         return strategies_of(self.tree, self.state.plan)
+
+    def resume(self, shares: tuple[float, float]) -> None:
+        """Goes on where the players prepare in other shares of the games, see `equilibrium_plans`."""
+        self.shares, self._pending = shares, True
 
     def save(self, path: str) -> None:
         """Writes a checkpoint, whole or not at all."""
