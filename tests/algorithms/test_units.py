@@ -21,6 +21,7 @@ from open_spiel.python.algorithms import exploitability
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     MetaStrategy,
+    TotalVariation,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
@@ -32,6 +33,8 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
     precomputation_plan,
+    restricted_nash,
+    robust_strategy,
 )
 from precomp_games.algorithms.lookahead import equilibrium
 from tests import reference
@@ -164,6 +167,8 @@ def _equilibria(case: _Case, scale: float) -> Answers:
     found["equilibrium"] = exact.value, program.value
     found["regret minimization"] = few.value, few.nash_conv
     found["NashConv"] = meta_exploitability(tree, nothing).nash_conv
+    found["restricted Nash"] = restricted_nash(tree, 0, model_probability=0.3).value
+    found["robust strategy"] = robust_strategy(tree, 1, TotalVariation(0.2)).value
     if case.kind == "lottery":  # where memorizing is worth nothing, nobody does, however little it costs
         assert exact.sizes == program.sizes == (0.0, 0.0)
     if case.kind == "menus":
