@@ -33,16 +33,23 @@ data-biased response, with contamination 1 the safest preparation.
 Certificates know nothing of the program: the worst nature for x by one pass back over the opponent's
 information states gives the value, and Algorithm 1 against nature's policy an upper bound.
 
+Optimal strategies memorize little, so on a large tree of perfect information a double oracle allows some
+entries at first (`meta.double_oracle`). Elsewhere the player has stopped, and what nature leaves then is a
+number for each history, by one pass back, into which the tree is folded. The program of what is left says
+what nature plays there; Algorithm 1 against it on the whole tree says what else to allow, or that nothing is
+missing. Where information is imperfect, an information state may lie on both sides, and one program has all.
+
 Source: Johanson and Bowling, "Data Biased Robust Counter Strategies", AISTATS 2009; realization plans: von
 Stengel 1996; total variation by its dual: Ho, Petrik and Wiesemann 2021.
 
-Cost: a number for each pair of an end and an entry on the path to it, to set up; HiGHS to solve. Where
-information is imperfect, each turn of the opponent's is replayed once.
+Cost: some passes over the tree for each program; for a program a number for each pair of an end and an entry
+on the path to it, and HiGHS. Where information is imperfect, each turn of the opponent's is replayed once.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,15 +60,19 @@ from precomp_games._support.arguments import NonNegativeFloat, Player, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy
+from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
+from ..meta.double_oracle import grow, kept_histories, restricted_tree
 from ..meta.sequence_form_lp import EntryMatrices, contributions
 from ..programs import Program, unit
 from .ambiguity import CONTAMINATION, Ambiguity, Contamination, TotalVariation, worst_reply
 from .decisions import Decisions
+from .robust_tables import stopped_worth
 
 _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
 _NEVER = 1e-12  # nature comes nowhere with less than that probability
+_SMALL = 300  # entries; with no more, one program has all of them
+_ROUNDING = 1e-12  # of the tree's scale: a gap that counts as none
 _SLACK = 1e-9  # of a radius, and of a model's probability
 
 
@@ -113,17 +124,88 @@ def robust_strategy(
             "expected ambiguity to be Contamination or TotalVariation, of which nature's choices are a "
             f"polyhedron, got {type(ambiguity).__name__}"
         )
-    Decisions.against(tree, player)  # which refuses a tree that is not expanded for the player
-    turns = _Turns.of(tree, player, ambiguity)
-    plan, natures, price = _solved(tree, player, turns, budget)
-    strategy = MetaStrategy.of_plan(tree, player, plan)
-    nature = turns.edges(tree, turns.behavior(natures))
-    utility = turns.worst(_won(tree, strategy))
-    paid = float(strategy.plan() @ tree.infoset_weight[tree.entry_infoset])
-    value = utility if budget is not None or not paid else utility - price * paid
-    against = Decisions.against(dataclasses.replace(tree, sigma=nature), player)
-    upper = against.best(price).value + (0.0 if budget is None else price * budget)
-    return RobustStrategy(player, value, utility, strategy, nature, price, upper - value)
+    return _Run(tree, player, ambiguity, budget).solved()
+
+
+class _Run:
+    """Programs in which few entries are allowed at first, and what they find, measured on the whole tree."""
+
+    def __init__(
+        self, tree: HistoryTree, player: int, ambiguity: Contamination | TotalVariation, budget: float | None
+    ) -> None:
+        self.tree, self.player, self.budget = tree, player, budget
+        self.model = Decisions.against(tree, player)  # which refuses a tree that is not the player's
+        self.radius, self.kind = np.array(ambiguity.radius(tree, player)), ambiguity.kind
+        self.turns = _Turns.of(tree, player, self.kind, self.radius)
+        # Nature's answer to a player who has stopped, and what a history is worth then.
+        self.stopped = np.array(tree.sigma)
+        evaluated = (tree.player == player) & (tree.infoset >= 0) & (tree.stop_value == "evaluate")
+        self.worth = stopped_worth(
+            tree.arrays, np.array(tree.sigma), evaluated, player, tree.utility_sum, self.kind, self.radius,
+            self.stopped,
+        )  # fmt: skip
+        free = budget is not None or math.isfinite(tree.penalties[player])
+        self.playing = (tree.entry_player == player) & free
+
+    def solved(self) -> RobustStrategy:
+        """Solves programs until nothing else is worth memorizing against the nature that one found."""
+        tree, allowed = self.tree, self.playing
+        if tree.infoset_keys is None and allowed.sum() > _SMALL:
+            allowed = self._first()
+        while True:
+            plan, nature, price = self._program(allowed)
+            found, chosen = self._measured(plan, nature, price)
+            grown = allowed.copy()
+            grow(tree.previous[tree.entry_infoset], chosen & self.playing, grown)
+            if found.gap <= _ROUNDING * tree.scale or (grown == allowed).all():
+                return found
+            allowed = grown
+
+    def _first(self) -> npt.NDArray[np.bool_]:
+        """bool[E]: what is best against the model, and with a budget somewhat more than it has room for."""
+        tree, price = self.tree, self.tree.penalties[self.player]
+        weight = tree.infoset_weight[tree.entry_infoset]
+
+        def best(price: float) -> npt.NDArray[np.float64]:
+            return realization_plan(tree, self.model.best(price).memorize)
+
+        if self.budget is not None and math.isfinite(price):
+            while best(price) @ weight > self.budget:
+                price *= 2.0
+            price /= 2.0
+        return best(price) > 0.0
+
+    def _program(
+        self, allowed: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
+        """(the player's plan: float64[E], nature: float64[n], what an information state costs)."""
+        tree, player, nature = self.tree, self.player, self.stopped.copy()
+        if (allowed == self.playing).all():
+            plan, replies, price = _solved(tree, player, self.turns, self.budget)
+            return plan, self.turns.edges(tree, self.turns.behavior(replies)), price
+        kept = np.flatnonzero(kept_histories(tree, allowed)[2])
+        worth = self.worth if player == 0 else tree.utility_sum - self.worth
+        small = restricted_tree(tree, allowed, worth)
+        turns = _Turns.of(small, player, self.kind, self.radius[kept])
+        part, replies, price = _solved(small, player, turns, self.budget)
+        plan = np.zeros(tree.num_entries)
+        plan[allowed] = part
+        nature[kept] = turns.edges(small, turns.behavior(replies))
+        return plan, nature, price
+
+    def _measured(
+        self, plan: npt.NDArray[np.float64], nature: npt.NDArray[np.float64], price: float
+    ) -> tuple[RobustStrategy, npt.NDArray[np.bool_]]:
+        """(the strategy and its certificate; bool[E], what Algorithm 1 memorizes against this nature)."""
+        tree, player, budget = self.tree, self.player, self.budget
+        strategy = MetaStrategy.of_plan(tree, player, plan)
+        utility = self.turns.worst(_won(tree, strategy))
+        paid = float(strategy.plan() @ tree.infoset_weight[tree.entry_infoset])
+        value = utility if budget is not None or not paid else utility - price * paid
+        best = Decisions.against(dataclasses.replace(tree, sigma=nature), player).best(price)
+        upper = best.value + (0.0 if budget is None else price * budget)
+        found = RobustStrategy(player, value, utility, strategy, nature, price, upper - value)
+        return found, best.memorize > 0.0
 
 
 class _Turns(NamedTuple):
@@ -149,8 +231,8 @@ class _Turns(NamedTuple):
     edge: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, tree: HistoryTree, player: int, ambiguity: Contamination | TotalVariation) -> _Turns:
-        """Those of the opponent of `player`.
+    def of(cls, tree: HistoryTree, player: int, kind: int, radius: npt.NDArray[np.float64]) -> _Turns:
+        """Those of the opponent of `player`. radius: float64[n].
 
         Raises:
           ValueError: a radius is not one number for an information state, or the opponent forgets something.
@@ -176,14 +258,12 @@ class _Turns(NamedTuple):
         model = np.ones(1 + int(common.sum()))
         played = edges[edge[edges] > 0][::-1]  # the first history speaks for all
         model[edge[played]] = tree.sigma[played]
-        radius = ambiguity.radius(tree, player)
         own = first_history[state[turns]]
         if (np.abs(radius[turns] - radius[own]) > _SLACK).any():
             raise ArgumentError("expected ambiguity to be the same at all histories of an information state")
         if (sequence[turns] != sequence[own]).any():
             raise ArgumentError(f"expected an opponent with perfect recall, got {tree}")
         first = 1 + np.searchsorted(replies[common], np.arange(k + 1) * many)
-        kind = ambiguity.kind
         return cls(kind, first, sequence[first_history], radius[first_history], model, sequence, edge)
 
     @property
@@ -324,7 +404,7 @@ def _solved(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]:
     """(the player's plan: float64[E], nature's: float64[S], what an information state costs)."""
     penalty = tree.penalties[player]
-    own = np.flatnonzero((tree.entry_player == player) & np.isfinite(penalty))
+    own = np.flatnonzero((tree.entry_player == player) & (budget is not None or np.isfinite(penalty)))
     scale = unit(tree.scale)
     payoff, most = _payoffs(tree, player, own, turns, scale)
     matrices, nature = EntryMatrices.of(tree, own), _nature_rows(turns)

@@ -17,6 +17,7 @@ from precomp_games.algorithms import (
     robust_precomputation,
     robust_strategy,
 )
+from precomp_games.algorithms.preparation import robust_program
 from tests.algorithms.preparation.cases import evaluation, one_sided
 from tests.random_games import (
     SUPPORTS,
@@ -186,6 +187,24 @@ def test_values_are_those_of_all_sets(cases):
         if tree.infoset_keys is None:
             assert found.value >= robust_precomputation(tree, player, kind(radius)).value - 1e-9
     assert len(kinds) == 4 and min(gains) > -1e-9 and max(gains) > 1e-4
+
+
+def test_small_programs_find_what_one_program_does(cases, monkeypatch):
+    for seed in range(cases(40)):
+        player, kind = seed % 2, (Contamination, TotalVariation)[seed // 2 % 2]
+        game, sigma = (
+            random_tree(seed, depth=6, actions=3),
+            (random_policy(seed + 1), random_policy(seed + 2)),
+        )
+        more = {"leaf_value": evaluation(seed), "stop_value": "evaluate"} if seed % 3 == 0 else {}
+        tree = one_sided(game, player, random_menu(seed, 2), sigma, 0.003, **more)
+        for budget in (None, 1.5):
+            pair = []
+            for small in (-1, tree.num_entries):
+                monkeypatch.setattr(robust_program, "_SMALL", small)
+                pair.append(robust_strategy(tree, player, kind(0.2), budget=budget))
+            assert pair[0].value == pytest.approx(pair[1].value, abs=1e-9)
+            assert all(abs(found.gap) < 1e-9 for found in pair)
 
 
 def test_nature_is_in_the_set_and_the_worst_for_all():
