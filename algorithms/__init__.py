@@ -20,6 +20,12 @@ from .meta.equilibrium import meta_equilibrium
 from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
 from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.regret_minimization import CFR_VARIANTS
+from .meta.restricted_nash import (
+    RestrictedNash,
+    RestrictedNashCurve,
+    restricted_nash,
+    restricted_nash_curve,
+)
 from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.against_all import PrecomputationAgainstAll, precomputation_against_all
 from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
@@ -41,6 +47,7 @@ from .preparation.frontier import MemoryFrontier, memory_frontier
 from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
 from .preparation.robust import RobustPrecomputation, robust_precomputation
+from .preparation.robust_program import RobustStrategy, robust_strategy
 
 __all__ = [
     "CFR_VARIANTS",
@@ -61,7 +68,10 @@ __all__ = [
     "MetaStrategy",
     "PlanStep",
     "PrecomputationAgainstAll",
+    "RestrictedNash",
+    "RestrictedNashCurve",
     "RobustPrecomputation",
+    "RobustStrategy",
     "TotalVariation",
     "best_first_precomputation",
     "best_of_frontier",
@@ -82,7 +92,10 @@ __all__ = [
     "meta_sequence_form_lp",
     "precomputation_against_all",
     "precomputation_plan",
+    "restricted_nash",
+    "restricted_nash_curve",
     "robust_precomputation",
+    "robust_strategy",
     "strategies_from_policy",
     "theorem_2_bound",
     "value_against_components",

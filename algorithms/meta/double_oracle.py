@@ -93,6 +93,7 @@ class DoubleOracle:
         self.tree = tree
         self.threads = threads
         self.budgets = budgets
+        self.shares = (1.0, 1.0)
         self.iterations = 0
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         nothing = np.zeros(tree.num_entries)
@@ -164,7 +165,7 @@ class DoubleOracle:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
-        plans = equilibrium_plans(small, self.budgets, basis)
+        plans = equilibrium_plans(small, self.budgets, basis, self.shares)
         state.plan[:] = 0.0
         state.plan[allowed], state.multipliers[:] = plans.plan, plans.multipliers
         state.entries[allowed], state.infosets[infosets], state.budgets[:] = plans.basis
@@ -183,13 +184,17 @@ class DoubleOracle:
         self._pending = self.iterations == 0 or bool((memorized & ~known).any())
         if self._pending:
             grown = known.copy()
-            _grow(self.tree.previous[self.tree.entry_infoset], chosen, grown)
+            grow(self.tree.previous[self.tree.entry_infoset], chosen, grown)
             self._allow(grown)
         return self._pending
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
         """Those of the last program, or of the warm-up."""
         return strategies_of(self.tree, self.state.plan)
+
+    def resume(self, shares: tuple[float, float]) -> None:
+        """Goes on where the players prepare in other shares of the games, see `equilibrium_plans`."""
+        self.shares, self._pending = shares, True
 
     def save(self, path: str) -> None:
         """Writes a checkpoint, whole or not at all."""
@@ -214,7 +219,7 @@ class DoubleOracle:
 
 
 @kernel
-def _grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None:
+def grow(previous: np.ndarray, chosen: np.ndarray, allowed: np.ndarray) -> None:
     """Adds to `allowed` what is chosen after something that is allowed."""
     for e in range(len(previous)):
         if chosen[e] and (previous[e] < 0 or allowed[previous[e]]):
@@ -237,12 +242,7 @@ def restricted_tree(
       allowed: bool[E]; with an entry, the owner's entry before it.
       worth: float64[n], u^sigma(h) for player 0.
     """
-    infosets = np.zeros(tree.num_infosets, bool)
-    infosets[tree.entry_infoset[allowed]] = True
-    inner = np.zeros(tree.num_histories, bool)
-    _mark_ancestors(tree.parent, tree.infoset, infosets, inner)
-    keeps = inner | inner[tree.parent]  # the root's parent is -1, and the last history is a leaf
-    keeps[0] = True
+    infosets, inner, keeps = kept_histories(tree, allowed)
     kept = np.flatnonzero(keeps)
     columns = {name: getattr(tree, name)[kept] for name in COLUMNS if name != "position"}
     number, num_children = np.cumsum(keeps) - 1, np.where(inner[kept], columns["num_children"], 0)
@@ -275,6 +275,19 @@ def restricted_tree(
         infoset_keys=None if keys is None else tuple(itertools.compress(keys, infosets.tolist())),
         **{name: array.astype(ARRAYS.get(name, array.dtype)) for name, array in columns.items()},
     )
+
+
+def kept_histories(
+    tree: HistoryTree, allowed: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """What `restricted_tree` keeps: (bool[m], bool[n] the histories where play goes on, bool[n] all)."""
+    infosets = np.zeros(tree.num_infosets, bool)
+    infosets[tree.entry_infoset[allowed]] = True
+    inner = np.zeros(tree.num_histories, bool)
+    _mark_ancestors(tree.parent, tree.infoset, infosets, inner)
+    keeps = inner | inner[tree.parent]  # the root's parent is -1, and the last history is a leaf
+    keeps[0] = True
+    return infosets, inner, keeps
 
 
 @kernel

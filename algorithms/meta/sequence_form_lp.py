@@ -15,6 +15,9 @@ player 1 takes off by memorizing J or more. The duals of the second line are pla
 A budget of player 0 is one more row, sum w(I) x <= B_0; its dual is the price of memory beyond lambda_0. That
 of player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
 
+A player who prepares in a share of the games only, and otherwise memorizes nothing, has that share in place
+of the 1 in which its plan begins: of player 0 as a bound, of player 1 as what the first t(J) count.
+
 Source: von Stengel's sequence form, for `precomputation` Definition 2.
 
 Deviations: sequences are "memorized up to e"; the stops in between need no variables.
@@ -103,7 +106,10 @@ def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[Met
 
 
 def equilibrium_plans(
-    tree: HistoryTree, budgets: Budgets = (None, None), basis: PlanBasis | None = None
+    tree: HistoryTree,
+    budgets: Budgets = (None, None),
+    basis: PlanBasis | None = None,
+    shares: tuple[float, float] = (1.0, 1.0),
 ) -> Plans:
     """Solves the program of a tree.
 
@@ -111,13 +117,14 @@ def equilibrium_plans(
       tree: of a meta-game.
       budgets: the most that each player may memorize, in expectation.
       basis: where to begin. None: HiGHS's presolve decides.
+      shares: the most probability with which each player memorizes anything.
 
     Raises:
       LinearProgramError: HiGHS did not find an optimum.
     """
     own = [np.flatnonzero((tree.entry_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
-    plans = [_contributions(tree, i, own[i], leaves) for i in (0, 1)]
+    plans = [contributions(tree, i, own[i], leaves) for i in (0, 1)]
     scale, values = unit(tree.scale), tree.value[leaves]
     # Whatever is memorized, some leaf is reached: a constant that is taken off all of them changes no plan.
     worth = values - (0.5 * values.min() + 0.5 * values.max())
@@ -127,22 +134,23 @@ def equilibrium_plans(
     price = scale * np.minimum(tree.infoset_penalty, _DEAREST * tree.scale)
     prices = [price[tree.entry_infoset[entries]] for entries in own]
     m_0, m_1 = len(own[0]), len(own[1])
-    treeplexes = [_Treeplex.of(tree, entries) for entries in own]
+    treeplexes = [EntryMatrices.of(tree, entries) for entries in own]
 
     # Variables: x, t, mu_1. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x - B_1 mu_1, plus
     # payoff[0, 0].
-    first = treeplexes[1].previous < 0
+    first = shares[1] * (treeplexes[1].previous < 0)
     gain = payoff[1:, [0]].toarray().ravel() - prices[0]
     most = [np.inf if budget is None else budget for budget in budgets]
     limited = budgets[1] is not None
     # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x - w(J) mu_1 <= payoff[0, f] + w(J) lambda_1.
     after = (treeplexes[1].members - treeplexes[1].after).T
     bound = payoff[[0], 1:].toarray().ravel() + prices[1]
-    # sum of x(e) - x(entry before) <= 0, or 1 where there is none; a single x(e) <= 1 is a bound.
+    # sum of x(e) - x(entry before) <= 0, or player 0's share where there is none; a single x(e) has a bound.
     several = treeplexes[0].members.sum(axis=1) > 1
     chained = np.flatnonzero((treeplexes[0].previous >= 0) | several)
     chain = (treeplexes[0].members - treeplexes[0].after)[chained]
-    upper = np.concatenate([bound, treeplexes[0].previous[chained] < 0, most[:1]])
+    begun = shares[0] * (treeplexes[0].previous[chained] < 0)
+    upper = np.concatenate([bound, begun, most[:1]])
     plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
@@ -159,10 +167,12 @@ def equilibrium_plans(
             row_lower=np.full(len(upper), -np.inf),
             row_upper=upper,
             lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf), [0.0]]),
-            upper=np.concatenate([np.ones(m_0), np.zeros(len(first)), [np.inf if limited else 0.0]]),
+            upper=np.concatenate(
+                [np.full(m_0, shares[0]), np.zeros(len(first)), [np.inf if limited else 0.0]]
+            ),
         ).solve(basis=None if basis is None else _gathered(basis, places))
-        plan[own[0]] = np.clip(solution.x[:m_0], 0.0, 1.0)
-        plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, 1.0)
+        plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
+        plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, shares[1])
         multipliers[:] = max(0.0, solution.duals[-1] / scale), max(0.0, solution.x[-1] / scale)
         for at, statuses in zip(places, solution.basis, strict=True):
             parts = np.split(statuses, np.cumsum([len(numbers) for numbers in at])[:-1])
@@ -181,7 +191,7 @@ def _gathered(basis: PlanBasis, places: _Places) -> Basis:
 _Places = tuple[tuple[npt.NDArray[np.integer], ...], tuple[npt.NDArray[np.integer], ...]]
 
 
-class _Treeplex(NamedTuple):
+class EntryMatrices(NamedTuple):
     """A player's treeplex: its k information states and c entries, numbered as they come.
 
     infosets: int[k], the tree's. previous: int[k], the tree's entry before, -1 for none. members: k x c, 1
@@ -194,7 +204,8 @@ class _Treeplex(NamedTuple):
     after: scipy.sparse.csr_array
 
     @classmethod
-    def of(cls, tree: HistoryTree, entries: npt.NDArray[np.int64]) -> _Treeplex:
+    def of(cls, tree: HistoryTree, entries: npt.NDArray[np.int64]) -> EntryMatrices:
+        """Of a player's entries, increasing."""
         infosets, row = np.unique(tree.entry_infoset[entries], return_inverse=True)
         previous = tree.previous[infosets]
         shape, column = (len(infosets), len(entries)), _index(entries, tree.num_entries)
@@ -207,7 +218,7 @@ class _Treeplex(NamedTuple):
         )
 
 
-def _contributions(
+def contributions(
     tree: HistoryTree, player: int, own: npt.NDArray[np.int64], leaves: npt.NDArray[np.int64]
 ) -> scipy.sparse.csr_array:
     """The matrix B with r_i = B (1, x): a row per leaf, a column "nothing", then one per entry.

@@ -35,7 +35,9 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
     precomputation_plan,
+    restricted_nash,
     robust_precomputation,
+    robust_strategy,
 )
 from precomp_games.algorithms.lookahead import equilibrium
 from tests import reference
@@ -171,6 +173,8 @@ def _equilibria(case: _Case, scale: float) -> Answers:
     found["equilibrium"] = exact.value, program.value
     found["regret minimization"] = few.value, few.nash_conv
     found["NashConv"] = meta_exploitability(tree, nothing).nash_conv
+    found["restricted Nash"] = restricted_nash(tree, 0, model_probability=0.3).value
+    found["robust strategy"] = robust_strategy(tree, 1, TotalVariation(0.2)).value
     if case.kind == "lottery":  # where memorizing is worth nothing, nobody does, however little it costs
         assert exact.sizes == program.sizes == (0.0, 0.0)
     if case.kind == "menus":

@@ -10,6 +10,7 @@ from precomp_games import HistoryTree, MetaPrecomputationGame, MixturePolicy
 from precomp_games.algorithms import (
     Contamination,
     EntropyBounds,
+    KullbackLeibler,
     MetaStrategy,
     best_precomputation,
     memory_frontier,
@@ -28,6 +29,7 @@ def table():
     rival_alone = _tree(game, sigma, penalties=(math.inf, 0.001))  # that only player 1 can prepare on
     # That only player 0 can prepare on, and that knows no strategies.
     evaluated = _tree(game, sigma, penalties=(0.001, math.inf), stop_value="evaluate")
+    rivals_evaluated = _tree(game, sigma, penalties=(math.inf, 0.001), stop_value="evaluate")
     kuhn_policy = policy.UniformRandomPolicy(kuhn)
     kuhn_tree = HistoryTree.from_game(kuhn, sigma_pre=last, sigma=kuhn_policy, penalties=0.01)
     mixed = (sigma, MixturePolicy([sigma, random_policy(3)]))
@@ -75,6 +77,8 @@ def table():
         "tree": Arg(tree, *no_trees, rival_alone),
         "EntropyBounds.tree": Arg(tree, *no_trees, rival_alone, kuhn_tree),
         "MetaStrategy.tree": for_both,
+        **{f"restricted_nash{what}.tree": for_both for what in ("", "_curve")},
+        "robust_strategy.tree": Arg(tree, *no_trees, rivals_evaluated),
         "robust_precomputation.tree": Arg(evaluated, *no_trees, tree, kuhn_tree),
         **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
         "player": 0,
@@ -97,6 +101,10 @@ def table():
         # what is worth memorizing
         "price": Arg(np.arange(tree.num_infosets), "positions"),
         "budget": 3,
+        "robust_strategy.budget": 2.5,
+        "robust_strategy.ambiguity": Arg(
+            Contamination(0.1), KullbackLeibler(0.1), Contamination([0.1, 0.2]), Contamination(lambda _: 2.0)
+        ),
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
         "ambiguity": Contamination(0.1),
         "RobustPrecomputation()": robust_precomputation(evaluated, 0, Contamination(0.1)),
@@ -145,6 +153,7 @@ def table():
         "promise_games": 100,
         "confirmed_precomputation.seed": Arg(1, fine=[10**30, [1], (1, 2, 3)]),
         # both sides prepare
+        "model_probability": Arg(0.5, 1.5),
         "solver": "regret_minimization",
         "iterations": 1,
         "meta_equilibrium.budgets": Arg(None, fine=...),
