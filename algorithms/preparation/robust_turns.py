@@ -346,8 +346,8 @@ def _search(
             if hopeless:
                 at[j] += 1
             elif j < tables - 2:
-                for f in range(len(cuts)):
-                    before[f, j + 1] = before[f, j] + cuts[f, turn.where[j]] * worth
+                for k in range(len(cuts)):
+                    before[k, j + 1] = before[k, j] + cuts[k, turn.where[j]] * worth
                 j += 1
                 at[j], spare[j] = least[j], rest
             else:  # the last table has what is left
