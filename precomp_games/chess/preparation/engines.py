@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 from precomp_games._support import bars
@@ -91,7 +91,7 @@ class Engines:
         settings: PreparationSettings,
         games: int,
         *,
-        seed: int = 0,
+        seed: int | Sequence[int] = 0,
         own: Any = None,
         against: PreparationSettings | None = None,
     ) -> MatchResult:

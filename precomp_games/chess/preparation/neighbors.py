@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from precomp_games._support.arguments import PositiveInt, Seed, public
 from precomp_games.chess.books.book import Book
@@ -34,7 +35,7 @@ def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
         return {}
     found = {"the model": settings}
 
-    def add(name: str, **changes: object) -> None:
+    def add(name: str, **changes: Any) -> None:
         found.setdefault(name, dataclasses.replace(settings, **changes))
 
     several = settings.opponent_temperatures_cp if len(settings.opponent_temperatures_cp) > 1 else ()
