@@ -41,6 +41,13 @@ class Define:
         define: Callable[..., Any] = getattr(flags, f"DEFINE_{kind}")
         return functools.partial(define, flag_values=self._own)
 
+    def whole(self, name: str, default: int, told: str, most: int, *, ranges: bool) -> None:
+        """A whole number of 1 to `most`, or, where there may be ranges, a range of them."""
+        if ranges:
+            flags.DEFINE(_NumberOrRange(most), name, default, f"{told} {_RANGE}", flag_values=self._own)
+        else:
+            self.integer(name, default, told, lower_bound=1, upper_bound=most)
+
 
 CLUSTER = (
     'a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or "local:4" for '
@@ -154,14 +161,7 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
     )
     define.float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
     limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
-
-    def whole(name: str, default: int, told: str, most: int) -> None:
-        if ranges:
-            flags.DEFINE(_NumberOrRange(most), name, default, f"{told} {_RANGE}", flag_values=own)
-        else:
-            define.integer(name, default, told, lower_bound=1, upper_bound=most)
-
-    whole("opponent_nodes", 1000, "Nodes a move of the opponent.", MAX_LIMIT)
+    define.whole("opponent_nodes", 1000, "Nodes a move of the opponent.", MAX_LIMIT, ranges=ranges)
     define.integer(
         "own_nodes", None, "Nodes a move of our own play out of book. Default: the opponent's.", **limit
     )
@@ -179,7 +179,7 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "Milliseconds a move of the book, in place of nodes (not reproducible).",
         **limit,
     )
-    whole("top_k", 2, "Moves considered in a position (MultiPV).", MAX_MULTIPV)
+    define.whole("top_k", 2, "Moves considered in a position (MultiPV).", MAX_MULTIPV, ranges=ranges)
     define.integer("max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1)
     define.string("fen", "", "Start position. Default: the usual one.")
     define.enum(

@@ -120,6 +120,7 @@ def table():
         "value_against_components.book": Arg(best_precomputation(against_several, 0), tree, best),
         "precomputation_against_all.tree": Arg(against_several, *no_trees, tree, rival_alone),
         "precomputation_against_all.price": "infosets",
+        "precomputation_against_all.objective": "tail",
         "precomputation_against_all.keep": Arg([0], [10**6], fine=[(1, 2, 3)]),
         "book": Arg(best, tree, rival),
         "position_key": str,
