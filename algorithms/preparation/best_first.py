@@ -48,7 +48,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
-from precomp_games.policies.leaf_values import Evaluator, evaluated, is_of_history, within
+from precomp_games.policies.leaf_values import Evaluator, evaluated, is_of_history, promises, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
 
@@ -64,6 +64,7 @@ SearchOrder = Annotated[str, one_of(ORDERS)]
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
+_SPLIT = 0.4  # the reach of turns after an entry, of that before it, where it is not known yet
 
 Progress = Callable[[int, float, float], Any]
 """Called with (evaluations so far, lower, upper) after each batch; False stops."""
@@ -149,11 +150,13 @@ class _Bounds:
     Attributes:
       values: [lower, upper, hoped].
       sums: The same, added up over what follows each entry.
+      promises: What entries promise, of which it is not known yet what follows.
     """
 
     stop: float
     values: list[float]
     sums: list[list[float]] = dataclasses.field(default_factory=list)
+    promises: list[float] = dataclasses.field(default_factory=list)
 
 
 class BestFirstSearch:
@@ -195,20 +198,26 @@ class BestFirstSearch:
         todo = self._worklist(batch)
         if not todo:
             return False
-        fresh = [node for node in todo if math.isnan(self._bounds[node.index].stop)]
+        entries = [what for what in todo if isinstance(what, Branch)]
+        found = [what for what in todo if isinstance(what, Node)]
+        fresh = [node for node in found if math.isnan(self._bounds[node.index].stop)]
         for node, value in zip(fresh, self._evaluate(fresh), strict=True):
             self._bounds[node.index].stop = node.reach * value
         self._refresh(fresh)
         known = {node.index for node in fresh}
         # What has just been evaluated is opened later, if it still matters then.
-        nodes = [node for node in todo if node.index not in known]
-        if nodes:
-            before = len(self.tree.nodes)
-            self.tree.open(nodes)
-            for node in nodes:
-                self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
-            self._admit(before)
-            self._refresh(nodes)
+        nodes = [node for node in found if node.index not in known]
+        opened = self.tree.open(nodes) if nodes else []
+        for node in nodes:
+            self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
+        if self._promises:
+            self._promise(nodes)
+        else:
+            entries += opened
+        before = len(self.tree.nodes)
+        self.tree.follow(entries)
+        self._admit(before)
+        self._refresh(list({node.index: node for node in [*nodes, *(e.node for e in entries)]}.values()))
         return True
 
     def reprice(self, penalty: float) -> None:
@@ -224,6 +233,8 @@ class BestFirstSearch:
             self._bounds[node.index].stop = node.reach * value
         for node in self.tree.nodes:
             self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
+        if self._promises:
+            self._promise([node for node in known if node.opened])
         for node in reversed(self.tree.nodes):
             values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
             self._bounds[node.index].values = values
@@ -269,17 +280,17 @@ class BestFirstSearch:
         below = sum(self._stop(child, _LOWER) for child in branch.children)
         return branch.known + below - self._bounds[branch.node.index].stop
 
-    def _worklist(self, batch: int) -> list[Node]:
-        """The nodes to work on: where the best line meets the unknown, by how much that could change it."""
+    def _worklist(self, batch: int) -> list[Node | Branch]:
+        """What to work on: where the best line meets the unknown, by how much that could change it."""
         least = _LEAST_HOPE * self.tree.price if self._steers == _HOPED else 0.0
-        heap: list[tuple[float, int, Node]] = []
+        heap: list[tuple[float, int, Node | Branch]] = []
         for node, branch in self.tree.walk(lambda node: self._best(node, self._steers)):
-            if branch is None and not node.opened:
+            if not node.opened if branch is None else not branch.followed:
                 bounds = self._bounds[node.index]
-                known = bounds.values[_LOWER] if math.isnan(bounds.stop) else bounds.stop
+                known = bounds.values[_LOWER] if branch or math.isnan(bounds.stop) else bounds.stop
                 change = bounds.values[self._steers] - known
                 if change > least:
-                    heap.append((-change, node.index, node))
+                    heap.append((-change, node.index, branch or node))
         return [node for _, _, node in heapq.nsmallest(batch, heap, key=lambda entry: entry[:2])]
 
     def _evaluate(self, nodes: list[Node]) -> list[float]:
@@ -301,6 +312,26 @@ class BestFirstSearch:
                 )
             self._values[name] = min(max(value, low), high)
         return [self._values[name] for name in names]
+
+    @property
+    def _promises(self) -> bool:
+        """Whether entries are followed only where they promise something."""
+        return self._steers == _HOPED and promises(self._evaluator)
+
+    def _promise(self, nodes: list[Node]) -> None:
+        """Asks what entries of nodes that are open promise."""
+        for node, promised in zip(nodes, self._promised([node.state for node in nodes]), strict=True):
+            self._bounds[node.index].promises = [
+                node.reach * sum(p * promised[action] for action, p in branch.row.items())
+                for branch in node.entries
+            ]
+
+    def _promised(self, states: list[Any]) -> list[dict[int, float]]:
+        """The player's utility that each action of a state's menu promises."""
+        promised: list[dict[int, float]] = self._evaluator.promised_batch(states) if states else []
+        if self.problem.player == 1:
+            promised = [{a: self.problem.total - v for a, v in each.items()} for each in promised]
+        return promised
 
     def _name(self, node: Node) -> Hashable:
         """Equal where values are."""
@@ -334,7 +365,15 @@ class BestFirstSearch:
 
     def _worth(self, branch: Branch, kind: int) -> float:
         """What memorizing an entry is worth by lower, upper or hoped values."""
-        return branch.known + self._sums(branch)[kind] - branch.price
+        if branch.followed:
+            return branch.known + self._sums(branch)[kind] - branch.price
+        if kind == _LOWER:
+            return -math.inf
+        most = branch.node.reach * self.problem.high
+        if kind == _HOPED:
+            promised = self._bounds[branch.node.index].promises[branch.place]
+            most = self._hoped(promised, branch.node.reach, _SPLIT * branch.node.reach)
+        return most - branch.price
 
     def _best(self, node: Node, kind: int) -> Branch | None:
         """The best entry of a node, where that is better than stopping."""
@@ -372,8 +411,12 @@ class BestFirstSearch:
         most = node.reach * self.problem.high
         if kind == _UPPER:
             return max(stop, most - self.tree.price)
-        hope = _HOPE * (math.log10(node.reach * self.problem.range / self.tree.price) - 1.0)
-        return stop + (most - stop) * min(max(hope, 0.0), _MOST_HOPE)
+        return self._hoped(stop, node.reach, node.reach)
+
+    def _hoped(self, worth: float, reach: float, ahead: float) -> float:
+        """What a line may still come to that is worth so much as it is, with reach, at turns of reach `ahead`."""
+        hope = _HOPE * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
+        return worth + (reach * self.problem.high - worth) * min(max(hope, 0.0), _MOST_HOPE)
 
     def _decisions(self, kind: int) -> tuple[Decisions, list[Branch | None]]:
         """What is open, by lower or upper values, and its entries; None stands for those not opened yet."""
@@ -384,13 +427,14 @@ class BestFirstSearch:
         for node in self.tree.nodes[1:]:
             before, evaluated_yet = number.get(id(node.before)), not math.isnan(self._bounds[node.index].stop)
             assert before is not None
-            unknown = kind == _UPPER and not node.opened and evaluated_yet
-            if not node.entries and not unknown:
+            entries = [branch for branch in node.entries if branch.followed]
+            unknown = kind == _UPPER and evaluated_yet and (not node.opened or len(entries) < len(node.entries))
+            if not entries and not unknown:
                 after[before + 1] += self._stop(node, kind)
                 continue
             previous.append(before)
             stops.append(self._stop(node, kind))
-            for branch in node.entries:
+            for branch in entries:
                 number[id(branch)] = len(branches)
                 branches.append(branch)
                 after.append(branch.known)

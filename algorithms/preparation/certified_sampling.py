@@ -311,7 +311,7 @@ class _Certifier:
             if not chosen or self.rollouts + 8 * _TRIAL * len(chosen) > limit:
                 return
             before = len(self.tree.nodes)
-            self.tree.open(chosen)
+            self.tree.follow(self.tree.open(chosen))
             self._admit(before, chosen)
 
     def _estimate(self) -> None:

@@ -68,7 +68,7 @@ from .played_values import PlayedValues
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000
-_ROUNDS = 5  # of penalties, each half of the one before
+_HALVED = 4  # how often the first penalty is, until it is the one that was asked for
 _BATCH = 4  # nodes that are worked on at once, for engines that search in parallel; many waste work
 _OPENED = 2  # nodes that a round may open, for each entry of the budget
 _CHUNK = 100  # games under way at once
@@ -158,6 +158,7 @@ def confirmed_precomputation(
     precision: NonNegativeFloat = 0.01,
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
+    rounds: PositiveInt = 5,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
@@ -182,6 +183,8 @@ def confirmed_precomputation(
         estimates, before they are played; a hundred at least.
       prior_games: how many games an evaluation is worth.
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
+      rounds: in how many parts the games that teach are played. The penalty is halved in the first ones; with
+        more of them, what the last ones taught is looked at again.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -197,7 +200,7 @@ def confirmed_precomputation(
     )
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
     work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
-    return work.run(games, promise_games, precision)
+    return work.run(games, rounds, promise_games, precision)
 
 
 class _Left(NamedTuple):
@@ -227,10 +230,10 @@ class _Confirmed:
         self.seed, self.played, self.progress = seed, 0, progress
         self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
 
-    def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
+    def run(self, games: int, rounds: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
         trace: list[Round] = []
-        share, left, step = -(-games // _ROUNDS), games, _ROUNDS - 1
+        share, left, step = -(-games // rounds), games, _HALVED
         before: list[Branch] | None = None
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)

@@ -229,6 +229,7 @@ class Branch:
       place: Which of its entries.
       row: {action: probability}.
       price: Lambda, or what the search asks for instead; 0 at the root.
+      followed: Whether it is known what comes after it.
       known: What lines that end behind it are worth, reach included.
       children: The nodes that follow.
       rest: (state, reach) of those that cannot be memorized, where lumped.
@@ -238,6 +239,7 @@ class Branch:
     place: int
     row: dict[int, float]
     price: float
+    followed: bool = True
     known: float = 0.0
     children: list[Node] = dataclasses.field(default_factory=list)
     rest: list[tuple[Any, float]] = dataclasses.field(default_factory=list)
@@ -266,17 +268,27 @@ class PartialTree:
         self.root.entries.append(Branch(self.root, 0, {}, 0.0))
         self._follow([(self.root.entries[0], self.root.state, 1.0)])
 
-    def open(self, nodes: Sequence[Node]) -> None:
-        """Opens nodes that can be memorized and are not open yet, all in one batch."""
+    def open(self, nodes: Sequence[Node]) -> list[Branch]:
+        """Opens nodes that can be memorized and are not open yet, all in one batch.
+
+        Returns:
+          their entries, none of which is followed yet.
+        """
         menus = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
-        arrivals = []
         for node, menu in zip(nodes, menus, strict=True):
             node.opened = True
             self.opened += 1
-            for place, row in enumerate(menu):
-                branch = Branch(node, place, row, self.price)
-                node.entries.append(branch)
-                arrivals += [(branch, node.state.child(a), node.reach * p) for a, p in row.items()]
+            node.entries += [
+                Branch(node, place, row, self.price, followed=False) for place, row in enumerate(menu)
+            ]
+        return [branch for node in nodes for branch in node.entries]
+
+    def follow(self, branches: Sequence[Branch]) -> None:
+        """Finds what comes after entries, all in one batch."""
+        arrivals = []
+        for branch in branches:
+            node, branch.followed = branch.node, True
+            arrivals += [(branch, node.state.child(a), node.reach * p) for a, p in branch.row.items()]
         self._follow(arrivals)
 
     def reprice(self, price: float) -> None:
@@ -356,7 +368,9 @@ class PartialTree:
         """
         members = sorted(chosen, key=lambda entry: entry[0].node.index)
         opened = {
-            node.actions(): [branch.row for branch in node.entries] for node in self.nodes[1:] if node.entries
+            node.actions(): [branch.row for branch in node.entries if branch.followed]
+            for node in self.nodes[1:]
+            if node.entries
         }
         return CertifiedPrecomputation(
             player=self.problem.player,
@@ -373,7 +387,7 @@ class PartialTree:
                 tuple(
                     Alternative(other.row, worth(branch) - worth(other))
                     for other in branch.node.entries
-                    if other is not branch
+                    if other is not branch and other.followed
                 )
                 for branch, _ in members
             ),

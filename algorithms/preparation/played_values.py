@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.policies.leaf_values import evaluated, is_of_history
+from precomp_games.policies.leaf_values import evaluated, is_of_history, promises
 
 from .partial_tree import PreparationProblem
 
@@ -70,6 +70,8 @@ class PlayedValues:
         self._games: dict[Hashable, int] = {}
         self._scores: dict[Hashable, float] = {}
         self._shift: dict[tuple[int, ...], float] = {}  # d, by history
+        if promises(evaluator):
+            self.promised_batch = self._promised_batch
 
     def evaluate_batch(self, states: Sequence[Any]) -> npt.NDArray[np.float64]:
         """float64[n]: player 0's. States that come before others must come no later than these."""
@@ -81,6 +83,15 @@ class PlayedValues:
         for name, value in zip(fresh, values.tolist(), strict=True):
             self._prior[name] = self._own(value)
         return np.array([self._own(self._learn(state)) for state in states])
+
+    def _promised_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
+        """Player 0's, of actions at states that have been evaluated: off by d there, as far as is known."""
+        shifted = []
+        for state, promised in zip(states, self._evaluator.promised_batch(states), strict=True):
+            d = self._shift[tuple(state.history())]
+            own = {action: self._own(value) + d for action, value in promised.items()}
+            shifted.append({a: self._own(min(max(v, self._low), self._high)) for a, v in own.items()})
+        return shifted
 
     def _own(self, value: float) -> float:
         """From player 0's utility to the player's, and back."""

@@ -190,6 +190,11 @@ def is_of_history(evaluator: Any) -> bool:
     return bool(getattr(evaluator, "of_history", False))
 
 
+def promises(evaluator: Any) -> bool:
+    """Whether an evaluator says what actions promise (`promised_batch`), as well as what states are worth."""
+    return hasattr(evaluator, "promised_batch")
+
+
 def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:
     """Which utilities lie between two others, but for rounding: a bool, or bool[n]."""
     slack = _ROUNDING * (abs(low) + abs(high))

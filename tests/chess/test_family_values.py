@@ -3,11 +3,13 @@
 import dataclasses
 import math
 
+import chess
 import numpy as np
 import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit, load_calibration
 from precomp_games.chess.evaluation.calibration import material
+from precomp_games.chess.game import action_of
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.preparation.policies import preparation_policies
 from tests.chess.test_family import Iterating, family
@@ -55,6 +57,21 @@ def test_values_are_sums_over_members(player):
     line = made.engine.result(after.epd, LIMIT, 2).lines[0]
     rises = better.evaluate_batch([after])[0] - made.evaluate_batch([after])[0]
     assert (rises if player == 0 else -rises) * -line.cp > 0.0
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_moves_promise_what_their_scores_are_worth(player):
+    made = evaluation(player)
+    states = own_turns(made, 6, 4)
+    for state, value, promised in zip(
+        states, made.evaluate_batch(states).tolist(), made.promised_batch(states), strict=True
+    ):
+        lines = made.engine.result(state.epd, LIMIT, 2).lines
+        assert list(promised) == [action_of(chess.Move.from_uci(line.move)) for line in lines]
+        first, second = promised.values()
+        assert first == pytest.approx(value)
+        assert (first - second) * (lines[0].cp - lines[1].cp) * (1 - 2 * player) >= 0.0
+    assert made.promised_batch([]) == []
 
 
 def test_a_fit_finds_what_games_were_drawn_by(cases):

@@ -117,6 +117,7 @@ class EngineFamily(MixturePolicy):
         *,
         num_limits: PositiveInt = 8,
         num_temperatures: PositiveInt = 4,
+        num_top_k: PositiveInt | None = None,
         weights: Sequence[float] | None = None,
     ) -> None:
         """Makes the family.
@@ -126,9 +127,11 @@ class EngineFamily(MixturePolicy):
           engine: who searches for all of them.
           nodes: n, a number or (least, most).
           temperatures_cp: r in centipawns, a number or (least, most).
-          top_k: k, a number or (least, most); all whole numbers between are members. With 1 r has no meaning.
+          top_k: k, a number or (least, most). With 1 r has no meaning.
           num_limits: how many different n there are, as many apart in logarithms each.
           num_temperatures: how many different r, likewise.
+          num_top_k: how many different k there are, as far apart each; each takes a search of its own. None:
+            all whole numbers between.
           weights: how often each member is drawn; they need not sum to 1. None: equally often, which is
             uniform in the logarithms of n and r.
 
@@ -136,12 +139,13 @@ class EngineFamily(MixturePolicy):
           ValueError: another game than chess, an engine without scores, a range that is none, more than
             10,000 members, or weights that are not one positive number for each.
         """
-        count = num_limits * num_temperatures * (top_k[1] - top_k[0] + 1)
+        num_top_k = min(num_top_k or MAX_MULTIPV, top_k[1] - top_k[0] + 1)
+        count = num_limits * num_temperatures * num_top_k
         if count > _MOST_MEMBERS:
             raise ArgumentError(f"expected at most {_MOST_MEMBERS} members, got {count}")
         limits = np.unique(_geometric(nodes, num_limits).round().astype(np.int64)).tolist()
         temperatures = np.unique(_geometric(temperatures_cp, num_temperatures)).tolist()
-        moves = range(top_k[0], top_k[1] + 1)
+        moves = [round(k) for k in np.linspace(*top_k, num_top_k).tolist()]
         self.engine = engine
         self.members = tuple(itertools.starmap(Member, itertools.product(limits, temperatures, moves)))
         self._searched = SearchLimit(nodes=limits[-1])

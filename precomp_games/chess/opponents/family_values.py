@@ -30,7 +30,7 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.arguments import Player, PositiveInt, public
-from precomp_games.chess.engines.searches import Multipv, SearchLimit
+from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
@@ -39,7 +39,7 @@ from precomp_games.chess.evaluation.calibration import (
     score_features,
 )
 from precomp_games.chess.evaluation.policies import UnfinishedStates
-from precomp_games.chess.game import ChessState
+from precomp_games.chess.game import ChessState, action_of
 from precomp_games.chess.opponents.family import EngineFamily
 
 Floats = npt.NDArray[np.float64]
@@ -91,6 +91,32 @@ class FamilyEvaluation:
         return own if self.player == 0 else 1.0 - own
 
     @public
+    def promised_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
+        """White's utility that the analyst's moves promise, by their scores, where `evaluate_batch` can say.
+
+        Raises:
+          ValueError: what is no state of chess, or one where the game is over.
+        """
+        if not states:
+            return []
+        results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
+        counts = [len(result.lines) for result in results]
+        positions = np.array(
+            [
+                self._position(state, line)
+                for state, result in zip(states, results, strict=True)
+                for line in result.lines
+            ]
+        )
+        posterior = np.repeat(self.family.posteriors(states, 1 - self.player), counts, axis=0)
+        own = self._predicted(self._fit, positions, posterior)[0]
+        white = iter((own if self.player == 0 else 1.0 - own).tolist())
+        return [
+            {action_of(chess.Move.from_uci(line.move)): next(white) for line in result.lines}
+            for result in results
+        ]
+
+    @public
     def learned(self, games: Sequence[tuple[Sequence[ChessState], float]]) -> FamilyEvaluation:
         """The evaluation that has seen games.
 
@@ -122,13 +148,16 @@ class FamilyEvaluation:
     def _features(self, states: Sequence[ChessState]) -> tuple[Floats, Floats]:
         """(float64[n, 3] of positions, float64[n, K]: the posterior of members)."""
         results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
-        own = chess.WHITE if self.player == 0 else chess.BLACK
-        rows = []
-        for state, result in zip(states, results, strict=True):
-            one, cp, ahead = score_features(result.lines[0], material(state.board))
-            sign = 1.0 if state.board.turn == own else -1.0
-            rows.append((one, sign * cp, sign * ahead))
+        rows = [
+            self._position(state, result.lines[0]) for state, result in zip(states, results, strict=True)
+        ]
         return np.array(rows), self.family.posteriors(states, 1 - self.player)
+
+    def _position(self, state: ChessState, line: Line) -> tuple[float, float, float]:
+        """What a, b and c are multiplied by, where a line is what the analyst says."""
+        one, cp, ahead = score_features(line, material(state.board))
+        sign = 1.0 if (state.board.turn == chess.WHITE) == (self.player == 0) else -1.0
+        return one, sign * cp, sign * ahead
 
     @property
     def _members(self) -> Floats:

@@ -448,13 +448,16 @@ def _family(
     k: str = "2:4",
     num_limits: int = 8,
     num_temperatures: int = 4,
+    num_k: int = 0,
 ) -> EngineFamily:
     """In a spec, a range is two numbers, "300:3000", or one."""
     engine = _READER.get()
     if engine is None:
         raise ArgumentError("expected an engine that searches for a family, got none")
     ranges = (_ends(nodes, "nodes", int), _ends(r, "r", float), _ends(k, "k", int))
-    return EngineFamily(game, engine, *ranges, num_limits=num_limits, num_temperatures=num_temperatures)
+    return EngineFamily(
+        *(game, engine, *ranges), num_limits=num_limits, num_temperatures=num_temperatures, num_top_k=num_k or None
+    )
 
 
 def _ends(text: Any, name: str, kind: Callable[[str], Any]) -> tuple[Any, ...]:
