@@ -414,7 +414,7 @@ class BestFirstSearch:
         return self._hoped(stop, node.reach, node.reach)
 
     def _hoped(self, worth: float, reach: float, ahead: float) -> float:
-        """What a line may still come to that is worth so much as it is, with reach, at turns of reach `ahead`."""
+        """What a line of some reach may still come to, worth so much now, with turns of reach `ahead`."""
         hope = _HOPE * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
         return worth + (reach * self.problem.high - worth) * min(max(hope, 0.0), _MOST_HOPE)
 
@@ -428,7 +428,8 @@ class BestFirstSearch:
             before, evaluated_yet = number.get(id(node.before)), not math.isnan(self._bounds[node.index].stop)
             assert before is not None
             entries = [branch for branch in node.entries if branch.followed]
-            unknown = kind == _UPPER and evaluated_yet and (not node.opened or len(entries) < len(node.entries))
+            whole = node.opened and len(entries) == len(node.entries)
+            unknown = kind == _UPPER and evaluated_yet and not whole
             if not entries and not unknown:
                 after[before + 1] += self._stop(node, kind)
                 continue

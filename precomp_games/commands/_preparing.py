@@ -272,10 +272,10 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
         return f"{search['tree']['expanded']} histories were looked at"
     work = search["work"]
     lines = [f"{work['opened']} positions were opened, {work['evaluations']} evaluated"]
+    if work["evaluations"] >= given.max_evaluations:
+        lines.append("Stopped at --max_evaluations: what was not evaluated by then counts as lost")
     if "upper" in search:
         lines.append(f"{'Any such book':<20}has {search['upper']:.4f} at most, by these scores")
-        if work["evaluations"] >= given.max_evaluations:
-            lines.append("Stopped at --max_evaluations: what was not evaluated by then counts as lost")
         if not made.book.positions:
             lines.append(
                 "\nNo move was found that is worth learning; lower --penalty, or raise --budget or "
@@ -287,7 +287,14 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
         f"Games               {games['taught']} to learn what positions are worth, {games['promise']} more "
         f"for the promise (95 %: {_ends(search['interval'])})"
     )
-    if made.book.positions:
+    if (refused := search.get("refused")) is not None:
+        lines.append(
+            f"\nA book of {refused['positions']} positions was found, but games with it score "
+            f"{refused['utility']:.3f} (95 %: {_ends(refused['interval'])}), no more than "
+            f"{made.unprepared:.3f} without it (95 %: {_ends(search['unprepared_interval'])}). It is no "
+            "advice, and was left out; raise --play_budget or --max_evaluations to look further."
+        )
+    elif made.book.positions:
         ends = _ends(search["unprepared_interval"])
         lines.append(f"{'':<20}{games['unprepared']} more without the book (95 %: {ends})")
     else:

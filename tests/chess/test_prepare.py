@@ -112,6 +112,23 @@ def test_what_is_written_is_read_again(settings, how, engines, tmp_path):
     assert read.stops == made.stops and read.learned == made.learned
 
 
+def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch):
+    settings = dataclasses.replace(
+        SETTINGS, evaluation="calibrated", menu=2, fen="7k/8/6K1/8/8/8/8/R7 w - - 0 1", penalty=0.01
+    )
+    without = types.SimpleNamespace(games=range(9), score=1.0, interval=(0.9, 1.0))
+    monkeypatch.setattr(Engines, "match", lambda *_, **__: without)
+    made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
+    refused = made.search["refused"]
+    assert refused["positions"] > 0 and refused["utility"] <= 1.0
+    assert len(made.book) == 0 and made.gains == ()
+    assert made.utility == made.unprepared == made.value == 1.0
+    without.score = 0.0
+    made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
+    assert "refused" not in made.search and len(made.book) == refused["positions"]
+    assert made.utility == refused["utility"]
+
+
 def test_the_whole_tree_gives_what_the_solvers_do(engines):
     tree = preparation_tree(SETTINGS, engines.analyst)
     best = best_precomputation(tree, 0)

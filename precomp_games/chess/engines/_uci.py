@@ -34,6 +34,7 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     check_strength,
+    line_of,
 )
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
@@ -295,7 +296,7 @@ class SearchReport:
         if not exact or index in self._pending or depth != self._pending_depth:
             self._pending.clear()
         self._pending_depth = depth
-        self._last[index] = line = Line(move, cp, mate)
+        self._last[index] = line = line_of(move, cp, mate)
         if exact:
             self._pending[index] = line
             if len(self._pending) == self._lines:
@@ -349,7 +350,7 @@ class SearchReport:
             if line.move not in moves:
                 # parse_uci also brings castling as king takes rook into the usual form.
                 moves[line.move] = sys.intern(board.parse_uci(line.move).uci())
-            return Line(moves[line.move], line.cp, line.mate)
+            return line_of(moves[line.move], line.cp, line.mate)
 
         try:
             played = board.parse_uci(best.lower()).uci()

@@ -23,12 +23,13 @@ import functools
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from precomp_games._support.arguments import Seconds, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
+    Asked,
     Multipv,
     Options,
     Positions,
@@ -206,6 +207,22 @@ class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
                 if on_result is not None:
                     on_result(epd, result)
         return [results[epd] for epd in epds]
+
+    def search_each(
+        self, asked: Sequence[Asked], on_result: Callable[[Asked, SearchResult], None]
+    ) -> list[SearchResult]:
+        """Makes searches of several kinds as `EnginePool.search_each` does, one kind after the other."""
+        results: dict[Asked, SearchResult] = {}
+        for kind in dict.fromkeys(each[1:] for each in asked):
+
+            def tell(epd: str, result: SearchResult, kind: _Settings = kind) -> None:
+                results[Asked(epd, *kind)] = result
+                on_result(Asked(epd, *kind), result)
+
+            limit, multipv, samples, iterations = kind
+            epds = [each.epd for each in asked if each[1:] == kind]
+            self.search(epds, limit, multipv, tell, samples, iterations)
+        return [results[each] for each in asked]
 
     def _batches(self, epds: list[str], settings: _Settings) -> Iterator[_Batch]:
         """Gives positions with their results, in batches as they come.

@@ -39,7 +39,7 @@ import queue
 import shutil
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Annotated, Any
 
@@ -58,6 +58,7 @@ from precomp_games.chess.engines._uci import (
     TooFewLines,
 )
 from precomp_games.chess.engines.searches import (
+    Asked,
     Multipv,
     Options,
     Positions,
@@ -276,19 +277,39 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
                 nodes where these are limited; or this is called within `on_result`.
         """
+        asked = [Asked(epd, limit, multipv, samples, iterations) for epd in epds]
         check_iterations(limit, iterations)
+
+        def tell(what: Asked, result: SearchResult) -> None:
+            if on_result is not None:
+                on_result(what.epd, result)
+
+        return self.search_each(asked, tell)
+
+    def search_each(
+        self, asked: Sequence[Asked], on_result: Callable[[Asked, SearchResult], None]
+    ) -> list[SearchResult]:
+        """Makes searches of several kinds at once, so that no engine waits while one kind is finished.
+
+        Args:
+            asked: what `search` takes for each.
+            on_result: as there, with what was asked for.
+
+        Raises:
+            ValueError, EngineError: as there.
+        """
         questions = []
-        for index, epd in enumerate(epds):
-            board = check_position(epd)
-            lines = sum(1 for _ in islice(board.legal_moves, multipv))
+        for index, what in enumerate(asked):
+            board = check_position(what.epd)
+            lines = sum(1 for _ in islice(board.legal_moves, what.multipv))
             fen = board.fen(en_passant="fen")
-            questions.append(Question(index, epd, fen, limit, multipv, lines, samples, iterations))
+            _, limit, multipv, samples, iterations = what
+            questions.append(Question(index, what.epd, fen, limit, multipv, lines, samples, iterations))
         results: dict[int, SearchResult] = {}
 
         def deliver(index: int, result: SearchResult) -> None:
             results[index] = result
-            if on_result is not None:
-                on_result(questions[index].epd, result)
+            on_result(asked[index], result)
 
         if self._searching == threading.get_ident():
             raise EngineError(

@@ -7,11 +7,12 @@ is never a centipawn value.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import chess
 import chess.engine
@@ -147,6 +148,22 @@ class Line:
                 f"expected either cp or mate as an int, cp at most {MAX_CP} either way, and mate "
                 f"from 1 to {MAX_MATE} either way, got cp={shown(self.cp)}, mate={shown(self.mate)}"
             )
+
+
+@functools.lru_cache(1 << 16)
+def line_of(move: str, cp: int | None, mate: int | None) -> Line:
+    """A `Line` of numbers that were read: what engines and stores say is checked once, and not each time."""
+    return Line(move, cp, mate)
+
+
+class Asked(NamedTuple):
+    """A search that is asked for; see `EnginePool.search`."""
+
+    epd: str
+    limit: SearchLimit
+    multipv: int
+    samples: int = 0
+    iterations: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +303,7 @@ def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
             raise ValueError(f"the line {item[:40]!r}")
         # There are 1,968 different moves: each text is kept once.
         move, cp, mate = sys.intern(match["move"]), match["cp"], match["mate"]
-        lines.append(Line(move, None if cp is None else int(cp), None if mate is None else int(mate)))
+        lines.append(line_of(move, None if cp is None else int(cp), None if mate is None else int(mate)))
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
     return tuple(lines)

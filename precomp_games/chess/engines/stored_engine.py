@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from precomp_games._support.arguments import Check, public
@@ -11,6 +11,7 @@ from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
+    Asked,
     Multipv,
     Positions,
     Samples,
@@ -23,8 +24,6 @@ from precomp_games.chess.engines.searches import (
 from precomp_games.chess.engines.store import EvaluationStore
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each, and ten times that with iterations
-
-_Asked = tuple[SearchLimit, int, int, bool]  # limit, MultiPV, samples, iterations
 
 
 class StoredEngine:
@@ -73,7 +72,7 @@ class StoredEngine:
         self.record: set[tuple[str, str, int, str]] | None = None
         self._on_search = on_search
         self._needed = 0
-        self._memory: dict[tuple[*_Asked, str], SearchResult] = {}
+        self._memory: dict[Asked, SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
             raise ArgumentError(f"expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}")
         self.engine_id = self._stored_engine(engine_id) if pool is None else pool.engine_id
@@ -119,58 +118,84 @@ class StoredEngine:
             StoreError: the store cannot be read or written.
         """
         check_iterations(limit, iterations)
-        asked = (limit, multipv, samples, iterations)
+        kind = (limit, multipv, samples, iterations)
         distinct = list(dict.fromkeys(epds))
-        if self.record is not None:
-            self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
-        keys = {epd: (*asked, epd) for epd in distinct}
-        results = {epd: self._memory[key] for epd, key in keys.items() if key in self._memory}
-        unknown = [epd for epd in distinct if epd not in results]
-        stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples, iterations)
-        for epd, result in stored.items():
-            results[epd] = self._remember(keys[epd], result)
-        missing = [epd for epd in distinct if epd not in results]
-        self.hits += len(distinct) - len(missing)
+        results, missing = self._known([Asked(epd, *kind) for epd in distinct])
         if missing:
-            self._search_missing(missing, asked, results)
-        return [results[epd] for epd in epds]
+            results |= self._search_missing(missing)
+        return [results[Asked(epd, *kind)] for epd in epds]
 
-    def _search_missing(self, missing: list[str], asked: _Asked, results: dict[str, SearchResult]) -> None:
-        limit, multipv, samples, iterations = asked
+    def search_each(self, asked: Sequence[Asked]) -> list[SearchResult]:
+        """Searches of several kinds, all at once, so that no engine waits while one kind is finished.
+
+        Args:
+            asked: what `search` takes, for each search.
+
+        Raises:
+            ValueError, EngineError, StoreError: as there.
+        """
+        results, missing = self._known(list(dict.fromkeys(asked)))
+        if missing:
+            results |= self._search_missing(missing)
+        return [results[what] for what in asked]
+
+    def _known(self, asked: Sequence[Asked]) -> tuple[dict[Asked, SearchResult], list[Asked]]:
+        """(what has been searched, what has not) of distinct searches."""
+        if self.record is not None:
+            self.record.update((self.engine_id, str(each.limit), each.multipv, each.epd) for each in asked)
+        results = {each: self._memory[each] for each in asked if each in self._memory}
+        unknown: dict[tuple[Any, ...], list[str]] = {}
+        for each in asked:
+            if each not in results:
+                unknown.setdefault(each[1:], []).append(each.epd)
+        for (limit, multipv, *more), epds in unknown.items():
+            stored = self.store.get_many(self.engine_id, limit, multipv, epds, *more)
+            for epd, result in stored.items():
+                each = Asked(epd, limit, multipv, *more)
+                results[each] = self._remember(each, result)
+        missing = [each for each in asked if each not in results]
+        self.hits += len(asked) - len(missing)
+        return results, missing
+
+    def _search_missing(self, missing: list[Asked]) -> dict[Asked, SearchResult]:
         if self.pool is None:
-            for epd in missing:
-                check_position(epd)
-            more = f", {samples} for the move played" if samples else ""
-            more += ", with their iterations" if iterations else ""
+            first = missing[0]
+            for each in missing:
+                check_position(each.epd)
+            more = f", {first.samples} for the move played" if first.samples else ""
+            more += ", with their iterations" if first.iterations else ""
             raise EngineError(
-                f"expected searches by {shown(self.engine_id)} at {limit}, "
-                f"MultiPV {multipv}{more}, to be stored in "
+                f"expected searches by {shown(self.engine_id)} at {first.limit}, "
+                f"MultiPV {first.multipv}{more}, to be stored in "
                 f"{self.store.path!r}, got {len(missing)} "
-                f"position(s) that are not, the first {missing[0]!r}: without an engine only "
+                f"position(s) that are not, the first {first.epd!r}: without an engine only "
                 "stored searches are available; install Stockfish (Debian: apt install "
                 "stockfish), or name an engine with --engine or $STOCKFISH"
             )
         before = self.searches
         self._needed += len(missing)
         self._report()
+        results: dict[Asked, SearchResult] = {}
 
-        def keep(epd: str, result: SearchResult) -> None:
+        def keep(what: Asked, result: SearchResult) -> None:
+            epd, limit, multipv, samples, iterations = what
             self.store.put(self.engine_id, limit, multipv, epd, result)
             if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
                 found = self.store.get_many(self.engine_id, limit, multipv, [epd], samples, iterations)
                 result = found[epd]
-            results[epd] = self._remember((*asked, epd), result)
+            results[what] = self._remember(what, result)
             self.searches += 1
             if self._on_search is not None:
                 self._on_search(self.searches)
             self._report()
 
         try:
-            self.pool.search(missing, limit, multipv, keep, samples, iterations)
+            self.pool.search_each(missing, keep)
         finally:
             self._needed -= len(missing) - (self.searches - before)  # less what failed
+        return results
 
-    def _remember(self, key: tuple[*_Asked, str], result: SearchResult) -> SearchResult:
+    def _remember(self, key: Asked, result: SearchResult) -> SearchResult:
         if len(self._memory) >= REMEMBERED:
             del self._memory[next(iter(self._memory))]  # the oldest
         self._memory[key] = result
@@ -179,6 +204,21 @@ class StoredEngine:
     def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.searches, self._needed)
+
+
+def searched(engine: Any, asked: Sequence[Asked]) -> list[SearchResult]:
+    """Searches of several kinds: at once by a `StoredEngine`, by what else searches one kind at a time."""
+    if isinstance(engine, StoredEngine):
+        return engine.search_each(asked)
+    kinds: dict[tuple[Any, ...], list[str]] = {}
+    for each in asked:
+        kinds.setdefault(each[1:], []).append(each.epd)
+    results = {
+        Asked(epd, *kind): result
+        for kind, epds in kinds.items()
+        for epd, result in zip(epds, engine.search(epds, *kind), strict=True)
+    }
+    return [results[each] for each in asked]
 
 
 _OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"

@@ -30,12 +30,13 @@ from precomp_games._support.checks import ArgumentError, check_integer, check_nu
 from precomp_games.chess.engines.searches import (
     MAX_LIMIT,
     MAX_MULTIPV,
+    Asked,
     Iteration,
     Line,
     SearchLimit,
     SearchResult,
 )
-from precomp_games.chess.engines.stored_engine import ScoringEngine
+from precomp_games.chess.engines.stored_engine import ScoringEngine, searched
 from precomp_games.chess.evaluation.policies import EnginePolicy
 from precomp_games.chess.evaluation.scores import centipawns
 from precomp_games.chess.game import ChessGame, action_of, board_key
@@ -145,7 +146,7 @@ class EngineFamily(MixturePolicy):
             raise ArgumentError(f"expected at most {_MOST_MEMBERS} members, got {count}")
         limits = np.unique(_geometric(nodes, num_limits).round().astype(np.int64)).tolist()
         temperatures = np.unique(_geometric(temperatures_cp, num_temperatures)).tolist()
-        moves = [round(k) for k in np.linspace(*top_k, num_top_k).tolist()]
+        moves = [round(k) for k in np.linspace(float(top_k[0]), float(top_k[1]), num_top_k).tolist()]
         self.engine = engine
         self.members = tuple(itertools.starmap(Member, itertools.product(limits, temperatures, moves)))
         self._searched = SearchLimit(nodes=limits[-1])
@@ -177,11 +178,9 @@ class EngineFamily(MixturePolicy):
     def component_rows(self, states: Sequence[Any]) -> ComponentRows:
         """What each member plays, by one search of each state for each k (see `MixturePolicy`)."""
         limits, temperatures, moves = self._grid
-        epds = [state.epd for state in states]
-        said = [
-            [_said(result, limits) for result in self.engine.search(epds, self._searched, k, 0, True)]
-            for k in moves
-        ]
+        asked = [Asked(state.epd, self._searched, k, 0, True) for k in moves for state in states]
+        each_said = [_said(result, limits) for result in searched(self.engine, asked)]
+        said = [each_said[j * len(states) : (j + 1) * len(states)] for j in range(len(moves))]
         start, actions, rows = [0], list[int](), list[dict[int, int]]()  # rows: of a state's actions
         for at, state in enumerate(states):
             known = sorted({_action(line.move) for each in said for it in each[at][0] for line in it.lines})
@@ -210,18 +209,14 @@ class EngineFamily(MixturePolicy):
 
     def member_rows(self, members: Sequence[int], states: Sequence[Any]) -> list[dict[int, float]]:
         """What members play, each at a state, by searches to their own limits."""
-        alike: dict[tuple[int, int], list[int]] = {}
-        for at, number in enumerate(members):
-            nodes, _, moves = self.members[number]
-            alike.setdefault((nodes, moves), []).append(at)
-        rows: list[dict[int, float]] = [{} for _ in states]
-        for (nodes, moves), group in alike.items():
-            results = self.engine.search(
-                [states[at].epd for at in group], SearchLimit(nodes=nodes), moves, 0, True
-            )
-            for at, result in zip(group, results, strict=True):
-                rows[at] = self.policies[members[at]]._row_of(states[at], result)
-        return rows
+        asked = [
+            Asked(state.epd, SearchLimit(nodes=self.members[k].nodes), self.members[k].top_k, 0, True)
+            for k, state in zip(members, states, strict=True)
+        ]
+        return [
+            self.policies[k]._row_of(state, result)
+            for k, state, result in zip(members, states, searched(self.engine, asked), strict=True)
+        ]
 
 
 def _geometric(ends: tuple[float, float], count: int) -> npt.NDArray[np.float64]:

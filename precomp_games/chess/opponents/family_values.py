@@ -148,9 +148,7 @@ class FamilyEvaluation:
     def _features(self, states: Sequence[ChessState]) -> tuple[Floats, Floats]:
         """(float64[n, 3] of positions, float64[n, K]: the posterior of members)."""
         results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
-        rows = [
-            self._position(state, result.lines[0]) for state, result in zip(states, results, strict=True)
-        ]
+        rows = [self._position(state, result.lines[0]) for state, result in zip(states, results, strict=True)]
         return np.array(rows), self.family.posteriors(states, 1 - self.player)
 
     def _position(self, state: ChessState, line: Line) -> tuple[float, float, float]:

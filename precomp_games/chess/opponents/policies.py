@@ -456,7 +456,10 @@ def _family(
         raise ArgumentError("expected an engine that searches for a family, got none")
     ranges = (_ends(nodes, "nodes", int), _ends(r, "r", float), _ends(k, "k", int))
     return EngineFamily(
-        *(game, engine, *ranges), num_limits=num_limits, num_temperatures=num_temperatures, num_top_k=num_k or None
+        *(game, engine, *ranges),
+        num_limits=num_limits,
+        num_temperatures=num_temperatures,
+        num_top_k=num_k or None,
     )
 
 

@@ -102,7 +102,8 @@ def prepare(
       opponents), "robust" (with distrust: the utility of the book, and of none, against the worst opponent)
       and "tree". Best first: "upper" (no such book is worth more), "order" and "work". By games:
       "standard_error", "interval" and "unprepared_interval" (95 %), "games" (how many taught, promised, and
-      were played without the book), "work", "rounds" and "stops".
+      were played without the book), "work", "rounds" and "stops", and "refused", of a book that games did not
+      put above no book: there is none then.
 
     Raises:
       ValueError, EngineError, StoreError: settings, engines, the store or another argument are not what they
@@ -425,7 +426,8 @@ def _by_games(
         )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()
-    unplayed, unprepared, ends = 0, found.promise, found.interval
+    promise, interval, refused = found.promise, found.interval, {}
+    unplayed, unprepared, ends = 0, promise, interval
     if book.positions:
         # What an evaluation says of the start may be of another world: of another opponent than it was
         # fitted to. These are the first games of a match with this seed, which then finds them searched.
@@ -434,18 +436,22 @@ def _by_games(
             "Unprepared", empty, settings, min(_UNPREPARED, promising), seed=settings.seed
         )
         unplayed, unprepared, ends = len(without.games), without.score, without.interval
-        book, gains = _gaining(book, gains, found.unprepared - unprepared)
+        if promise > unprepared:
+            book, gains = _gaining(book, gains, found.unprepared - unprepared)
+        else:  # what its own games do not put above no book is no advice
+            refused = {"refused": {"positions": len(book), "utility": promise, "interval": interval}}
+            book, gains, promise, interval = empty, [], unprepared, ends
     return Preparation(
         settings,
         book,
         (engines.analyst.engine_id, engines.opponent.engine_id),
-        found.promise,
+        promise,
         unprepared,
-        found.promise - settings.penalty * len(book),
+        promise - settings.penalty * len(book),
         gains,
         search={
             "standard_error": found.standard_error,
-            "interval": found.interval,
+            "interval": interval,
             "unprepared_interval": ends,
             "games": {
                 "taught": sum(each.games for each in found.rounds),
@@ -463,7 +469,8 @@ def _by_games(
                 }
                 for stop in found.stops
             ],
-        },
+        }
+        | refused,
     )
 
 
