@@ -152,6 +152,7 @@ class Program:
     Attributes:
       matrix: Sparse, rows x columns; the rest are float64 arrays, infinite where there is no bound.
       integers: The columns that must be integers.
+      least: HiGHS leaves out what is smaller in the matrix.
     """
 
     objective: npt.NDArray[np.float64]
@@ -161,6 +162,7 @@ class Program:
     lower: npt.NDArray[np.float64]
     upper: npt.NDArray[np.float64]
     integers: Sequence[int] = ()
+    least: float = 1e-9
 
     def solve(
         self,
@@ -230,6 +232,7 @@ class Program:
             ("dual_feasibility_tolerance", FEASIBILITY),
             ("ipm_optimality_tolerance", FEASIBILITY),
             ("mip_feasibility_tolerance", FEASIBILITY),
+            ("small_matrix_value", self.least),
         ):
             highs.setOptionValue(name, value)
         matrix = self.matrix.tocsr()

@@ -66,7 +66,8 @@ class RobustPrecomputation:
       paid: How many entries are paid for: `size` without what has weight 0.
       memorization_set: int32[size], entries, increasing.
       sizes: int64[k], the sizes at which the best utility rises, 0 first: all up to the budget; with a
-        penalty those that are best at this penalty or a larger one.
+        penalty those that are worth more at this penalty than all smaller ones, and so all that are best at a
+        larger penalty.
       utilities: float64[k], the utility of the best set of each of these sizes.
       nature: float64[n], the worst opponent's probabilities of the edges from its turns; elsewhere they are
         the tree's sigma. Against it the set has its utility, and no opponent of the set leaves it less.

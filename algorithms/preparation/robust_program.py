@@ -74,6 +74,7 @@ _NEVER = 1e-12  # nature comes nowhere with less than that probability
 _SMALL = 300  # entries; with no more, one program has all of them
 _ROUNDING = 1e-12  # of the tree's scale: a gap that counts as none
 _SLACK = 1e-9  # of a radius, and of a model's probability
+_LEAST = 1e-12  # replies that the model may have missed have probabilities of about 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -280,22 +281,21 @@ class _Turns(NamedTuple):
     def behavior(self, plan: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """float64[S]: the probability of each reply, of a realization plan.
 
-        What is outside of the set by rounding moves into it, towards the model. Where nature does not come,
-        it is the model.
+        What is outside of the set by rounding moves into it. Where nature does not come, it is the model.
         """
         infoset, k, p = self.infoset, len(self.previous), self.model[1:]
         total = np.bincount(infoset, plan[1:], k)[infoset]
         q = np.divide(plan[1:], total, out=p.copy(), where=total > _NEVER)
-        radius = self.radius[infoset]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.kind == CONTAMINATION:
-                part = np.where(q < (1.0 - radius) * p, radius * p / (p - q), 1.0)
-                share = np.ones(k)
-                np.minimum.at(share, infoset, part)
-            else:
-                distance = np.bincount(infoset, np.abs(q - p), k) / 2.0
-                share = np.where(distance > self.radius, self.radius / distance, 1.0)
-        return np.append(1.0, p + share[infoset] * (q - p))
+        if self.kind == CONTAMINATION:
+            # What is anybody's, and not the model's: however small p is, all of it stays where nature put it.
+            free = np.maximum(q - (1.0 - self.radius[infoset]) * p, 0.0)
+            whole = np.bincount(infoset, free, k)[infoset]
+            other = np.divide(free, whole, out=p.copy(), where=whole > 0.0)
+            share = self.radius
+        else:
+            distance, other = np.bincount(infoset, np.abs(q - p), k) / 2.0, q
+            share = np.divide(self.radius, distance, out=np.ones(k), where=distance > self.radius)
+        return np.append(1.0, p + share[infoset] * (other - p))
 
     def edges(self, tree: HistoryTree, behavior: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """float64[n]: `tree.sigma` with such replies of the opponent's."""
@@ -431,6 +431,7 @@ def _solved(
         row_upper=np.concatenate([upper, matrices.previous < 0, [np.inf if budget is None else budget]]),
         lower=np.concatenate([np.zeros(m), least]),
         upper=np.concatenate([np.ones(m), greatest]),
+        least=_LEAST,
     ).solve()
     plan = np.zeros(tree.num_entries)
     plan[own] = np.clip(solution.x[:m], 0.0, 1.0)

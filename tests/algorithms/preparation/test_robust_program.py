@@ -29,7 +29,7 @@ from tests.random_games import (
     sides,
     uniform,
 )
-from tests.reference import AsPolicy, all_choices, information_state
+from tests.reference import AsPolicy, all_choices, information_state, states
 
 _MOST = 150  # choices
 _CASES = 160
@@ -218,6 +218,55 @@ def test_nature_is_in_the_set_and_the_worst_for_all():
             assert (q >= 0.7 * p - 1e-9).all() if kind is Contamination else abs(q - p).sum() <= 0.6 + 1e-9
         answer = best_precomputation(dataclasses.replace(tree, sigma=found.nature), player)
         assert answer.value == pytest.approx(found.value, abs=1e-9)
+
+
+def test_replies_that_the_model_may_have_missed(cases):
+    """They have tiny probabilities, so that nature can play them: nature's policy has to keep to them."""
+    rare = 0
+    for seed in range(cases(32)):
+        player, kind = seed % 2, (Contamination, TotalVariation)[seed // 2 % 2]
+        by = "history" if seed % 3 else "infoset"
+        game = (
+            random_tree(seed, depth=4, actions=3, chance=0.2)
+            if seed % 3
+            else random_efg(seed, depth=3, actions=3)
+        )
+        own, played = random_policy(seed, "partial", by), random_policy(seed + 1, "pure", by)
+
+        def opponent(state, played=played):
+            row = {action: max(p, 1e-9) for action, p in played(state).items()}
+            return {action: p / sum(row.values()) for action, p in row.items()}
+
+        choices = all_choices(game, player, own, _MOST)
+        if not choices:
+            continue
+        sigma = sides(player, random_policy(seed + 2, by=by), opponent)
+        tree = one_sided(game, player, own, sigma, _PENALTY, truncate="none")
+        nature = Nature(tree, player, own, sigma, choices)
+        found = robust_strategy(tree, player, kind(0.2))
+        sizes = np.array([len(choice) for choice in choices], float)
+        assert found.value == pytest.approx(nature.value(kind, 0.2, _PENALTY * sizes), abs=1e-8)
+        assert abs(found.gap) < 1e-8
+        rare += (found.nature[tree.sigma < 1e-6] > 0.1).any()
+    assert rare
+
+
+def test_strategies_are_worth_what_they_say(cases):
+    """The policy of a mixture against the program of nature, as the one thing that the player can do."""
+    for seed in range(cases(40)):
+        if seed % 4 == 2 or (case := _case(seed)) is None:
+            continue
+        tree, player, nature, _ = case
+        kind = (Contamination, TotalVariation)[seed % 7 % 2]
+        found = robust_strategy(tree, player, kind(0.2))
+        policy = found.strategy.policy()
+        names = {}
+        for state in states(tree.game):
+            if state.current_player() == player:
+                names.setdefault(information_state(tree.game, state, player), state)
+        rows = {name: policy.action_probabilities(state) for name, state in names.items()}
+        alone = Nature(tree, player, None, nature.sigma, [rows])
+        assert alone.value(kind, 0.2, np.zeros(1)) == pytest.approx(found.utility, abs=1e-9)
 
 
 def test_nature_moves_on_the_whole_game_where_the_opponent_could_memorize_anything():
