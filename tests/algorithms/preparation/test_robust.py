@@ -214,8 +214,13 @@ def test_against_all_sets(kind, cases):
             for size, utility in zip(found.sizes, found.utilities, strict=True):
                 at_most = max(u for s, u, _ in sets if s <= size)
                 assert utility <= at_most + exact
-                if budget is not None:
-                    assert utility >= at_most - exact
+                assert utility >= at_most - exact
+            if budget is None:  # all that are worth more than what is smaller
+                worths = np.array([max(u for s, u, _ in sets if s <= n) for n in range(largest + 1)])
+                worths -= price * np.arange(largest + 1)
+                before = np.append(-np.inf, np.maximum.accumulate(worths)[:-1])
+                rises = np.flatnonzero(worths > before + exact)
+                assert np.isin(rises, found.sizes).all()
             assert found.utilities[-1] == pytest.approx(found.utility, abs=1e-12)
     assert tried > cases(400) / 2 and larger > tried
 
