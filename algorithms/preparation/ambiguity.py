@@ -40,7 +40,8 @@ from precomp_games.tree.history_tree import HistoryTree
 CONTAMINATION, TOTAL_VARIATION, DIVERGENCE = range(3)
 """The kinds of sets, as kernels know them."""
 
-_STEPS = 200  # of a bisection; each halves what is left at least
+_STEPS = 200  # of a bisection; each halves the number of floats that are left at least
+_GAP = 1e-15  # of what values lie apart: so much more than the least is it
 
 
 def _checked(value: Any, name: str, most: float | None) -> Any:
@@ -213,8 +214,9 @@ def _divergence(beta: float, p: np.ndarray, v: np.ndarray, low: float, mean: flo
 def _tilt(radius: float, p: np.ndarray, v: np.ndarray, q: np.ndarray) -> float:
     """The smallest q . v within a divergence: q is p, tilted by exp(-v / theta) as far as the radius lets.
 
-    With beta = 1 / theta the divergence rises from 0 at p to -log p(argmin v). What is within the radius is
-    kept, so that q is in the set; the gap to the dual value, theta (radius - divergence), ends the search.
+    With beta = 1 / theta the divergence rises from 0 at p to -log p(argmin v), by beta times the variance of
+    v, so it is (beta spread)^2 / 8 at most. What is within the radius is kept, so that q is in the set; the
+    gap to the dual value, theta (radius - divergence), ends the search.
     """
     low, high, mean, least = np.inf, -np.inf, 0.0, 0.0
     for a in range(len(p)):
@@ -232,16 +234,16 @@ def _tilt(radius: float, p: np.ndarray, v: np.ndarray, q: np.ndarray) -> float:
             q[a] = p[a] / least if v[a] == low else 0.0
         return low
     spread = high - low
-    under, over = 0.0, np.inf
+    under, over = np.sqrt(8.0 * radius) / spread, np.inf
     variance = 0.0
     for a in range(len(p)):
         variance += p[a] * (v[a] - mean) ** 2
-    beta = np.sqrt(2.0 * radius / variance)
+    beta = under if variance <= 0.0 else max(under, np.sqrt(2.0 * radius / variance))
     for _ in range(_STEPS):
-        found = _divergence(beta, p, v, low, mean, q)
+        found, gap = _divergence(beta, p, v, low, mean, q), _GAP * spread * beta
         if found <= radius:
             under = beta
-            if radius - found <= 1e-14 * spread * beta:
+            if radius - found <= gap:
                 break
         else:
             over = beta
@@ -250,11 +252,11 @@ def _tilt(radius: float, p: np.ndarray, v: np.ndarray, q: np.ndarray) -> float:
             worth += q[a] * (v[a] - low)
         for a in range(len(p)):
             square += q[a] * (v[a] - low - worth) ** 2
-        # d divergence / d beta = beta variance; a hair less than Newton's step ends within the radius.
-        step = (radius - found) / (beta * square) if beta * square > 0.0 else np.inf
-        beta += step - abs(step) * 1e-9
+        # Newton's step to the middle of what ends the search: beyond it, rounding alone would stop progress.
+        aim = radius - 0.5 * min(gap, radius)
+        beta += (aim - found) / (beta * square) if beta * square > 0.0 else np.inf
         if not under < beta < over:
-            beta = 2.0 * under + 1.0 / spread if over == np.inf else (under + over) / 2.0
+            beta = 2.0 * under if over == np.inf else np.sqrt(under * over)
         if beta <= under or beta >= over:
             break
     _divergence(under, p, v, low, mean, q)

@@ -241,6 +241,30 @@ def test_the_worst_reply(cases):
             assert value <= convex_least(radius, p[p > 0.0], v[p > 0.0]) + 1e-6
 
 
+@pytest.mark.parametrize(
+    ("radius", "p", "v"),
+    [
+        (
+            7.432266692824783e-08,
+            [0.004824405599634022, 3.817132344778073e-08, 0.9211666372337832, 0.07400888082393589,
+             3.817132344778073e-08],
+            [-207.5, 306.8, 298.4, -102.1, 215.0],
+        ),
+        (
+            3.70753874988034e-07,
+            [0.35356716638524427, 0.4138611702684607, 0.23257166234618146, 1.0001136139603242e-09],
+            [0.0005566895502730983, 0.015961922223052396, -0.003361465572075472, 0.009736173540300028],
+        ),
+        (0.1664476760936253, [6.096713473547465e-125, 1.0], [2.2787477368683614e-07, 3.78182270246231e-07]),
+    ],
+)  # fmt: skip
+def test_divergences_that_only_rounding_exceeds(radius, p, v):
+    """At the radius itself a divergence may come out a little larger; at tiny p the search begins far off."""
+    value, q = KullbackLeibler(radius).worst(radius, p, v)
+    assert value == pytest.approx(least(KullbackLeibler, radius, p, v), rel=0, abs=1e-10 * np.ptp(v))
+    assert rel_entr(q, p).sum() == pytest.approx(radius, rel=1e-9)
+
+
 def test_the_search_at_a_turn(cases):
     """Tables of many sizes below some replies, against all ways to distribute; and what it promises early."""
     rng = np.random.default_rng(2)
@@ -274,7 +298,7 @@ def test_the_search_at_a_turn(cases):
             for r in range(width):
                 v[1:] = [utilities[j][chosen[j, r]] for j in range(k)]
                 assert sum(sizes[j][chosen[j, r]] for j in range(k)) <= r
-                assert found[r] == worst_reply(kind, radius, p, v, q)
+                assert found[r] == pytest.approx(worst_reply(kind, radius, p, v, q), abs=1e-14)
     assert opened
 
 
