@@ -256,7 +256,7 @@ def _tilt(radius: float, p: np.ndarray, v: np.ndarray, q: np.ndarray) -> float:
         aim = radius - 0.5 * min(gap, radius)
         beta += (aim - found) / (beta * square) if beta * square > 0.0 else np.inf
         if not under < beta < over:
-            beta = 2.0 * under if over == np.inf else np.sqrt(under * over)
+            beta = 2.0 * under if over == np.inf else np.sqrt(under) * np.sqrt(over)
         if beta <= under or beta >= over:
             break
     _divergence(under, p, v, low, mean, q)
