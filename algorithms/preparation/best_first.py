@@ -18,6 +18,11 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
              promises 0.3 lambda any more. It needs far fewer evaluations, since a good move is followed
              instead of compared with all others, and certifies nothing; the interval is given all the same.
 
+             An evaluator may also say what actions promise (`promises`). Then an entry is followed only where
+             its promise, with the hope that the turns after it are likely to have, meets no better line.
+             Those turns are worth what the replies before them promise, until they are to be opened, or a set
+             is taken that stops there. What most entries and turns would have cost opens other nodes.
+
 With a budget, the set that is taken is the best one of at most so many entries among those opened (`budget`).
 The same program on upper values, where an unopened node is an entry worth the most there is, bounds what any
 set of that size is worth.
@@ -128,9 +133,7 @@ def best_first_precomputation(
             break
         if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:
             break
-    chosen, lower, upper = search.chosen(), search.lower, search.upper
-    if budget is not None:
-        chosen, lower, upper = search.within_budget(budget)
+    chosen, lower, upper = search.taken(budget)
     reached = upper - lower <= gap or (exhausted and order == "certified" and budget is None)
     return search.tree.result(
         [(branch, search.gain(branch)) for branch in chosen],
@@ -151,12 +154,14 @@ class _Bounds:
       values: [lower, upper, hoped].
       sums: The same, added up over what follows each entry.
       promises: What entries promise, of which it is not known yet what follows.
+      promised: Whether `stop` is what the move before it promises, and has not been evaluated.
     """
 
     stop: float
     values: list[float]
     sums: list[list[float]] = dataclasses.field(default_factory=list)
     promises: list[float] = dataclasses.field(default_factory=list)
+    promised: bool = False
 
 
 class BestFirstSearch:
@@ -200,10 +205,8 @@ class BestFirstSearch:
             return False
         entries = [what for what in todo if isinstance(what, Branch)]
         found = [what for what in todo if isinstance(what, Node)]
-        fresh = [node for node in found if math.isnan(self._bounds[node.index].stop)]
-        for node, value in zip(fresh, self._evaluate(fresh), strict=True):
-            self._bounds[node.index].stop = node.reach * value
-        self._refresh(fresh)
+        fresh = [node for node in found if self._unknown(node)]
+        self._look_at(fresh)
         known = {node.index for node in fresh}
         # What has just been evaluated is opened later, if it still matters then.
         nodes = [node for node in found if node.index not in known]
@@ -220,6 +223,12 @@ class BestFirstSearch:
         self._refresh(list({node.index: node for node in [*nodes, *(e.node for e in entries)]}.values()))
         return True
 
+    def settle(self, chosen: list[Branch]) -> bool:
+        """Evaluates where a set stops by what was promised; whether there was anything, and it may change."""
+        unsettled = [node for node in self.stops(chosen)[0] if self._bounds[node.index].promised]
+        self._look_at(unsettled)
+        return bool(unsettled)
+
     def reprice(self, penalty: float) -> None:
         """Makes each entry cost another penalty, at least the problem's, which says how far can be looked."""
         self.tree.reprice(penalty)
@@ -228,13 +237,14 @@ class BestFirstSearch:
     def revalue(self) -> None:
         """Asks again what stopping is worth at all nodes that were evaluated, parents first."""
         self._values = {}
-        known = [node for node in self.tree.nodes if not math.isnan(self._bounds[node.index].stop)]
+        known = [node for node in self.tree.nodes if not self._unknown(node)]
         for node, value in zip(known, self._evaluate(known), strict=True):
             self._bounds[node.index].stop = node.reach * value
         for node in self.tree.nodes:
             self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
         if self._promises:
             self._promise([node for node in known if node.opened])
+            self._foresee([node for node in self.tree.nodes if self._bounds[node.index].promised])
         for node in reversed(self.tree.nodes):
             values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
             self._bounds[node.index].values = values
@@ -262,6 +272,16 @@ class BestFirstSearch:
         """The set that `lower` memorizes."""
         walk = self.tree.walk(lambda node: self._best(node, _LOWER))
         return [branch for node, branch in walk if branch is not None and node.before is not None]
+
+    def taken(self, budget: int | None) -> tuple[list[Branch], float, float]:
+        """(the best set of what is open, with all of its stops evaluated, its value, what no set exceeds)."""
+        while True:
+            if budget is None:
+                chosen, lower, upper = self.chosen(), self.lower, self.upper
+            else:
+                chosen, lower, upper = self.within_budget(budget)
+            if not self.settle(chosen):
+                return chosen, lower, upper
 
     def within_budget(self, budget: int) -> tuple[list[Branch], float, float]:
         """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""
@@ -326,6 +346,35 @@ class BestFirstSearch:
                 for branch in node.entries
             ]
 
+    def _look_at(self, nodes: list[Node]) -> None:
+        """Evaluates nodes."""
+        for node, value in zip(nodes, self._evaluate(nodes), strict=True):
+            self._bounds[node.index].stop = node.reach * value
+            self._bounds[node.index].promised = False
+        self._refresh(nodes)
+
+    def _foresee(self, nodes: list[Node]) -> None:
+        """Takes turns for worth what the reply before them promises, where the evaluator knows that."""
+        before: dict[int, Any] = {}  # by entry: where the opponent replies to it
+        for node in nodes:
+            entry = node.before
+            if entry is not None and len(entry.row) == 1 and id(entry) not in before:
+                before[id(entry)] = entry.node.state.child(next(iter(entry.row)))
+        promised = dict(zip(before, self._promised(list(before.values())), strict=True))
+        for node in nodes:
+            replied = before.get(id(node.before))
+            history = node.state.history()
+            if replied is not None and len(history) == len(replied.history()) + 1:
+                value = promised[id(node.before)].get(history[-1])
+                if value is not None:
+                    self._bounds[node.index].stop = node.reach * value
+                    self._bounds[node.index].promised = True
+
+    def _unknown(self, node: Node) -> bool:
+        """Whether a node has not been evaluated."""
+        bounds = self._bounds[node.index]
+        return bounds.promised or math.isnan(bounds.stop)
+
     def _promised(self, states: list[Any]) -> list[dict[int, float]]:
         """The player's utility that each action of a state's menu promises."""
         promised: list[dict[int, float]] = self._evaluator.promised_batch(states) if states else []
@@ -344,12 +393,18 @@ class BestFirstSearch:
         for node in self.tree.nodes[first:]:
             low, high = node.reach * self.problem.low, node.reach * self.problem.high
             self._bounds.append(_Bounds(math.nan, [low, high, high]))
+        if self._promises and first > 0:
+            self._foresee(self.tree.nodes[first:])
+        for node in self.tree.nodes[first:]:
+            bounds = self._bounds[node.index]
+            if bounds.promised:
+                bounds.values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
             if node.before is not None:
                 sums = self._sums(node.before)
-                for kind, value in enumerate(self._bounds[-1].values):
+                for kind, value in enumerate(bounds.values):
                     sums[kind] += value
             else:
-                self._bounds[-1].sums = [[0.0] * 3]
+                bounds.sums = [[0.0] * 3]
         if first == 0:
             self._refresh([self.tree.root])
 
@@ -404,6 +459,8 @@ class BestFirstSearch:
         if node.before is None:
             return self._worth(node.entries[0], kind)
         stop = self._stop(node, kind)
+        if kind == _UPPER and self._bounds[node.index].promised:
+            return node.reach * self.problem.high
         if node.opened:
             return max([stop, *(self._worth(branch, kind) for branch in node.entries)])
         if math.isnan(self._bounds[node.index].stop) or kind == _LOWER or not node.can_memorize:

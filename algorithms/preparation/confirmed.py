@@ -265,10 +265,10 @@ class _Confirmed:
 
     def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
         """The best set at this penalty; where the budget binds, the best one within it, and its bounds."""
-        chosen = self.search.chosen()
+        chosen, *_ = self.search.taken(None)
         if self.budget is None or len(chosen) <= self.budget:
             return chosen, None
-        chosen, lower, upper = self.search.within_budget(self.budget)
+        chosen, lower, upper = self.search.taken(self.budget)
         return chosen, (lower, upper)
 
     def _left(self, chosen: list[Branch]) -> _Left:

@@ -85,10 +85,11 @@ class PlayedValues:
         return np.array([self._own(self._learn(state)) for state in states])
 
     def _promised_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
-        """Player 0's, of actions at states that have been evaluated: off by d there, as far as is known."""
+        """Player 0's, of actions: off by d of their state, or by rho d of the turn before it."""
         shifted = []
         for state, promised in zip(states, self._evaluator.promised_batch(states), strict=True):
-            d = self._shift[tuple(state.history())]
+            history = tuple(state.history())
+            d = self._shift[history] if history in self._shift else self._inherited_shift(history)
             own = {action: self._own(value) + d for action, value in promised.items()}
             shifted.append({a: self._own(min(max(v, self._low), self._high)) for a, v in own.items()})
         return shifted
@@ -99,10 +100,7 @@ class PlayedValues:
 
     def _learn(self, state: Any) -> float:
         history, name = tuple(state.history()), self._position(state)
-        before = next(
-            (history[:k] for k in range(len(history) - 1, -1, -1) if history[:k] in self._shift), None
-        )
-        shift = 0.0 if before is None else self.inherited * self._shift[before]
+        shift = self._inherited_shift(history)
         margin = _MARGIN * (self._high - self._low)
         prior = self._prior[self._evaluated(state)]
         mean = min(max(prior + shift, self._low + margin), self._high - margin)
@@ -110,6 +108,11 @@ class PlayedValues:
         value = total / (self.prior_games + self.games(state))
         self._shift[history] = value - prior
         return value
+
+    def _inherited_shift(self, history: tuple[int, ...]) -> float:
+        """What d of the last turn before says of a history."""
+        before = (history[:k] for k in range(len(history) - 1, -1, -1))
+        return next((self.inherited * self._shift[turn] for turn in before if turn in self._shift), 0.0)
 
     def games(self, state: Any) -> int:
         """How many games have passed a position."""

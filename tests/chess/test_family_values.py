@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
+import types
 
 import chess
 import numpy as np
 import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit, load_calibration
+from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.evaluation.calibration import material
 from precomp_games.chess.game import action_of
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
@@ -23,6 +25,21 @@ def evaluation(player, **changes):
     """A family of sixteen, and an analyst with scores of either sign, over the usual start."""
     made = family(Iterating(300.0), "", 40, top_k=(2, 3))
     return FamilyEvaluation(HashEngine(500.0), LIMIT, 2, CALIBRATION, made, player, 100, **changes)
+
+
+class _Certain:
+    """A family whose posterior is the same everywhere."""
+
+    def __init__(self, made, posterior):
+        self.members, self._posterior = made.members, posterior
+
+    def posteriors(self, states, player):
+        return np.array([self._posterior for _ in states])
+
+
+def _turned(line):
+    """A line as the other side sees it."""
+    return Line(line.move, None if line.cp is None else -line.cp, None if line.mate is None else -line.mate)
 
 
 def own_turns(made, count, seed):
@@ -72,6 +89,20 @@ def test_moves_promise_what_their_scores_are_worth(player):
         assert first == pytest.approx(value)
         assert (first - second) * (lines[0].cp - lines[1].cp) * (1 - 2 * player) >= 0.0
     assert made.promised_batch([]) == []
+    # Replies: what the family's largest search says of each, with the material that there is after it.
+    state = states[0].child(states[0].legal_actions()[0])
+    (promised,) = made.promised_batch([state])
+    result = made.family.engine.search([state.epd], SearchLimit(nodes=400), 3, 0, True)[0]
+    assert list(promised) == [action_of(chess.Move.from_uci(line.move)) for line in result.lines]
+    for line, value in zip(result.lines, promised.values(), strict=True):
+        after = state.child(action_of(chess.Move.from_uci(line.move)))
+        by_hand = dataclasses.replace(
+            made,
+            engine=types.SimpleNamespace(search=lambda *_, line=line: [SearchResult((_turned(line),), 1, 1)]),
+        )
+        posterior = made.family.posterior(state, 1 - player)
+        by_hand = dataclasses.replace(by_hand, family=_Certain(made.family, posterior))
+        assert by_hand.evaluate_batch([after])[0] == pytest.approx(value)
 
 
 def test_a_fit_finds_what_games_were_drawn_by(cases):

@@ -216,7 +216,7 @@ def searched(engine: Any, asked: Sequence[Asked]) -> list[SearchResult]:
     results = {
         Asked(epd, *kind): result
         for kind, epds in kinds.items()
-        for epd, result in zip(epds, engine.search(epds, *kind), strict=True)
+        for epd, result in zip(epds, engine.search(epds, *kind[: 4 if any(kind[2:]) else 2]), strict=True)
     }
     return [results[each] for each in asked]
 

@@ -30,8 +30,8 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.arguments import Player, PositiveInt, public
-from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit
-from precomp_games.chess.engines.stored_engine import ScoringEngine
+from precomp_games.chess.engines.searches import Asked, Line, Multipv, SearchLimit
+from precomp_games.chess.engines.stored_engine import ScoringEngine, searched
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
     expected_score,
@@ -92,29 +92,35 @@ class FamilyEvaluation:
 
     @public
     def promised_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
-        """White's utility that the analyst's moves promise, by their scores, where `evaluate_batch` can say.
+        """White's utility that moves promise by their scores: ours by the analyst's, replies by the family's.
+
+        Replies are not looked at again: what they are worth is what the largest of the searches says that
+        also say how likely they are.
 
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
         if not states:
             return []
-        results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
-        counts = [len(result.lines) for result in results]
-        positions = np.array(
-            [
-                self._position(state, line)
-                for state, result in zip(states, results, strict=True)
-                for line in result.lines
-            ]
-        )
-        posterior = np.repeat(self.family.posteriors(states, 1 - self.player), counts, axis=0)
-        own = self._predicted(self._fit, positions, posterior)[0]
-        white = iter((own if self.player == 0 else 1.0 - own).tolist())
-        return [
-            {action_of(chess.Move.from_uci(line.move)): next(white) for line in result.lines}
-            for result in results
+        replied = [state.current_player() != self.player for state in states]
+        most = max(member.top_k for member in self.family.members)
+        largest = SearchLimit(nodes=self.family.members[-1].nodes)
+        by_analyst = [
+            Asked(s.epd, self.limit, self.multipv) for s, r in zip(states, replied, strict=True) if not r
         ]
+        by_family = [Asked(s.epd, largest, most, 0, True) for s, r in zip(states, replied, strict=True) if r]
+        own_lines = iter(searched(self.engine, by_analyst))
+        replies = iter(searched(self.family.engine, by_family))
+        found = [next(replies if each else own_lines).lines for each in replied]
+        rows = [
+            self._position(state, line, replied=each)
+            for state, lines, each in zip(states, found, replied, strict=True)
+            for line in lines
+        ]
+        posterior = np.repeat(self.family.posteriors(states, 1 - self.player), list(map(len, found)), axis=0)
+        own = self._predicted(self._fit, np.array(rows), posterior)[0]
+        white = iter((own if self.player == 0 else 1.0 - own).tolist())
+        return [{action_of(chess.Move.from_uci(line.move)): next(white) for line in lines} for lines in found]
 
     @public
     def learned(self, games: Sequence[tuple[Sequence[ChessState], float]]) -> FamilyEvaluation:
@@ -151,9 +157,16 @@ class FamilyEvaluation:
         rows = [self._position(state, result.lines[0]) for state, result in zip(states, results, strict=True)]
         return np.array(rows), self.family.posteriors(states, 1 - self.player)
 
-    def _position(self, state: ChessState, line: Line) -> tuple[float, float, float]:
-        """What a, b and c are multiplied by, where a line is what the analyst says."""
-        one, cp, ahead = score_features(line, material(state.board))
+    def _position(
+        self, state: ChessState, line: Line, *, replied: bool = False
+    ) -> tuple[float, float, float]:
+        """What a, b and c are multiplied by, by a line from a state: of it, or of what its move leads to."""
+        lead = material(state.board)
+        if replied:
+            board = state.board.copy(stack=False)
+            board.push(chess.Move.from_uci(line.move))
+            lead = -material(board)
+        one, cp, ahead = score_features(line, lead)
         sign = 1.0 if (state.board.turn == chess.WHITE) == (self.player == 0) else -1.0
         return one, sign * cp, sign * ahead
 
