@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.opponents.estimation import Choice, fit_opponent, opponent_choices
+from precomp_games.chess.opponents.estimation import Choice, fit_engines, fit_opponent, opponent_choices
 from tests.chess.test_preparation import SHALLOW, HashEngine
 
 
@@ -114,3 +114,39 @@ def test_choices_are_what_the_engine_says() -> None:
     scores = tuple(line.cp for line in lines[:4])
     assert first == Choice(scores, 1, 20, 3) and second == Choice(scores, None, 20, 1)
     assert engine.asked == [(epd, "nodes=1000", 4)]  # once
+
+
+def test_a_mixture_of_engines_is_found_again() -> None:
+    rng, weights = np.random.default_rng(5), np.array([0.3, 0.6])
+    shallow, deep = [], []
+    for _ in range(2000):
+        scores = [sorted((int(s) for s in rng.exponential(60.0, 4)), reverse=True) for _ in range(2)]
+        ranks = [rng.permutation(4), rng.permutation(4)]  # which move has each score
+        who = rng.random()
+        own = None if who >= weights.sum() else int(who >= weights[0])
+        move = 0 if own is None else ranks[own][rng.choice(4, p=softmax(scores[own], (20.0, 40.0)[own]))]
+        move = int(rng.integers(4)) if own is None else int(move)
+        for said, score, rank in zip((shallow, deep), scores, ranks, strict=True):
+            said.append(Choice(tuple(score), rank.tolist().index(move), 4))
+    fit = fit_engines({1000: shallow, 5000: deep}, (20.0, 40.0))
+    assert fit.lapse + sum(fit.weights.values()) == pytest.approx(1.0)
+    assert sum(w for (n, _), w in fit.weights.items() if n == 1000) == pytest.approx(0.3, abs=0.06)
+    assert sum(w for (n, _), w in fit.weights.items() if n == 5000) == pytest.approx(0.6, abs=0.06)
+    assert fit.moves == 2000 and fit.top_k == 4
+
+    def bits(mixed: dict[tuple[int, float], float], epsilon: float) -> float:
+        odds = np.full(2000, epsilon / 4)
+        for (nodes, r), weight in mixed.items():
+            said = shallow if nodes == 1000 else deep
+            odds += weight * np.array([softmax(c.scores_cp, r)[c.played] for c in said])
+        return float(-np.log2(odds).mean())
+
+    assert fit.bits == pytest.approx(bits(dict(fit.weights), fit.lapse))
+    for name in fit.weights:  # no other weights fit better
+        less = {other: w * (0.98 if other == name else 1.0) for other, w in fit.weights.items()}
+        assert bits(less, 1.0 - sum(less.values())) > fit.bits - 1e-9
+    assert "uci(nodes=1000,r=" in fit.spec and fit.spec.endswith(f"per=move),epsilon={fit.lapse:.3f})")
+    assert "1,000 nodes" in str(fit)
+    for wrong in ({}, {1000: shallow, 5000: deep[:-1]}, {1000: []}):
+        with pytest.raises(ValueError, match="expected choices of the same moves"):
+            fit_engines(wrong, (20.0,))

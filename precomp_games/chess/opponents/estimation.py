@@ -11,6 +11,10 @@ r whose likelihood, with the epsilon that is best for each, is so near to the gr
 test would not refuse them. It takes the model for true and moves for independent. What fits best among
 several k is the one with the greatest likelihood, each with searches at its own MultiPV.
 
+Nobody is one engine at one limit. `fit_engines` fits how often, at each move, a player is like each of
+several limits and temperatures, and when it lapses: weights of a mixture, whose likelihood is concave, by
+expectation and maximization.
+
 Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices.
 """
 
@@ -18,14 +22,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import Check, Ge, Gt, Le, Lt, each_of, public
+from precomp_games._support.arguments import Check, Ge, Gt, Le, Lt, PositiveFloat, each_of, public
 from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, SearchLimit, check_position
 from precomp_games.chess.engines.stored_engine import ScoringEngine
@@ -37,6 +41,9 @@ MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
 _HALVINGS = 30
+_STEPS = 1000  # of expectation and maximization
+_MOST_ENGINES = 8  # which a mixture has letters for
+_LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
 
 def _scores(value: Any, name: str) -> tuple[int, ...]:
@@ -192,6 +199,88 @@ def fit_opponent(
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class EnginesFit:
+    """The mixture of engines, drawn anew at each move, that fits a player's moves best.
+
+    Attributes:
+        weights: how often each (nodes, r in centipawns) is drawn; with `lapse` they sum to 1.
+        lapse: epsilon, how often it is any legal move.
+        top_k: the most moves that the engines look at.
+        bits: how much each move surprises the mixture.
+        moves: how many were fitted.
+    """
+
+    weights: Mapping[tuple[int, float], float]
+    lapse: float
+    top_k: int
+    bits: float
+    moves: int
+
+    @property
+    def spec(self) -> str:
+        """The mixture as a policy by name, see `opponent_policy`."""
+        letters = "abcdefgh"[: len(self.weights)]
+        each = zip(letters, self.weights, strict=True)
+        engines = ",".join(f"{a}=uci(nodes={n},r={r:g},top_k={self.top_k})" for a, (n, r) in each)
+        shares = zip(letters, self.weights.values(), strict=True)
+        weights = ",".join(f"{a}={weight:.3f}" for a, weight in shares)
+        return f"noisy(policy=mixture({engines},weights=of({weights}),per=move),epsilon={self.lapse:.3f})"
+
+    def __str__(self) -> str:
+        """One line."""
+        each = ", ".join(f"{n:,} nodes r = {r:g} cp {w:.2f}" for (n, r), w in self.weights.items())
+        return f"{each}, any move {self.lapse:.2f}: {self.bits:.3f} bits a move"
+
+
+@public
+def fit_engines(
+    choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequence[PositiveFloat]
+) -> EnginesFit:
+    """How often a player is like each of several engines, at several temperatures.
+
+    Args:
+        choices: for each limit in nodes what a search to it says of the same moves, as `opponent_choices`
+            gives it.
+        temperatures_cp: r that are mixed, in centipawns. Limits times temperatures are at most eight.
+
+    Raises:
+        ValueError: an argument is not as above.
+    """
+    members = [(nodes, r) for nodes in choices for r in temperatures_cp]
+    free = {nodes: [choice for choice in said if choice.legal > 1] for nodes, said in choices.items()}
+    lengths = {len(each) for each in free.values()}
+    if not 1 <= len(members) <= _MOST_ENGINES or len(lengths) != 1 or lengths == {0}:
+        raise ArgumentError(
+            f"expected choices of the same moves for some limits, and up to {_MOST_ENGINES} engines, got "
+            f"{len(members)}, with {', '.join(map(str, sorted(lengths))) or 'no'} choices"
+        )
+    each = {nodes: _Likelihood(said) for nodes, said in free.items()}
+    lapse = next(iter(each.values())).lapse
+    odds = np.column_stack([*(each[nodes].played(r) for nodes, r in members), lapse])
+    kept = np.arange(len(members) + 1)
+    while True:
+        weights = _mixed(odds[:, kept])
+        large = (weights >= _LEAST_WEIGHT) | (kept == len(members))
+        if large.all():
+            break
+        kept = kept[large]
+    bits = float(-np.log2(odds[:, kept] @ weights).mean())
+    found = dict(zip(kept.tolist(), weights.tolist(), strict=True))
+    epsilon = found.pop(len(members))
+    top_k = max(len(choice.scores_cp) for said in free.values() for choice in said)
+    return EnginesFit({members[k]: weight for k, weight in found.items()}, epsilon, top_k, bits, len(odds))
+
+
+def _mixed(odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """float64[m]: the weights of the greatest likelihood, of float64[n, m] probabilities."""
+    weights = np.full(odds.shape[1], 1.0 / odds.shape[1])
+    for _ in range(_STEPS):
+        joint = odds * weights
+        weights = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+    return weights
+
+
 class _Likelihood:
     """Of choices: gaps to the best score, and that of the move played (-inf where it is outside)."""
 
@@ -204,13 +293,17 @@ class _Likelihood:
             self._gaps[k, : len(scores)] = scores - scores.max()
             if choice.played is not None:
                 self._played[k] = self._gaps[k, choice.played]
-        self._lapse = 1.0 / np.array([choice.legal for choice in choices])
+        self.lapse: npt.NDArray[np.float64] = 1.0 / np.array([choice.legal for choice in choices])
         self._count = np.array([choice.count for choice in choices], np.float64)
+
+    def played(self, r: float) -> npt.NDArray[np.float64]:
+        """float64[n]: how likely each choice is at a temperature, without lapses."""
+        return np.asarray(np.exp(self._played / r) / np.exp(self._gaps / r).sum(axis=1))
 
     def profile(self, r: float) -> tuple[float, float]:
         """The log-likelihood at a temperature with the best epsilon, and that epsilon."""
-        p: npt.NDArray[np.float64] = np.exp(self._played / r) / np.exp(self._gaps / r).sum(axis=1)
-        rise = self._lapse - p
+        p = self.played(r)
+        rise = self.lapse - p
         # The log-likelihood is concave in epsilon: its slope falls.
         low, high = 0.0, 1.0
         for _ in range(_HALVINGS):
