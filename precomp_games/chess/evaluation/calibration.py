@@ -59,7 +59,11 @@ GAMES = "games"
 
 _FORMAT = "precomp-games calibration 1"
 _DATA = pathlib.Path(__file__).parent / "data"
-_SHIPPED = {None: _DATA / "calibration.json", "people": _DATA / "people.json"}
+_SHIPPED = {
+    None: _DATA / "calibration.json",
+    "people": _DATA / "people.json",
+    "people_20000": _DATA / "people_20000.json",
+}
 _MOST_BYTES = 1 << 20
 _HINT = "Fit an evaluation for these settings with precomp-games calibrate."
 
@@ -424,7 +428,8 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
 
     Args:
       path: the file, which is not to be trusted: anything odd is refused. None: the fit for shallow searches
-        of Stockfish 15.1. "people": the one for games of grandmasters.
+        of Stockfish 15.1. "people" and "people_20000": those for games of grandmasters, by 5,000 and 20,000
+        nodes.
 
     Raises:
       ValueError: no path, or what is in the file is no calibration.
