@@ -267,6 +267,7 @@ def table():
         "write_pgn.path": new_path,
         "write_pgn.headers": Arg({"White": "Us"}, *headers, fine=[{"a": "b"}]),  # a tag of one's own
         "exits": Arg(face.book_exits(book, first), [7], [BookExit]),
+        "seen": Arg({(_MOVE,): 3}, 7, fine=[None]),
         "most": Arg(3, 0),
         "gains": [0.01] * len(book),
         "books": Arg([shown], [], [7]),

@@ -20,6 +20,7 @@ def write_pgn(
     path: FilePath,
     headers: Mapping[str, str] | None = None,
     exits: Exits = (),
+    seen: Mapping[tuple[chess.Move, ...], int] | None = None,
 ) -> None:
     """Writes the book as one PGN game with variations, replacing `path` atomically.
 
@@ -37,13 +38,15 @@ def write_pgn(
       exits: where games leave the book, as `book_exits` gives them. With them, the opponent's moves that
         leave the book are written as well, each of its moves has a comment on how likely it is, and each
         exit one on what is expected of the games that leave there.
+      seen: in how many games of an opponent with games each reply was played, by the moves up to the reply
+        and with it. A comment at each reply then says so; what is not in it was never seen.
 
     Raises:
       ValueError: no book or path, exits that are none or have illegal moves, or a header that is set here
         (FEN, SetUp, Result, Variant), with an invalid name, or whose value has control characters.
       OSError: as `atomic_write`.
     """
-    game, _ = book_game(book, exits)
+    game, _ = book_game(book, exits, seen)
     set_headers(game, headers)
     with atomic_write(path) as file:
         file.write(pgn_text(game))
@@ -55,7 +58,7 @@ def pgn_text(game: chess.pgn.Game) -> str:
 
 
 def book_game(
-    book: Book, exits: Exits
+    book: Book, exits: Exits, seen: Mapping[tuple[chess.Move, ...], int] | None = None
 ) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
     """A book as a game with variations and comments, as `write_pgn` writes it.
 
@@ -69,14 +72,23 @@ def book_game(
     game = chess.pgn.Game()
     game.setup(book.start)
     pairs: list[tuple[chess.pgn.GameNode, Node | None]] = [(game, trie_with_exits(book, exits))]
-    # Grows as it goes: a trie is as deep as games are long, which the recursion limit may not allow for.
-    for pgn_node, node in pairs:
-        if node is not None:
-            pairs.extend(
-                (pgn_node.add_variation(move, comment=comment), node.children.get(move))
-                for move, comment in _continuations(node)
-            )
+    histories: list[tuple[chess.Move, ...]] = [()]
+    # Both grow as they go: a trie is as deep as games are long, which the recursion limit may not allow for.
+    for (pgn_node, node), history in zip(pairs, histories, strict=True):
+        if node is None:
+            continue
+        for move, comment in _continuations(node):
+            after = (*history, move)
+            if seen is not None and pgn_node.turn() != book.side:
+                comment = ", ".join(filter(None, (comment, _seen(seen.get(after, 0)))))
+            pairs.append((pgn_node.add_variation(move, comment=comment), node.children.get(move)))
+            histories.append(after)
     return game, pairs
+
+
+def _seen(games: int) -> str:
+    """In how many games a reply was seen, in words."""
+    return f"seen in {games} game{'s' * (games != 1)}" if games else "never seen"
 
 
 def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Sequence[str] = ()) -> None:

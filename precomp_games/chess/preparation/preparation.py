@@ -146,6 +146,11 @@ class Preparation:
         return check_integer(self.search.get("learned", len(self.book)), "learned", least=0)
 
     @property
+    def seen(self) -> dict[_History, int] | None:
+        """In how many of a person's games each reply was played; others never were. None: no person."""
+        return {history: found.count for history, found in self.games.items()} or None
+
+    @property
     def stops(self) -> dict[tuple[str, ...], float]:
         """What games from where lines leave the book are expected to score, by moves in UCI notation."""
         return {tuple(stop["after"]): float(stop["value"]) for stop in self.search.get("stops", ())}
@@ -350,7 +355,7 @@ def write_preparation(
         if preparation.files is not None:
             preparation.files.save(drafts / MODEL_FILE)
         write_polyglot(book, drafts / "book.bin")
-        write_pgn(book, drafts / "book.pgn", headers, exits)
+        write_pgn(book, drafts / "book.pgn", headers, exits, preparation.seen)
         with atomic_write(drafts / "result.json") as file:
             json.dump(preparation.to_json() | dict(more or {}), file, indent=1)
             file.write("\n")

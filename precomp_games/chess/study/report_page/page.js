@@ -324,9 +324,10 @@ function theirTurn() {
     return parts
 }
 
-/** A row with the games in which a reply was played: how many, and the newest of them. */
+/** A row with the games in which a reply was played: how many, and the newest of them; null where nobody has games. */
 function gamesOf(node) {
-    if (!node.games) return null
+    if (!tree.games.length) return null
+    if (!node.games) return element("tr", {class: "games", "data-games": node.uci}, element("td", {colspan: 4}, "in no game"))
     const [count, ...numbers] = node.games
     const games = numbers.map((number) => {
         const [white, black, year, result] = tree.games[number]
