@@ -4,15 +4,17 @@ r"""Prepares one side of a chess game against a person, whose games say what to 
       --population=others.pgn --side=white --budget=60
 
 The person is expected to play what it has played, recent games counting more; what others play stands behind
-that, and behind them an engine that errs as people do (--behind). How much each counts is what predicts the
-person's later games best from its earlier ones (docs/opponents.md). What stopping is worth is an evaluation
-that was fitted to how people's games end. Without flags, on small samples that come with it, without an
-engine.
+that, and behind them engines that err as the person does (--behind). How much each counts is what predicts
+the person's later games best from its earlier ones (docs/opponents.md). Where games are few, the model
+distrusts itself: the person may play what is worst for us, as far as the last year's games say (--distrust),
+and the book is the best one against that. What stopping is worth is an evaluation that was fitted to how
+people's games end. Without flags, on small samples that come with it, without an engine.
 
 Prints how well the model predicts the last year, which it was not fitted to; what the book is worth against
-the person, and how much of that hangs on positions that came up fewer than three times; and where the
-person's last games meet the book. Writes the files of examples/chess_preparation.py (book.bin, book.pgn,
-result.json; --report for a page, --export for files to study with), and positions.csv.
+the worst that the person may be, and by the model; how much of that hangs on positions that came up fewer
+than three times; and where the person's last games meet the book. Writes the files of
+examples/chess_preparation.py (book.bin, book.pgn, result.json; --report for a page, --export for files to
+study with), and positions.csv.
 """
 
 from __future__ import annotations
@@ -30,8 +32,18 @@ import numpy as np
 import people
 from absl import flags
 
-from precomp_games.chess import Book, BookPosition, GamesPolicy, Preparation, action_of, write_preparation
+from precomp_games.chess import (
+    Book,
+    BookPosition,
+    GamesPolicy,
+    Preparation,
+    PreparationSettings,
+    action_of,
+    write_preparation,
+)
 from precomp_games.chess.opponents.count_fit import RollingCounts
+from precomp_games.chess.opponents.distrust import DistrustFit
+from precomp_games.chess.opponents.estimation import EnginesFit
 from precomp_games.chess.opponents.policies import prior_of_moves
 from precomp_games.chess.records.game_records import position_hash
 from precomp_games.chess.records.move_counts import GameTable
@@ -46,8 +58,9 @@ _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 
 FLAGS = flags.FLAGS
 _BEHIND = flags.DEFINE_string(
     "behind",
-    people.ERRING,
-    "What is behind the games, as a policy by name: an engine that errs as people do, or uniform, any move.",
+    people.FITTED,
+    "What is behind the games: fitted, engines that err as the person did before the last games; or a policy "
+    "by name, such as uniform, any move.",
 )
 _PLIES = flags.DEFINE_integer("plies", 30, "Half-moves of each game that count.", lower_bound=1)
 _MIN_PROBABILITY = flags.DEFINE_float(
@@ -67,7 +80,8 @@ FLAGS.set_default("output_dir", "output/opponent_preparation")
 FLAGS.set_default("budget", 60)
 FLAGS.set_default("menu", 1)
 FLAGS.set_default("penalty", 5e-4)
-FLAGS.set_default("calibration", "people")
+FLAGS.set_default("analyst_nodes", 20_000)  # the book is to see no less than those who are behind the games
+FLAGS.set_default("calibration", "people_20000")
 FLAGS.set_default("play_budget", 0)
 FLAGS.set_default("match_games", 0)
 
@@ -141,36 +155,70 @@ def followed(book: Book, table: GameTable) -> list[int]:
     return list(lengths.values())
 
 
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """A model of a person, and what it was fitted to before the last games.
+
+    Attributes:
+        settings: of the preparation, against the model.
+        model: of all games.
+        engines: that are behind them; None: another policy is.
+        distrust: of itself; None: it was given, or there is nothing to fit it to.
+        bits: how much each of the last moves surprises the model of the earlier ones, and how many they are;
+            None: there are no earlier ones.
+    """
+
+    settings: PreparationSettings
+    model: GamesPolicy
+    engines: EnginesFit | None
+    distrust: DistrustFit | None
+    bits: tuple[float, int] | None
+
+
+def fitted(
+    settings: PreparationSettings, found: people.Person, engines: chess_runs.Engines, first: float
+) -> Fitted:
+    """The model of a person, with engines behind it, and its distrust, by what is known before `first`."""
+    any_before = bool((found.table.years < first).any())
+    behind, like = _BEHIND.value, None
+    if behind == people.FITTED:
+        like = found.engines_behind(engines.opponent, first if any_before else math.inf)
+        behind = like.spec
+    doubt = None
+    if any_before and not FLAGS["distrust"].present and is_robust(settings):
+        doubt = found.distrust(settings, engines, found.spec(_PLIES.value, behind, first), first)
+        settings = dataclasses.replace(settings, distrust=round(doubt.share, 2))
+    settings = dataclasses.replace(settings, opponent=found.spec(_PLIES.value, behind))
+    model = engines.policies(settings).sigma[1 - settings.player]
+    assert isinstance(model, GamesPolicy)
+    return Fitted(settings, model, like, doubt, predicted(found, model, first))
+
+
+def is_robust(settings: PreparationSettings) -> bool:
+    """Whether the flags ask for nothing that a robust preparation has no answer to."""
+    return settings.menu <= 1 and settings.price == "infosets" and not (FLAGS.plan or FLAGS.keep)
+
+
 def main(argv: Sequence[str]) -> None:
     del argv
     check_exports(FLAGS.export)
     folder = common.output_folder(FLAGS.output_dir)
-    who = people.named()
-    FLAGS["opponent"].value = who.spec(_PLIES.value, _BEHIND.value)
     settings = dataclasses.replace(
         preparation_settings(FLAGS),
         min_probability=_MIN_PROBABILITY.value,
     )
+    found = people.person(_PLIES.value)
+    first, last = last_games(found)
     with chess_runs.engines() as engines:
         needed = engines.start_record()
         with engines.progress("Reading"):
-            model = engines.policies(settings).sigma[1 - settings.player]
-            assert isinstance(model, GamesPolicy) and model.table is not None
-            found = people.Person(who.path, who.name, who.population, model.table, model.report)
-            first, last = last_games(found)
-            bits = predicted(found, model, first)
-        print(told_model(found, model, first, bits), flush=True)
+            against = fitted(settings, found, engines, first)
+        settings = against.settings
+        FLAGS["opponent"].value = settings.opponent
+        print(told_model(found, against, first), flush=True)
         made = prepared(FLAGS, settings, engines, FLAGS.budget)
         rows = position_rows(made, met(made.book, found.table, last))
-        fitted = {
-            "person": found.name,
-            "read": str(model.report),
-            "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
-            "alpha": model.alpha,
-            "bits": None if bits is None else bits[0],
-            "moves": None if bits is None else bits[1],
-        }
-        more = {"model": fitted, "seldom": seldom(rows)}
+        more = {"model": facts(found, against), "seldom": seldom(rows)}
         extra = memory_lines(made, folder)
         write_preparation(made, folder, more)
         if rows:
@@ -187,11 +235,30 @@ def main(argv: Sequence[str]) -> None:
             engines.export(FLAGS.export_store, needed)
 
 
-def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tuple[float, int] | None) -> str:
-    """What the model is, and how well it predicts the last games."""
+def facts(found: people.Person, against: Fitted) -> dict[str, Any]:
+    """What the model is, for programs."""
+    model, like, doubt = against.model, against.engines, against.distrust
+    bits, moves = against.bits or (None, None)
+    return {
+        "person": found.name,
+        "read": str(model.report),
+        "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
+        "alpha": model.alpha,
+        "behind": like.spec if like is not None else _BEHIND.value,
+        "distrust": None if doubt is None else dataclasses.asdict(doubt),
+        "bits": bits,
+        "moves": moves,
+    }
+
+
+def told_model(found: people.Person, against: Fitted, first: float) -> str:
+    """What the model is, how well it predicts the last games, and how far it distrusts itself."""
+    model, bits = against.model, against.bits
     lines = [f"{found.name:<20}{model}"]
     if isinstance(model.prior, GamesPolicy):
         lines.append(f"{'Others':<20}{model.prior}")
+    if against.engines is not None:
+        lines.append(f"{'Engines':<20}{against.engines}")
     if bits is None:
         lines.append(
             f"{'Prediction':<20}no games before {first:.0f}, by which the last ones could be predicted"
@@ -201,6 +268,8 @@ def told_model(found: people.Person, model: GamesPolicy, first: float, bits: tup
             f"{'Prediction':<20}{bits[0]:.3f} bits a move from {first:.0f} on ({bits[1]} moves), which "
             "the years before are fitted to"
         )
+    if against.distrust is not None:
+        lines.append(f"{'Distrust':<20}{against.distrust}")
     return "\n".join(lines)
 
 

@@ -12,14 +12,29 @@ import chess
 import numpy as np
 from absl import flags
 
-from precomp_games.chess import GameReport, read_table
+from precomp_games.chess import (
+    Engines,
+    GameReport,
+    GamesPolicy,
+    PreparationSettings,
+    SearchLimit,
+    move_of,
+    opponent_choices,
+    read_table,
+)
+from precomp_games.chess.engines.stored_engine import ScoringEngine
+from precomp_games.chess.opponents.distrust import DistrustFit, fit_distrust
+from precomp_games.chess.opponents.estimation import EnginesFit, fit_engines
 from precomp_games.chess.opponents.policies import rolling_fit
-from precomp_games.chess.records.move_counts import GameTable
+from precomp_games.chess.records.move_counts import GameTable, own_states
 from precomp_games.commands._files import DATA
 
 FLAGS = flags.FLAGS
-ERRING = "noisy(policy=uci(nodes=1000,r=40,top_k=8),epsilon=0.2)"
-"""An engine that errs as people do: what is behind their games, where nothing else is said."""
+FITTED = "fitted"
+"""What is behind a person's games where nothing else is said: engines that are fitted to its moves."""
+_LIMITS = (1000, 20_000)  # nodes of these engines
+_TEMPERATURES_CP = (10.0, 20.0, 40.0, 80.0)
+_TOP_K = 8
 
 _GAMES = flags.DEFINE_string(
     "games", None, "The person's games, in PGN. Default: the shipped sample of Karpov's."
@@ -88,6 +103,43 @@ class Person(Named):
         if not len(known):
             raise ValueError("--games: expected games with dates, got none")
         return np.floor(known).astype(int)
+
+    def engines_behind(self, engine: ScoringEngine, before: float) -> EnginesFit:
+        """The engines that are most like the person, by its moves before a year.
+
+        Each move counts once in each position: where its games are many, they say what it plays.
+        """
+        table = self.table.select(self.table.years < before)
+        states = own_states(table)
+        own = zip(table.keys[table.own].tolist(), table.actions[table.own].tolist(), strict=True)
+        moves = {(states[key].epd, move_of(action).uci()): 1 for key, action in own if key in states}
+        return fit_engines(
+            {n: opponent_choices(engine, SearchLimit(nodes=n), _TOP_K, moves) for n in _LIMITS},
+            _TEMPERATURES_CP,
+        )
+
+    def distrust(
+        self,
+        settings: PreparationSettings,
+        engines: Engines,
+        spec: str,
+        since: float,
+        until: float = math.inf,
+    ) -> DistrustFit:
+        """How far a model of the games before a year is to distrust itself, by the games from then on.
+
+        Args:
+            settings: by which the other side prepares.
+            engines: whose searches.
+            spec: the model.
+            since: the year.
+            until: later games are left out.
+        """
+        policies = engines.policies(dataclasses.replace(settings, opponent=spec))
+        model = policies.sigma[1 - settings.player]
+        assert isinstance(model, GamesPolicy)
+        games = self.table.select((self.table.years >= since) & (self.table.years < until))
+        return fit_distrust(model, games, policies.leaf_value, min_probability=settings.min_probability)
 
 
 @functools.cache

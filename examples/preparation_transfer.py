@@ -4,11 +4,13 @@ r"""Do books against a person hold later? Fits on games up to a year, prepares, 
       --population=championships.pgn --since=1981 --until=1995 --sizes=25,50,100,200,400 --penalty=1e-4
 
 For each year and color: the model of examples/opponent_preparation.py, fitted to the games before that year,
-books of several sizes (--sizes) against it, and controls of the same size: the most reached positions with
-the analyst's first move, and its main lines. The judge is another model: what the person played from that
-year on, smoothed by what its opponents played in the same games, and by an engine with another limit
-(--judge_behind); stopping is worth what a deeper analyst says (--judge_nodes), with a fit of its own. None of
-it took part in the preparation. The judge's own best book of each size says what could have been had.
+books of several sizes (--sizes) that are best against the worst opponent around it, and controls of the same
+size: the most reached positions with the analyst's first move, and its main lines. Which engines are behind
+the games, and how far the model distrusts itself, is fitted once, to the games before --since. The judge is
+another model: what the person played from that year on, smoothed by what its opponents played in the same
+games, and by an engine with another limit (--judge_behind); stopping is worth what a deeper analyst says
+(--judge_nodes), by default no deeper than the one of the preparation. The rest of it took no part in the
+preparation. The judge's own best book of each size says what could have been had.
 
 Prints, by size, what books are worth by the judge, in what share of the person's later games they come up,
 and how much better the prepared ones are than controls, with 95 % intervals: the later games are drawn anew
@@ -34,7 +36,13 @@ import people
 from absl import flags
 from scipy import sparse
 
-from precomp_games.algorithms import MemoryFrontier, best_of_frontier, memory_frontier
+from precomp_games.algorithms import (
+    Contamination,
+    MemoryFrontier,
+    best_of_frontier,
+    memory_frontier,
+    robust_precomputation,
+)
 from precomp_games.chess import (
     Book,
     ChessGame,
@@ -50,6 +58,7 @@ from precomp_games.chess import (
     preparation_tree,
 )
 from precomp_games.chess.preparation.control_books import MAIN_LINES
+from precomp_games.chess.preparation.prepare import distrusted_shares
 from precomp_games.chess.records.game_records import position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, MoveCounts
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
@@ -60,14 +69,17 @@ _UNTIL = flags.DEFINE_integer("until", None, "Last year that is prepared for. De
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50"], "Positions that books may have.")
 _SIDES = flags.DEFINE_list("sides", ["white", "black"], "Colors that prepare.")
 _BEHIND = flags.DEFINE_string(
-    "behind", people.ERRING, "What is behind the games, as a policy by name, for the preparation."
+    "behind", people.FITTED, "What is behind the games, for the preparation: fitted, or a policy by name."
+)
+_HELD_OUT = flags.DEFINE_integer(
+    "held_out", 1, "How many years before --since say how far the model distrusts itself.", lower_bound=1
 )
 _JUDGE_BEHIND = flags.DEFINE_string(
     "judge_behind", "noisy(policy=uci(nodes=4000,r=40,top_k=8),epsilon=0.2)", "The same for the judge."
 )
 _JUDGE_NODES = flags.DEFINE_integer("judge_nodes", 20_000, "Nodes of the judge's searches.", lower_bound=1)
 _JUDGE_CALIBRATION = flags.DEFINE_string(
-    "judge_calibration", "people", "As --calibration, for the judge's searches."
+    "judge_calibration", "people_20000", "As --calibration, for the judge's searches."
 )
 _JUDGE_ALPHA = flags.DEFINE_float("judge_alpha", 1.0, "Games that the judge's back-off is worth.", 0.0)
 _PLIES = flags.DEFINE_integer("plies", 30, "Half-moves of each game that count.", lower_bound=1)
@@ -83,7 +95,8 @@ define_preparation_flags(FLAGS)
 flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.adopt_module_key_flags(people)
-FLAGS.set_default("calibration", "people")
+FLAGS.set_default("analyst_nodes", 20_000)
+FLAGS.set_default("calibration", "people_20000")
 FLAGS.set_default("menu", 1)
 FLAGS.set_default("penalty", 1e-3)
 
@@ -270,6 +283,7 @@ def judge_of(
     own = dataclasses.replace(
         settings,
         opponent="",
+        distrust=0.0,
         analyst_limit=SearchLimit(nodes=_JUDGE_NODES.value),
         calibration=_JUDGE_CALIBRATION.value,
     )
@@ -306,13 +320,40 @@ def prepared(
     engines: chess_runs.Engines,
     sizes: Sequence[int],
 ) -> dict[int, Book]:
-    """The best books of each size, by these policies."""
+    """The best books of each size, by these policies, which the settings may distrust."""
     tree = preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
+    if settings.distrust:
+        shares = distrusted_shares(tree, settings, policies.sigma[1 - settings.player])
+        around = Contamination(shares)
+        return {
+            size: preparation_book(
+                tree,
+                settings.player,
+                robust_precomputation(tree, settings.player, around, budget=size).states(),
+            )
+            for size in sizes
+        }
     frontier: MemoryFrontier = memory_frontier(tree, settings.player)
     return {
         size: preparation_book(tree, settings.player, best_of_frontier(frontier, size).states())
         for size in sizes
     }
+
+
+def model_before(found: people.Person, first: float, engines: chess_runs.Engines) -> tuple[str, float]:
+    """What is behind the games, and the distrust, by the games before a year."""
+    since = first - _HELD_OUT.value
+    behind, distrust = _BEHIND.value, FLAGS.distrust
+    if behind == people.FITTED:
+        like = found.engines_behind(engines.opponent, since)
+        behind = like.spec
+        print(f"{'Engines':<20}{like}", flush=True)
+    if not FLAGS["distrust"].present:
+        settings = dataclasses.replace(preparation_settings(FLAGS), min_probability=_MIN_PROBABILITY.value)
+        doubt = found.distrust(settings, engines, found.spec(_PLIES.value, behind, since), since, first)
+        distrust = round(doubt.share, 2)
+        print(f"{'Distrust':<20}{doubt}", flush=True)
+    return behind, distrust
 
 
 def trials(
@@ -326,8 +367,9 @@ def trials(
     draws = rng.multinomial(games, np.full(games, 1.0 / games), _RESAMPLES.value).T
     weights = np.hstack([np.ones((games, 1)), draws])
     with engines.progress("Searching") as show:
+        behind, distrust = model_before(found, float(years[0]), engines)
         for year in years:
-            spec = found.spec(_PLIES.value, _BEHIND.value, before=float(year))
+            spec = found.spec(_PLIES.value, behind, before=float(year))
             late = later_table.years >= year
             table = later_table.select(late)
             for side in _SIDES.value:
@@ -336,6 +378,7 @@ def trials(
                     preparation_settings(FLAGS, side),
                     opponent=spec,
                     min_probability=_MIN_PROBABILITY.value,
+                    distrust=distrust,
                 )
                 judge, best_policies, best_settings = judge_of(settings, table, engines)
                 books = books_of(settings, engines.policies(settings), engines, sizes)

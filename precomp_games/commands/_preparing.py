@@ -246,8 +246,15 @@ def print_preparation(
         size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
     bounded = made.budget is not None or "plan" in made.search
     error = "" if made.standard_error is None else f" +- {made.standard_error:.4f}"
+    promised = f"{made.unprepared:.4f} unprepared, {made.utility:.4f}{error} with the book"
+    if (robust := made.search.get("robust")) is not None:
+        promised = (
+            f"{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with the book, against the "
+            f"worst of all opponents around the model (--distrust={made.settings.distrust:g})\n"
+            f"{'By the model':<20}{promised}"
+        )
     print(
-        f"\n{made.score_name:<20}{made.unprepared:.4f} unprepared, {made.utility:.4f}{error} with the book\n"
+        f"\n{made.score_name:<20}{promised}\n"
         + ("" if bounded else worth)
         + f"Size                {size}, {_how(given, made)}{extra}{_otherwise(made)}\n"
         f"Searches            {needed} needed, {searches} of them new\n"
@@ -312,11 +319,6 @@ def _otherwise(made: Preparation) -> str:
             f"\nKept                {kept['histories']} histories of the book are known, by {kept['given']} "
             f"positions of --keep\nIf nothing is kept  {kept['free_utility']:.4f} with "
             f"{kept['free_learned']} positions to learn: keeping them is worth {more:+.4f}, with {fewer}"
-        )
-    if (robust := made.search.get("robust")) is not None:
-        text += (
-            f"\n{'Against the worst':<20}{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with "
-            f"the book: of all opponents around the model (--distrust={made.settings.distrust:g})"
         )
     if "tree" in made.search and not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"
