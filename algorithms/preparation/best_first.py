@@ -69,6 +69,9 @@ SearchOrder = Annotated[str, one_of(ORDERS)]
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
+_PROMISED_HOPE = (
+    0.08  # g where an evaluator promises: more of it opens all that is near the root, and no line
+)
 _SPLIT = 0.4  # the reach of turns after an entry, of that before it, where it is not known yet
 
 Progress = Callable[[int, float, float], Any]
@@ -472,7 +475,8 @@ class BestFirstSearch:
 
     def _hoped(self, worth: float, reach: float, ahead: float) -> float:
         """What a line of some reach may still come to, worth so much now, with turns of reach `ahead`."""
-        hope = _HOPE * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
+        g = _PROMISED_HOPE if self._promises else _HOPE
+        hope = g * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
         return worth + (reach * self.problem.high - worth) * min(max(hope, 0.0), _MOST_HOPE)
 
     def _decisions(self, kind: int) -> tuple[Decisions, list[Branch | None]]:

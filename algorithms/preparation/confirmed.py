@@ -57,7 +57,7 @@ from precomp_games._support.arguments import (
     Seed,
     public,
 )
-from precomp_games.policies.leaf_values import Evaluator
+from precomp_games.policies.leaf_values import Evaluator, promises
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
 
@@ -68,9 +68,6 @@ from .played_values import PlayedValues
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000
-_HALVED = 4  # how often the first penalty is, until it is the one that was asked for
-_BATCH = 4  # nodes that are worked on at once, for engines that search in parallel; many waste work
-_OPENED = 2  # nodes that a round may open, for each entry of the budget
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
 
@@ -158,7 +155,6 @@ def confirmed_precomputation(
     precision: NonNegativeFloat = 0.01,
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
-    rounds: PositiveInt = 5,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
@@ -183,8 +179,6 @@ def confirmed_precomputation(
         estimates, before they are played; a hundred at least.
       prior_games: how many games an evaluation is worth.
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
-      rounds: in how many parts the games that teach are played. The penalty is halved in the first ones; with
-        more of them, what the last ones taught is looked at again.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -200,7 +194,28 @@ def confirmed_precomputation(
     )
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
     work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
-    return work.run(games, rounds, promise_games, precision)
+    return work.run(games, promise_games, precision)
+
+
+class _Schedule(NamedTuple):
+    """How the tree grows.
+
+    Attributes:
+      rounds: In how many parts the games that teach are played.
+      halvings: How often the first penalty is halved, round by round, until it is the one that was asked for.
+        With more rounds than that, what the last ones taught is looked at again.
+      opened: Nodes that a round may open, for each entry of the budget.
+      batch: Nodes that are worked on at once, for engines that search in parallel; many waste work.
+    """
+
+    rounds: int
+    halvings: int
+    opened: int
+    batch: int
+
+
+_PLAIN = _Schedule(rounds=5, halvings=4, opened=2, batch=4)
+_OF_PROMISES = _Schedule(rounds=10, halvings=2, opened=8, batch=16)  # where to open a node costs less
 
 
 class _Left(NamedTuple):
@@ -227,13 +242,14 @@ class _Confirmed:
         self.problem, self.values, self.budget = problem, values, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.search = BestFirstSearch(problem, values, "optimistic")
+        self.schedule = _OF_PROMISES if promises(values) else _PLAIN
         self.seed, self.played, self.progress = seed, 0, progress
         self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
 
-    def run(self, games: int, rounds: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
+    def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
         trace: list[Round] = []
-        share, left, step = -(-games // rounds), games, _HALVED
+        share, left, step = -(-games // self.schedule.rounds), games, self.schedule.halvings
         before: list[Branch] | None = None
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)
@@ -256,9 +272,9 @@ class _Confirmed:
         What promises most comes first, so a round may end before all is open, where there is too much.
         """
         before = self.search.tree.opened
-        most = math.inf if self.budget is None else before + _OPENED * max(self.budget, 1)
+        most = math.inf if self.budget is None else before + self.schedule.opened * max(self.budget, 1)
         while self.search.evaluations < self.most and self.search.tree.opened < most:
-            if not self.search.work(_BATCH):
+            if not self.search.work(self.schedule.batch):
                 break
             self._tell("looking")
         return self.search.tree.opened > before

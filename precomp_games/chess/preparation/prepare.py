@@ -56,7 +56,6 @@ _MOST = 150  # positions, where games are played and no budget is given
 _UNPREPARED = 100  # games at most that say what there is without a book
 _TEACHING = 6  # one game in so many teaches what positions are worth
 _FAMILY_TEACHING = 2  # the same against a family, about whom evaluations know less
-_FAMILY_ROUNDS = 10  # in which these games are played
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
 
 
@@ -402,8 +401,7 @@ def _by_games(
 ) -> Preparation:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = engines.policies(settings)
-    of_family = isinstance(policies.leaf_value, FamilyEvaluation)
-    teaching = games // (_FAMILY_TEACHING if of_family else _TEACHING)
+    teaching = games // (_FAMILY_TEACHING if isinstance(policies.leaf_value, FamilyEvaluation) else _TEACHING)
     promising = max(2, games - teaching)
     with bars.progress("Searching", "evaluations") as show:
         found = confirmed_precomputation(
@@ -417,7 +415,6 @@ def _by_games(
             games=teaching,
             promise_games=promising,
             prior_games=policies.leaf_value.utility.prior_games,
-            **({"rounds": _FAMILY_ROUNDS} if of_family else {}),
             max_evaluations=max_evaluations,
             position_key=board_key,
             min_probability=settings.min_probability,
