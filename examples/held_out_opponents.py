@@ -6,9 +6,10 @@ A book's promise is as good as the model of the opponent. Here opponents are dra
 no preparation knows (`drawn`): engines with 300 to 4,000 nodes a move that draw among their 2 to 5 best moves
 with r from 5 to 60, engines with a Skill Level, engines as they answer, and another engine (--other_engine).
 Books are made against the model of the flags ("the model"), against four points ("four points"), and against
-a family ("the family", --family). Each is played against --calibrate opponents and against --test others,
---games each, and so is no book: what a book is for is the gain, its score less what there is without one.
-Whoever tries out how books are to be made does so with --tuning.
+a family ("the family", --family), of --budget positions at most. Out of book nobody repeats a position while
+ahead. Each is played against --calibrate opponents and against --test others, --games each, and so is no
+book: what a book is for is the gain, its score less what there is without one. Whoever tries out how books
+are to be made does so with --tuning.
 
 The lowest gain of 19 opponents is a promise that needs no model: a new opponent of the same distribution is
 below it in one case of 20 at most, since each of the 20 is equally likely to be the lowest. --made_for=N also
@@ -37,6 +38,7 @@ from precomp_games.chess import (
     Engines,
     Preparation,
     PreparationSettings,
+    SearchLimit,
     find_engine,
     write_preparation,
 )
@@ -46,6 +48,8 @@ _TUNE = 12  # opponents to try things with, in neither the promise nor the test
 _NODES, _R, _TOP_K, _SKILL = (300, 4000), (5.0, 60.0), (2, 5), (3, 15)
 _SAMPLES = 5  # draws by which an engine with a Skill Level is known in a position
 _POINTS = (5.0, 10.0, 20.0, 40.0)
+_FAMILY_LOOK = {"penalty": 2e-5, "menu": 4, "analyst_limit": SearchLimit(nodes=20_000)}
+"""How the family's book is looked for: further than one opponent's, which has longer lines for its reach."""
 
 FLAGS = flags.FLAGS
 _CALIBRATE = flags.DEFINE_integer("calibrate", 19, "Opponents whose lowest gain is the promise.", 1)
@@ -54,7 +58,7 @@ _BOOKS = flags.DEFINE_list(
     "books", ["the model", "four points", "the family"], "Which books to make; see above."
 )
 _FAMILY = flags.DEFINE_string(
-    "family", "family(nodes=300:4000,r=5:60,k=1:4)", "The family, as an opponent by name."
+    "family", "family(nodes=300:4000,r=5:60,k=2:4,num_k=2)", "The family, as an opponent by name."
 )
 _MADE_FOR = flags.DEFINE_integer("made_for", 0, "Tested opponents that have a book made for them.", 0)
 _OTHER_ENGINE = flags.DEFINE_string("other_engine", None, "Another engine, to draw opponents from as well.")
@@ -68,6 +72,8 @@ flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 flags.DEFINE_alias("games", "match_games")
 FLAGS.set_default("match_games", 200)
+FLAGS.set_default("budget", 200)
+FLAGS.set_default("own_repeats", False)
 
 
 def drawn(seed: int, count: int, engine: str, other: str | None) -> list[str]:
@@ -130,7 +136,7 @@ def books_of(settings: PreparationSettings) -> dict[str, PreparationSettings]:
     changes: dict[str, dict[str, Any]] = {
         "the model": {},
         "four points": {"opponent_temperature_cp": _POINTS, "opponent_weights": ()},
-        "the family": {"opponent": _FAMILY.value},
+        "the family": {"opponent": _FAMILY.value, **_FAMILY_LOOK},
     }
     for name in _BOOKS.value:
         if name not in changes:
