@@ -1,6 +1,7 @@
 """Preparations as one type: what is written is read again, and each way to prepare is its solver's."""
 
 import dataclasses
+import importlib
 import json
 import math
 import sys
@@ -118,6 +119,7 @@ def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch
     )
     without = types.SimpleNamespace(games=range(9), score=1.0, interval=(0.9, 1.0))
     monkeypatch.setattr(Engines, "match", lambda *_, **__: without)
+    monkeypatch.setattr(importlib.import_module("precomp_games.chess.preparation.prepare"), "_TELLING", 2)
     made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
     refused = made.search["refused"]
     assert refused["positions"] > 0 and refused["utility"] <= 1.0

@@ -13,6 +13,7 @@ from precomp_games._support import bars
 from precomp_games._support.arguments import each_of, public
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.play.match import MatchResult, play_match
 from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.settings import PreparationSettings
@@ -38,8 +39,14 @@ class Engines:
 
     @public
     def misfits(self, settings: PreparationSettings) -> list[str]:
-        """Lines that say where a fitted evaluation was fitted to something else than these settings."""
-        return settings.kind.misfits(settings, self.policies(settings).leaf_value, self.analyst.engine_id)
+        """Lines that say where a fitted evaluation was fitted to something else than these settings.
+
+        One of a family is fitted to the games of each preparation.
+        """
+        value = self.policies(settings).leaf_value
+        if isinstance(value, FamilyEvaluation):
+            return []
+        return settings.kind.misfits(settings, value, self.analyst.engine_id)
 
     @property
     def searches(self) -> int:

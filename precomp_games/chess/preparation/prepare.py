@@ -54,6 +54,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 
 _MOST = 150  # positions, where games are played and no budget is given
 _UNPREPARED = 100  # games at most that say what there is without a book
+_TELLING = 100  # games with a book, and without it, that may say that it is no better than none
 _TEACHING = 6  # one game in so many teaches what positions are worth
 _FAMILY_TEACHING = 2  # the same against a family, about whom evaluations know less
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
@@ -101,8 +102,8 @@ def prepare(
       opponents), "robust" (with distrust: the utility of the book, and of none, against the worst opponent)
       and "tree". Best first: "upper" (no such book is worth more), "order" and "work". By games:
       "standard_error", "interval" and "unprepared_interval" (95 %), "games" (how many taught, promised, and
-      were played without the book), "work", "rounds" and "stops", and "refused", of a book that games did not
-      put above no book: there is none then.
+      were played without the book), "work", "rounds" and "stops", and "refused", of a book that a hundred
+      games did not put above a hundred without one: there is none then.
 
     Raises:
       ValueError, EngineError, StoreError: settings, engines, the store or another argument are not what they
@@ -433,7 +434,7 @@ def _by_games(
             "Unprepared", empty, settings, min(_UNPREPARED, promising), seed=settings.seed
         )
         unplayed, unprepared, ends = len(without.games), without.score, without.interval
-        if promise > unprepared:
+        if promise > unprepared or min(found.games, unplayed) < _TELLING:
             book, gains = _gaining(book, gains, found.unprepared - unprepared)
         else:  # what its own games do not put above no book is no advice
             refused = {"refused": {"positions": len(book), "utility": promise, "interval": interval}}
