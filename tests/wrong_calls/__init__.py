@@ -64,6 +64,13 @@ EXEMPT = {
         ),
         "what expansions and games ask, with states of their own",
     ),
+    **dict.fromkeys(
+        (
+            f"precomp_games.chess:{engine}.search_each"
+            for engine in ("EnginePool", "DaskEngine", "StoredEngine")
+        ),
+        "what families ask, of positions of their own",
+    ),
     "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
     "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",
 }

@@ -129,8 +129,7 @@ def _comment(text: str) -> str:
 
 def _decorated(each: ReportBook) -> chess.pgn.Game:
     """A book's game with arrows, evaluations and notes."""
-    seen = {history: found.count for history, found in each.games.items()}
-    game, nodes = book_game(each.book, each.exits, seen or None)
+    game, nodes = book_game(each.book, each.exits)
     histories: dict[int, tuple[chess.Move, ...]] = {id(game): ()}
     for pgn_node, node in nodes:
         if isinstance(pgn_node, chess.pgn.ChildNode):
