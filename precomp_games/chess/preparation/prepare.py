@@ -54,6 +54,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 
 _MOST = 150  # positions, where games are played and no budget is given
 _UNPREPARED = 100  # games at most that say what there is without a book
+_FAMILY_UNPREPARED = 400  # the same against a family, whose games scatter more, and gain less
 _TELLING = 100  # games with a book, and without it, that may say that it is no better than none
 _TEACHING = 6  # one game in so many teaches what positions are worth
 _FAMILY_TEACHING = 2  # the same against a family, about whom evaluations know less
@@ -402,7 +403,8 @@ def _by_games(
 ) -> Preparation:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = engines.policies(settings)
-    teaching = games // (_FAMILY_TEACHING if isinstance(policies.leaf_value, FamilyEvaluation) else _TEACHING)
+    of_family = isinstance(policies.leaf_value, FamilyEvaluation)
+    teaching = games // (_FAMILY_TEACHING if of_family else _TEACHING)
     promising = max(2, games - teaching)
     with bars.progress("Searching", "evaluations") as show:
         found = confirmed_precomputation(
@@ -431,7 +433,11 @@ def _by_games(
         # fitted to. These are the first games of a match with this seed, which then finds them searched.
         empty = Book(book.start, book.side, ())
         without = engines.match(
-            "Unprepared", empty, settings, min(_UNPREPARED, promising), seed=settings.seed
+            "Unprepared",
+            empty,
+            settings,
+            min(_FAMILY_UNPREPARED if of_family else _UNPREPARED, promising),
+            seed=settings.seed,
         )
         unplayed, unprepared, ends = len(without.games), without.score, without.interval
         if promise > unprepared or min(found.games, unplayed) < _TELLING:
