@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import flags
 
@@ -89,12 +89,15 @@ def run(given: flags.FlagValues) -> None:
         made = prepared(given, settings, engines, given.budget)
         searches, asked = engines.searches, len(needed)
         extra = memory_lines(made, folder)
-        write_preparation(made, folder)
         print_preparation(given, made, extra, needed=asked, searches=searches)
-        print_files(given, made, folder)
-        matches = _matches(given, made, engines)
-        made = _among_neighbors(given, made, engines, folder)
-        write_shown(given, folder, made, matches)
+        try:
+            matches = _matches(given, made, engines)
+            made = _among_neighbors(given, made, engines)
+        finally:  # files are written once, whole; whatever ends the games, the book is there
+            write_preparation(made, folder)
+            print_files(given, made, folder)
+        _print_games(made, matches, engines)
+        write_shown(given, folder, made, matches or {})
         if given.export_store:
             engines.export(given.export_store, needed)
 
@@ -106,8 +109,8 @@ def print_files(given: flags.FlagValues, made: Preparation, folder: pathlib.Path
     print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
 
 
-def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> dict[str, MatchResult]:
-    """What the book promises beside what games score: matches of the book and of no book, if any."""
+def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> dict[str, MatchResult] | None:
+    """Matches of the book and of no book, if any; None where they leave what is stored."""
     if not given.match_games or not made.book.positions:
         return {}
     settings = made.settings
@@ -119,36 +122,39 @@ def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> di
     except EngineError:
         if engines.can_search:
             raise
-        print("No match: games need an engine, and these ones leave what is stored.")
-        return {}
-    replayed = "" if engines.can_search else " (from stored searches)"
-    print(f"Match               {match_line(made.utility, with_book, without)}{replayed}")
-    low, high = without.interval
-    if not low <= made.unprepared <= high:
-        print(
-            f"Refuted             {made.score_name} {made.unprepared:.2f} unprepared: games without the book "
-            f"score {without.score:.2f} (95 %: {low:.2f} to {high:.2f})"
-        )
+        return None
     return {"the book": with_book, "no book": without}
 
 
-def _among_neighbors(
-    given: flags.FlagValues, made: Preparation, engines: Engines, folder: pathlib.Path
-) -> Preparation:
-    """The preparation with what it scores against opponents near the model, which is printed and written."""
+def _among_neighbors(given: flags.FlagValues, made: Preparation, engines: Engines) -> Preparation:
+    """The preparation with what it scores against opponents near the model."""
     games = min(_NEAR, given.match_games) if given.neighbors is None else given.neighbors
     if not games or not made.book.positions or not engines.can_search:
         return made
-    made = dataclasses.replace(made, neighbors=play_neighbors(made, engines, games, seed=given.match_seed))
+    return dataclasses.replace(made, neighbors=play_neighbors(made, engines, games, seed=given.match_seed))
+
+
+def _print_games(made: Preparation, matches: Mapping[str, MatchResult] | None, engines: Engines) -> None:
+    """Prints what the book promised beside what it scored, against its opponent and those near the model."""
+    if matches is None:
+        print("No match: games need an engine, and these ones leave what is stored.")
+    elif matches:
+        without = matches["no book"]
+        replayed = "" if engines.can_search else " (from stored searches)"
+        print(f"Match               {match_line(made.utility, matches['the book'], without)}{replayed}")
+        low, high = without.interval
+        if not low <= made.unprepared <= high:
+            print(
+                f"Refuted             {made.score_name} {made.unprepared:.2f} unprepared: games without the "
+                f"book score {without.score:.2f} (95 %: {low:.2f} to {high:.2f})"
+            )
     if made.neighbors:
         rows = [
             (each.score, each.unprepared, f"{each.gain:+.2f} +- {each.standard_error:.2f}", each.name)
             for each in made.neighbors
         ]
-        print(f"\nAgainst neighbors of the model, {games} games each:")
+        print(f"\nAgainst neighbors of the model, {made.neighbors[0].games} games each:")
         print_table(rows, ("the book", "no book", "gain", "opponent"))
-        write_preparation(made, folder)
-    return made
 
 
 def match_line(promised: float | None, result: MatchResult, without: MatchResult | None) -> str:
