@@ -342,10 +342,10 @@ class BestFirstSearch:
         return self._steers == _HOPED and promises(self._evaluator)
 
     def _promise(self, nodes: list[Node]) -> None:
-        """Asks what entries of nodes that are open promise."""
+        """Asks what entries of nodes that are open promise; what nothing is said of may be worth the most."""
         for node, promised in zip(nodes, self._promised([node.state for node in nodes]), strict=True):
             self._bounds[node.index].promises = [
-                node.reach * sum(p * promised[action] for action, p in branch.row.items())
+                node.reach * sum(p * promised.get(a, self.problem.high) for a, p in branch.row.items())
                 for branch in node.entries
             ]
 
