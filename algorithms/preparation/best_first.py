@@ -69,9 +69,7 @@ SearchOrder = Annotated[str, one_of(ORDERS)]
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
-_PROMISED_HOPE = (
-    0.08  # g where an evaluator promises: more of it opens all that is near the root, and no line
-)
+_PROMISED_HOPE = 0.08  # g where an evaluator promises; more of it opens all that is near the root
 _SPLIT = 0.4  # the reach of turns after an entry, of that before it, where it is not known yet
 
 Progress = Callable[[int, float, float], Any]

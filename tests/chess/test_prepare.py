@@ -117,14 +117,14 @@ def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch
     settings = dataclasses.replace(
         SETTINGS, evaluation="calibrated", menu=2, fen="7k/8/6K1/8/8/8/8/R7 w - - 0 1", penalty=0.01
     )
-    without = types.SimpleNamespace(games=range(9), score=1.0, interval=(0.9, 1.0))
+    without = types.SimpleNamespace(games=range(9), score=1.0, interval=(0.9, 1.0), standard_error=0.01)
     monkeypatch.setattr(Engines, "match", lambda *_, **__: without)
     monkeypatch.setattr(importlib.import_module("precomp_games.chess.preparation.prepare"), "_TELLING", 2)
     made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
     refused = made.search["refused"]
     assert refused["positions"] > 0 and refused["utility"] <= 1.0
     assert len(made.book) == 0 and made.gains == ()
-    assert made.utility == made.unprepared == made.value == 1.0
+    assert made.utility == made.unprepared == made.value == 1.0 and made.standard_error == 0.01
     without.score = 0.0
     made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
     assert "refused" not in made.search and len(made.book) == refused["positions"]

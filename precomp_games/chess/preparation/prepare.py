@@ -426,7 +426,7 @@ def _by_games(
         )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()
-    promise, interval, refused = found.promise, found.interval, {}
+    promise, error, interval, refused = found.promise, found.standard_error, found.interval, {}
     unplayed, unprepared, ends = 0, promise, interval
     if book.positions:
         # What an evaluation says of the start may be of another world: of another opponent than it was
@@ -444,7 +444,7 @@ def _by_games(
             book, gains = _gaining(book, gains, found.unprepared - unprepared)
         else:  # what its own games do not put above no book is no advice
             refused = {"refused": {"positions": len(book), "utility": promise, "interval": interval}}
-            book, gains, promise, interval = empty, [], unprepared, ends
+            book, gains, promise, error, interval = empty, [], unprepared, without.standard_error, ends
     return Preparation(
         settings,
         book,
@@ -454,7 +454,7 @@ def _by_games(
         promise - settings.penalty * len(book),
         gains,
         search={
-            "standard_error": found.standard_error,
+            "standard_error": error,
             "interval": interval,
             "unprepared_interval": ends,
             "games": {
