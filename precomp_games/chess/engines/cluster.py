@@ -21,8 +21,8 @@ import asyncio
 import contextlib
 import functools
 import hashlib
-import os
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -113,8 +113,9 @@ class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
             with _engine_errors():
                 client = cluster_client(cluster, startup_seconds=startup_seconds)
                 self._client = self._closing.enter_context(client)
-            # Of a name of its own: another client's engines on the same cluster are others.
-            self._name = f"precomp-games-{os.getpid()}-{id(self):x}"
+            # Of a name of its own: another client's engines on the same cluster are others, and a worker
+            # keeps the resource of engines that have ended.
+            self._name = f"precomp-games-{uuid.uuid4().hex}"
             plugin = _dask_worker.EnginePlugin(self._name, self.engine_id, expected, how)
             self._closing.callback(self._unregister)
 
