@@ -224,6 +224,7 @@ def test_json_that_is_no_preparation(wrong, engines):
         Preparation.from_json(data | wrong)
 
 
+@pytest.mark.seconds("a preparation with an engine")
 def test_searches_of_real_engines_are_counted(tmp_path):
     with EvaluationStore(":memory:") as store:
         with EnginePool([sys.executable, fake_engine.__file__], workers=1) as pool:
