@@ -78,9 +78,11 @@ def few(items: Sequence[pytest.Item]) -> set[str]:
     """Of `few`: the cheapest cases of each function, by name."""
     seconds, functions, names = seconds_of(items), dict[str, list[str]](), set()
     for item in items:
+        if item.get_closest_marker("test_all") is not None:
+            continue
         if item.get_closest_marker("seconds") is not None:
             names.add(item.nodeid)
-        elif item.get_closest_marker("test_all") is None:
+        else:
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
     for cases in functions.values():
         left = math.inf  # the first one always

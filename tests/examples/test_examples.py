@@ -75,7 +75,7 @@ def test_meta_equilibrium(tmp_path):
 def test_chess_preparation(evaluation, side, tmp_path):
     out = tmp_path / "out"
     small = [*TINY, "--r=20", f"--evaluation={evaluation}", "--play_budget=24", "--max_evaluations=400"]
-    small += [f"--side={side}", "--match_games=2"]
+    small += [f"--side={side}", "--match_games=2", "--neighbors=0"]
     said = printed("chess_preparation", *small, "--store=s.sqlite", "--output_dir=out", cwd=tmp_path)
     answer = result_of(out)
     assert 0 < answer["size"] == len(answer["memorized"])
@@ -110,7 +110,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
 @pytest.mark.parametrize("order", ["optimistic", "certified"])
 def test_chess_preparation_with_menus(order, tmp_path, searches):
     flags = [*TINY, "--r=20", "--evaluation=linear", "--menu=4", "--budget=12", f"--order={order}"]
-    flags += ["--max_evaluations=200", f"--store={searches}", "--match_games=2"]
+    flags += ["--max_evaluations=200", f"--store={searches}", "--match_games=2", "--neighbors=0"]
     printed("chess_preparation", *flags, "--output_dir=out", cwd=tmp_path)
     answer = result_of(tmp_path / "out")
     assert 0 < answer["size"] == len(answer["memorized"]) <= 12
@@ -245,7 +245,7 @@ def test_what_there_is_without_a_book_comes_from_games(tmp_path):
     """
     flags = (
         "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=8", "--menu=2", "--budget=3",
-        "--penalty=0.002", "--max_evaluations=40", "--match_games=20", "--store=s.sqlite", "--output_dir=out",
+        "--penalty=0.002", "--max_evaluations=40", "--match_games=20", "--neighbors=0", "--store=s.sqlite", "--output_dir=out",
     )  # fmt: skip
     for opponent, games in (("uniform", 24), ("uniform", 0), ("", 24)):
         own = (f"--opponent={opponent}", f"--play_budget={games}")
