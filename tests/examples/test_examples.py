@@ -245,7 +245,8 @@ def test_what_there_is_without_a_book_comes_from_games(tmp_path):
     """
     flags = (
         "--opponent_nodes=100", "--analyst_nodes=300", "--max_plies=8", "--menu=2", "--budget=3",
-        "--penalty=0.002", "--max_evaluations=40", "--match_games=20", "--neighbors=0", "--store=s.sqlite", "--output_dir=out",
+        "--penalty=0.002", "--max_evaluations=40", "--match_games=20", "--neighbors=0",
+        "--store=s.sqlite", "--output_dir=out",
     )  # fmt: skip
     for opponent, games in (("uniform", 24), ("uniform", 0), ("", 24)):
         own = (f"--opponent={opponent}", f"--play_budget={games}")
