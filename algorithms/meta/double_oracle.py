@@ -59,6 +59,7 @@ _LEAST_PLAN = 1e-4  # allowed at first: what is memorized with more than this pr
 _SMALL = 1000  # entries; the program of a tree with no more takes milliseconds
 _PART = 0.4  # of the whole tree's entries; a program with more of them does not pay
 _MOST = 50_000  # entries of a program
+_MOST_OF_GAME = 400_000  # the same of a base game alone, whose program is thinner by far
 
 
 class OracleState(NamedTuple):
@@ -103,12 +104,13 @@ class DoubleOracle:
     @property
     def too_large(self) -> bool:
         """Whether the next program is beyond the simplex method; with budgets there is nothing else."""
-        return self.budgets == (None, None) and int(self.state.allowed.sum()) > _MOST
+        most = _MOST if self.tree.may_stop else _MOST_OF_GAME
+        return self.budgets == (None, None) and int(self.state.allowed.sum()) > most
 
     @property
     def warms_up(self) -> bool:
         """Whether the tree is so large that regret minimization goes before."""
-        return int(self.playing.sum()) > _SMALL
+        return self.tree.may_stop and int(self.playing.sum()) > _SMALL
 
     @property
     def multipliers(self) -> tuple[float, float]:
@@ -159,7 +161,7 @@ class DoubleOracle:
         state, allowed = self.state, self.state.allowed
         infosets = np.zeros(self.tree.num_infosets, bool)
         infosets[self.tree.entry_infoset[allowed]] = True
-        small = restricted_tree(self.tree, allowed, self.worth)
+        small = restricted_tree(self.tree, allowed, self.worth) if self.tree.may_stop else self.tree
         basis = None
         if self.iterations:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)

@@ -73,6 +73,7 @@ class DecisionTree(NamedTuple):
       tree_entry: int32[E], the history tree's number of each entry.
       price: float64[m], what memorizing each information state costs.
       players: int64[k], those with a finite penalty.
+      may_stop: 1.0 where players may stop, 0.0 in a base game alone.
     """
 
     runs: npt.NDArray[np.int64]
@@ -93,6 +94,7 @@ class DecisionTree(NamedTuple):
     tree_entry: npt.NDArray[np.int32]
     price: npt.NDArray[np.float64]
     players: npt.NDArray[np.int64]
+    may_stop: float
 
     @classmethod
     def of(cls, tree: HistoryTree, shard: int | None = None) -> DecisionTree:
@@ -165,6 +167,7 @@ class DecisionTree(NamedTuple):
             tree_entry=tree_entry,
             price=tree.infoset_penalty[tree_infoset],
             players=np.flatnonzero(np.isfinite(tree.penalties)),
+            may_stop=float(tree.may_stop),
         )
 
 

@@ -219,7 +219,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
     plan, shared = work.plan, work.shared
     current, plan_sum = state.current, state.plan_sum
     regret_memorize, regret_stop = state.regret_memorize, state.regret_stop
-    sign = 1.0 if player == 0 else -1.0
+    sign, may_stop = 1.0 if player == 0 else -1.0, tree.may_stop
     for run in range(tree.shards[k + 1] - 1, tree.shards[k] - 1, -1):
         first, end = tree.runs[run, 0], tree.runs[run, 1]
         own_before, own, enters = tree.runs[run, 2] == player, tree.runs[run, 3] == player, tree.runs[run, 4]
@@ -256,7 +256,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
                     regret = max(regret_stop[entry] + gain, rule.floor)
                     regret *= rule.positive if regret > 0.0 else rule.negative
                     regret_stop[entry] = regret
-                    wishes = max(regret + rule.predict * gain, 0.0)
+                    wishes = may_stop * max(regret + rule.predict * gain, 0.0)
                     for e in range(size):
                         j, s = entry + np.uint64(e), slot + np.uint64(e)
                         if size > 1:  # with one entry, what the loops leave to each other is at hand
@@ -274,7 +274,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
                         j, s = entry + np.uint64(e), slot + np.uint64(e)
                         if size > 1:
                             wish, after[s] = after[s], 0.0
-                        current[j] = wish / wishes if wishes > 0.0 else 1.0 / (1.0 + size)
+                        current[j] = wish / wishes if wishes > 0.0 else 1.0 / (may_stop + size)
                         plan_sum[j] += rule.weight * plan[j]
             else:
                 leaves = stops[h] * sigma_leaves[h]

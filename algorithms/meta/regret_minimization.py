@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import one_of
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one
+from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 
 from .checkpoints import read_checkpoint, write_checkpoint
 from .folded_tree import DecisionTree
@@ -79,7 +79,7 @@ class RegretMinimization:
         self.decisions = DecisionTree.of(tree)
         self.work = Work.of(self.decisions)
         playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
-        actions = 1.0 + np.diff(tree.first_entry)[tree.entry_infoset]
+        actions = float(tree.may_stop) + np.diff(tree.first_entry)[tree.entry_infoset]
         self.unreached = np.where(playing, 1.0 / actions, 0.0)[self.decisions.tree_entry]
         self.state = RegretState.start(self.unreached.copy())
 
@@ -93,16 +93,16 @@ class RegretMinimization:
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
         """The average strategies; where neither player ever came, all actions alike."""
         decisions, plans = self.decisions, self.state.plan_sum
-        first = _total_weight(self.name, float(self.iterations))
-        above = np.where(decisions.previous >= 0, plans[decisions.previous], first)
+        start = _total_weight(self.name, float(self.iterations))
+        above = np.where(decisions.previous >= 0, plans[decisions.previous], start)
         if decisions.first_entry is not None:
             above = np.repeat(above, np.diff(decisions.first_entry))
         averages = np.empty(len(plans))
         inside = np.clip(plans, 0.0, np.maximum(above, 0.0))  # first: a checkpoint may have any numbers
         shares = np.divide(inside, above, out=self.unreached.copy(), where=above > 0.0)
         averages[decisions.tree_entry] = shares
-        averages = at_most_one(self.tree, averages)  # sums of rounded numbers
-        return MetaStrategy(self.tree, 0, averages), MetaStrategy(self.tree, 1, averages)
+        first, second = (adjusted(self.tree, averages, i) for i in (0, 1))  # sums of rounded numbers
+        return MetaStrategy(self.tree, 0, first), MetaStrategy(self.tree, 1, second)
 
     def learn(self, chosen: npt.NDArray[np.bool_]) -> bool:
         """Best responses are nothing to it; it could always go on."""

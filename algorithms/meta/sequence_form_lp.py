@@ -15,6 +15,9 @@ player 1 takes off by memorizing J or more. The duals of the second line are pla
 A budget of player 0 is one more row, sum w(I) x <= B_0; its dual is the price of memory beyond lambda_0. That
 of player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
 
+In a base game alone nobody can stop: sums of entries are what comes before and no less, t(J) has either
+sign, and a leaf's payoff depends on each player's last entry alone.
+
 A player who prepares in a share of the games only, and otherwise memorizes nothing, has that share in place
 of the 1 in which its plan begins: of player 0 as a bound, of player 1 as what the first t(J) count.
 
@@ -147,10 +150,13 @@ def equilibrium_plans(
     bound = payoff[[0], 1:].toarray().ravel() + prices[1]
     # sum of x(e) - x(entry before) <= 0, or player 0's share where there is none; a single x(e) has a bound.
     several = treeplexes[0].members.sum(axis=1) > 1
-    chained = np.flatnonzero((treeplexes[0].previous >= 0) | several)
+    chained = np.flatnonzero((treeplexes[0].previous >= 0) | several | (not tree.may_stop))
     chain = (treeplexes[0].members - treeplexes[0].after)[chained]
     begun = shares[0] * (treeplexes[0].previous[chained] < 0)
     upper = np.concatenate([bound, begun, most[:1]])
+    lower, most_taken = np.full(len(upper), -np.inf), 0.0
+    if not tree.may_stop:
+        lower[len(bound) : -1], most_taken = begun, np.inf
     plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
@@ -164,11 +170,11 @@ def equilibrium_plans(
         solution = Program(
             objective=np.concatenate([gain, first, [-most[1] if limited else 0.0]]),
             matrix=scipy.sparse.block_array(matrix, format="csr"),
-            row_lower=np.full(len(upper), -np.inf),
+            row_lower=lower,
             row_upper=upper,
             lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf), [0.0]]),
             upper=np.concatenate(
-                [np.full(m_0, shares[0]), np.zeros(len(first)), [np.inf if limited else 0.0]]
+                [np.full(m_0, shares[0]), np.full(len(first), most_taken), [np.inf if limited else 0.0]]
             ),
         ).solve(basis=None if basis is None else _gathered(basis, places))
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
@@ -235,6 +241,9 @@ def contributions(
     edge = tree.own_edges[player]
     last = np.where(edge > 0, column[tree.edge_entry[edge]], 0)
     arrays = (tree.parent, tree.player, tree.infoset, tree.sigma, tree.first_entry)
+    if not tree.may_stop:
+        matrix = (tree.own_reaches[player][leaves], (np.arange(len(leaves)), last[leaves]))
+        return scipy.sparse.csr_array(matrix, shape=(len(leaves), 1 + len(own)))
     walk = _Walk(*arrays, tree.own_reaches[player], column, last)
     row, stop, coefficient = _stops(walk, player, leaves)
     matrix = scipy.sparse.coo_array((coefficient, (row, stop)), shape=(len(leaves), 1 + len(own)))

@@ -76,6 +76,7 @@ class Treeplex(NamedTuple):
       player: Whose problem it is.
       stop: float64[m].
       after: float64[E + 1], of entry e at e + 1; of what comes before the first information state at 0.
+      may_stop: Whether it may memorize nothing.
     """
 
     owner: np.ndarray
@@ -84,6 +85,7 @@ class Treeplex(NamedTuple):
     player: int
     stop: np.ndarray
     after: np.ndarray
+    may_stop: bool
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,8 +138,9 @@ class Decisions:
         """The same as arrays."""
         forest = self.forest
         return Treeplex(
-            forest.infoset_player, forest.first_entry, forest.previous, self.player, self.stop, self.after
-        )
+            forest.infoset_player, forest.first_entry, forest.previous, self.player, self.stop, self.after,
+            forest.may_stop,
+        )  # fmt: skip
 
     @functools.cached_property
     def has_choice(self) -> bool:
@@ -189,6 +192,10 @@ class Decisions:
                     f"expected the tree's precomputing player, {1 - player}, since it "
                     f'was expanded with stop_value="evaluate", got player {player}'
                 )
+        if opponent is None and not tree.may_stop:
+            raise ArgumentError(
+                f"expected a tree with policies that are computed during play, got that of a game alone: {tree}"
+            )
         arrays, played = tree.arrays, tree.sigma
         if component is not None:
             assert tree.mixture is not None
@@ -231,7 +238,8 @@ class Decisions:
         tree = tree.with_weights(np.where(free, 0.0, tree.infoset_weight))
         whole = dataclasses.replace(self, forest=tree)
         owner, previous, after = tree.infoset_player.copy(), tree.previous.copy(), self.after.copy()
-        _contract(Treeplex(owner, tree.first_entry, previous, self.player, self.stop, after), known)
+        whole_problem = (owner, tree.first_entry, previous, self.player, self.stop, after, tree.may_stop)
+        _contract(Treeplex(*whole_problem), known)
         forest = Forest(tree.first_entry, previous, tree.penalties, owner, tree.infoset_weight)
         return dataclasses.replace(self, forest=forest, after=after, known=(whole, known))
 
@@ -408,6 +416,8 @@ def _recursion(
             continue
         worth, chosen, total = stop[k], -1, 0.0
         mixed = 0.0
+        if best and not problem.may_stop:
+            worth = -np.inf
         for e in range(first_entry[k], first_entry[k + 1]):
             going_on = value[e + 1] - penalty[k]
             advantage[e] = going_on - stop[k]

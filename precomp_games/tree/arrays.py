@@ -13,8 +13,8 @@ from precomp_games._support.checks import ArgumentError, check_penalties, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
 from precomp_games.tree.expansion.columns import COLUMNS
-from precomp_games.tree.expansion.options import PRICES
-from precomp_games.tree.facts import CHANCE, TERMINAL
+from precomp_games.tree.expansion.options import PRICES, STOP_VALUES
+from precomp_games.tree.facts import CHANCE, NEVER, TERMINAL
 
 if TYPE_CHECKING:
     from precomp_games.tree.history_tree import HistoryTree
@@ -78,7 +78,7 @@ def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
         keys, fingerprint = head["infoset_keys"], head["fingerprint"]
         tree = kind(
             game_string=str(head["game"]),
-            penalties=check_penalties(list(head["penalties"])),
+            penalties=_penalties(head),
             utility_range=float(head["utility_range"]),
             utility_sum=float(head["utility_sum"]),
             stop_value=str(head["stop_value"]),
@@ -116,7 +116,7 @@ def check_arrays(tree: HistoryTree) -> None:
             raise ValueError(f"{name} has {len(array)} entries, not {expected}")
     if n == 0:
         raise ValueError("there is no root")
-    if tree.stop_value not in ("backup", "evaluate"):
+    if tree.stop_value not in (*STOP_VALUES, NEVER):
         raise ValueError(f"stop_value is {tree.stop_value!r}")
     if tree.cut_for not in ("nothing", *PRICES):
         raise ValueError(f"cut_for is {tree.cut_for!r}")
@@ -154,13 +154,37 @@ def check_arrays(tree: HistoryTree) -> None:
         and np.isin(tree.infoset_player, (0, 1)).all()
         and (first < n).all(),
         "infoset": all((np.diff(first[tree.infoset_player == i]) > 0).all() for i in (0, 1)),
-        "value": tree.stop_value == "backup" or np.isfinite(tree.value[decisions]).all(),
+        "value": tree.stop_value != "evaluate" or np.isfinite(tree.value[decisions]).all(),
     }
     for name, holds in ordered.items():
         if not holds:
             raise ValueError(f"{name} does not describe a tree")
     if tree.has_menus and not _are_menus(tree):
         raise ValueError("entry does not describe menus")
+    if not tree.may_stop and not _is_game(tree):
+        raise ValueError("sigma_pre does not describe a base game alone")
+
+
+def _penalties(head: dict[str, Any]) -> tuple[float, float]:
+    """Those of a file: none in the tree of a base game alone."""
+    penalties = list(head["penalties"])
+    return (0.0, 0.0) if head["stop_value"] == NEVER and penalties == [0.0, 0.0] else check_penalties(penalties)
+
+
+def _is_game(tree: HistoryTree) -> bool:
+    """Whether at each turn of a player each action is an entry of its own, at no price."""
+    decides = (tree.player >= 0) & (tree.num_children > 0)
+    own = decides[tree.parent]
+    own[0] = False
+    counts = np.diff(tree.first_entry)
+    return bool(
+        tree.penalties == (0.0, 0.0)
+        and ((tree.infoset >= 0) == decides).all()
+        and ((tree.player >= 0) == decides).all()
+        and (tree.sigma_pre[own] == 1.0).all()
+        and not tree.sigma[own].any()
+        and (counts[tree.infoset[decides]] == tree.num_children[decides]).all()
+    )
 
 
 def _are_rows(tree: HistoryTree) -> bool:

@@ -22,6 +22,9 @@ from precomp_games._support.kernels import kernel
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
 
+NEVER = "never"
+"""The `stop_value` of a tree in which nobody can stop: of a base game alone, see `HistoryTree.of_game`."""
+
 _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
 
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -83,6 +86,11 @@ class Forest(_Entries):
     weight: npt.NDArray[np.float64] | None = None
 
     @property
+    def may_stop(self) -> bool:
+        """See `TreeFacts`."""
+        return True
+
+    @property
     def has_menus(self) -> bool:
         """Whether some information state has several entries."""
         return self.num_entries > self.num_infosets
@@ -123,11 +131,17 @@ class TreeFacts(_Entries):
     sigma_pre: npt.NDArray[np.float64]
     value: npt.NDArray[np.float64]
     utility_range: float
+    stop_value: str
     penalties: tuple[float, float]
     position: npt.NDArray[np.int32]
     infoset_player: npt.NDArray[np.int8]
     entry: npt.NDArray[np.int16]
     weight: npt.NDArray[np.float64]
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether players may stop; in the tree of a base game alone they choose an entry everywhere."""
+        return self.stop_value != NEVER
 
     @property
     def num_histories(self) -> int:

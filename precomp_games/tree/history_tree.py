@@ -65,7 +65,7 @@ class HistoryTree(TreeFacts):
         infinite for a player who never memorizes.
       utility_range: R = u_max - u_min, what the truncation multiplied reaches with.
       utility_sum: c, the constant that the players' utilities add up to.
-      stop_value: "backup" or "evaluate", see `from_game`.
+      stop_value: "backup" or "evaluate", see `from_game`; "never" in the tree of a game alone, see `of_game`.
       parent: int32[n], -1 at the root.
       first_child: int32[n], -1 at leaves.
       num_children: int32[n].
@@ -208,6 +208,45 @@ class HistoryTree(TreeFacts):
             max_memory=max_memory,
             progress=progress,
         )
+        return cls._expanded(game, options, check_pair(sigma, "sigma"))
+
+    @classmethod
+    @public
+    def of_game(
+        cls,
+        game: Game,
+        *,
+        max_histories: PositiveInt = 50_000_000,
+        max_memory: Memory | None = None,
+        progress: Progress | None = None,
+    ) -> HistoryTree:
+        """Expands a base game alone: nobody prepares, and at each turn the mover chooses one of its actions.
+
+        That is the tree in which every action is an entry of a menu, at no price, and nobody computes
+        anything during play: so nobody can stop, `penalties` are 0 and `sigma` is 0 at the players' turns.
+        Nothing is cut. A strategy of it (`MetaStrategy`) is a behavioral strategy of the game.
+
+        Args:
+          game: see `from_game`.
+          max_histories: see there.
+          max_memory: see there.
+          progress: see there.
+
+        Raises:
+          ValueError: the game is not as there, or too large.
+        """
+        options = ExpansionOptions.of_game(
+            game, max_histories=max_histories, max_memory=max_memory, progress=progress
+        )
+        return cls._expanded(game, options, (None, None))
+
+    @classmethod
+    def _expanded(
+        cls,
+        game: pyspiel.Game,
+        options: ExpansionOptions,
+        policies: tuple[PolicyLike | None, PolicyLike | None],
+    ) -> HistoryTree:
         expansion = expand(game, options)
         keys = expansion.infoset_keys
         return cls(
@@ -215,11 +254,11 @@ class HistoryTree(TreeFacts):
             penalties=options.penalties,
             utility_range=options.utility_range,
             utility_sum=utility_sum(game),
-            stop_value=stop_value,
-            cut_for="nothing" if truncate == "none" else price,
+            stop_value=options.stop_value,
+            cut_for="nothing" if options.truncate == "none" else options.price,
             infoset_keys=None if keys is None else tuple(keys),
             work=expansion.work,
-            policies=check_pair(sigma, "sigma"),
+            policies=policies,
             base_game=game,
             mixture=expansion.mixture,
             **expansion.arrays,

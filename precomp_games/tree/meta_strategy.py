@@ -129,6 +129,8 @@ class MetaStrategy:
     def of_plan(cls, tree: HistoryTree, player: Player, plan: npt.ArrayLike) -> MetaStrategy:
         """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
 
+        In the tree of a base game alone, all actions are alike there.
+
         Args:
           tree: see the class.
           player: 0 or 1.
@@ -143,7 +145,7 @@ class MetaStrategy:
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
-        return cls(tree, player, at_most_one(tree, memorize))
+        return cls(tree, player, adjusted(tree, memorize, player))
 
     def plan(self) -> npt.NDArray[np.float64]:
         """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
@@ -226,6 +228,10 @@ class MetaStrategy:
     def played(self) -> Played:
         """What the strategy plays in the base game, on the histories of the tree."""
         tree = self.tree
+        if not tree.may_stop:
+            own = np.append(False, tree.player[tree.parent[1:]] == self.player)
+            chosen = self.memorize[tree.edge_entry] * tree.sigma_pre
+            return Played(np.ones(tree.num_histories), np.where(own, chosen, tree.sigma))
         memorizing, probability = np.ones(tree.num_histories), np.array(tree.sigma)
         totals = read_only(self.totals)
         _mix(tree.arrays, tree.edge_entry, self.player, self.memorize, totals, memorizing, probability)
@@ -265,10 +271,12 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
 def check_meta_tree(tree: Any) -> HistoryTree:
     """A tree on which strategies of the meta-game are known: not one with evaluated stops.
 
+    That of a base game alone is one: there, they are strategies of the game.
+
     Raises:
       ValueError: it is none.
     """
-    if isinstance(tree, HistoryTree) and tree.stop_value == "backup":
+    if isinstance(tree, HistoryTree) and tree.stop_value != "evaluate":
         return tree
     raise ArgumentError(
         'expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
@@ -305,6 +313,13 @@ def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.f
     """
     own = tree.entry_player == player
     memorize = check_numbers(value, tree.num_entries, "memorize", least=0.0, most=1.0, which=own)
+    if not tree.may_stop:
+        short = _totals(tree, memorize)[tree.infoset_player == player] < 1.0 - _SUM_TOLERANCE
+        if short.any():
+            raise ArgumentError(
+                "expected memorize to add up to 1 over the actions of each information state of player "
+                f"{player}, since nobody can stop in the game alone, got {shown(value)}"
+            )
     if tree.has_menus and (_totals(tree, memorize) > 1.0 + _SUM_TOLERANCE).any():
         raise ArgumentError(
             "expected memorize to add up to at most 1 over the entries of each information state, "
@@ -318,6 +333,18 @@ def realization_plan(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.
     plan = np.array(memorize)
     _multiply_down(tree.previous[tree.entry_infoset], plan)
     return plan
+
+
+def adjusted(tree: AnyForest, memorize: npt.NDArray[np.float64], player: int) -> npt.NDArray[np.float64]:
+    """A player's probabilities, but for what rounding and plans that do not come have made of their sums.
+
+    At most 1 at each information state. Where nobody can stop, 1: all alike where they are 0.
+    """
+    if tree.may_stop:
+        return at_most_one(tree, memorize)
+    counts, whose = np.diff(tree.first_entry)[tree.entry_infoset], tree.entry_player == player
+    totals = _totals(tree, memorize)[tree.entry_infoset]
+    return np.where(whose, np.divide(memorize, totals, out=1.0 / counts, where=totals > 0.0), 0.0)
 
 
 def at_most_one(tree: AnyForest, memorize: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

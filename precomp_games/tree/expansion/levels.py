@@ -324,8 +324,8 @@ class _Expander:
         decides = infoset[goes_on] >= 0
         where = level.position[goes_on]
         sigma_here = np.ones(len(goes_on), bool)
-        if self.options.evaluate_stops:
-            sigma_here = ~decides  # stopping is worth its value: nobody plays on from here
+        if self.options.stop_value != "backup":
+            sigma_here = ~decides  # stopping is worth its value, or there is none: nobody plays on from here
         wants_pre, wants_sigma = np.zeros((2, len(self.positions.states)), bool)
         wants_pre[where[decides]] = True
         wants_sigma[where[sigma_here]] = True

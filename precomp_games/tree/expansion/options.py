@@ -13,8 +13,10 @@ from precomp_games._support.arguments import one_of
 from precomp_games._support.checks import ArgumentError, check_pair, check_penalties, shown
 from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
+from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies.rows import BatchPolicy, as_batch_policies
+from precomp_games.tree.facts import NEVER
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
@@ -52,7 +54,7 @@ class ExpansionOptions:
     utility_range: float
     leaf_values: tuple[LeafValues, ...]
     mixture: tuple[int, MixturePolicy] | None
-    evaluate_stops: bool
+    stop_value: str
     truncate: str
     price: str
     position_key: Callable[[Any], Hashable] | None
@@ -100,15 +102,46 @@ class ExpansionOptions:
             utility_range=utility_range,
             leaf_values=_leaf_values(leaf_value, mixture),
             mixture=mixture,
-            evaluate_stops=stop_value == "evaluate",
+            stop_value=stop_value,
             price=price,
             position_key=None if position_key is None else hashable(position_key),
             max_memory=default_memory() if max_memory is None else max_memory,
             **more,
         )
 
+    @classmethod
+    def of_game(
+        cls, game: pyspiel.Game, *, max_histories: int, max_memory: Any, progress: Progress | None
+    ) -> ExpansionOptions:
+        """Those of `HistoryTree.of_game`: both players choose any action, at no price, and nothing is cut."""
+        actions = as_batch_policies(Menu.of_actions(), "sigma_pre", menus=True)
+        return cls(
+            sigma_pre=actions,
+            sigma=(None, None),
+            penalties=(0.0, 0.0),
+            weight=None,
+            utility_range=game.max_utility() - game.min_utility(),
+            leaf_values=_leaf_values("exact", None),
+            mixture=None,
+            stop_value=NEVER,
+            truncate="none",
+            price="infosets",
+            position_key=None,
+            min_probability=0.0,
+            max_histories=max_histories,
+            max_memory=default_memory() if max_memory is None else max_memory,
+            progress=progress,
+        )
+
+    @property
+    def evaluate_stops(self) -> bool:
+        """Whether a stop is worth what an evaluation says, and nobody plays on from it."""
+        return self.stop_value == "evaluate"
+
     def advice(self) -> str:
         """What may be changed about a tree that is too large, "raise the penalties, "; see `MemoryMeter`."""
+        if self.stop_value == NEVER:
+            return ""
         changes = ["raise the penalties"]
         if self.position_key is None:
             changes.append("give a position_key")
