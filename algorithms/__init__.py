@@ -48,16 +48,22 @@ from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
 from .preparation.robust import RobustPrecomputation, robust_precomputation
 from .preparation.robust_program import RobustStrategy, robust_strategy
+from .zero_sum.responses import BestResponse, best_response, nash_conv
+from .zero_sum.solve import METHODS, Equilibrium, solve
+from .zero_sum.tables import load_policy, save_policy
 
 __all__ = [
     "CFR_VARIANTS",
+    "METHODS",
     "ORDERS",
     "BestPrecomputation",
+    "BestResponse",
     "BookJudgment",
     "CertifiedPrecomputation",
     "Commitment",
     "Contamination",
     "EntropyBounds",
+    "Equilibrium",
     "KullbackLeibler",
     "LookaheadPolicy",
     "MemorizedState",
@@ -76,6 +82,7 @@ __all__ = [
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",
+    "best_response",
     "certified_precomputation",
     "commit_against_lookahead",
     "confirmed_precomputation",
@@ -85,17 +92,21 @@ __all__ = [
     "every_visit_policy",
     "every_visit_utility",
     "judge_book",
+    "load_policy",
     "memorized_states",
     "memory_frontier",
     "meta_equilibrium",
     "meta_exploitability",
     "meta_sequence_form_lp",
+    "nash_conv",
     "precomputation_against_all",
     "precomputation_plan",
     "restricted_nash",
     "restricted_nash_curve",
     "robust_precomputation",
     "robust_strategy",
+    "save_policy",
+    "solve",
     "strategies_from_policy",
     "theorem_2_bound",
     "value_against_components",

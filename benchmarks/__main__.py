@@ -23,6 +23,7 @@ from benchmarks import (
     mixtures,
     position_prices,
     search,
+    zero_sum,
 )
 from benchmarks.measure import Row, table
 
@@ -46,6 +47,7 @@ _BENCHMARKS: dict[str, Callable[[Callable[[str], None]], list[Row]]] = {
     ),
     "position_prices": lambda say: position_prices.rows(_SCALE.value, _TURNS.value, say),
     "games": lambda say: games.rows(max(1, round(500 * _SCALE.value)), say),
+    "zero_sum": lambda say: zero_sum.rows(_SCALE.value, _TURNS.value, say),
     "lookahead": lambda say: lookahead.rows(_SCALE.value, _TURNS.value, say),
     "efce": lambda say: efce.rows(_SCALE.value, say),
 }

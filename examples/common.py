@@ -25,7 +25,6 @@ def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: A
 # Before the imports below, which take a second.
 sys.excepthook = _tell_uncaught
 
-import difflib
 import pathlib
 import re
 from typing import Any
@@ -49,6 +48,7 @@ from precomp_games.commands._flags import positive_numbers as positive_numbers
 from precomp_games.commands._progress import progress as progress
 from precomp_games.commands._progress import progress_bar as progress_bar
 from precomp_games.commands._progress import typed as typed
+from precomp_games.tree.base_game import named_game as load_game
 
 __all__ = ["run", "told_as"]
 
@@ -61,16 +61,6 @@ def define_memory_flag() -> None:
 
 def define_chess_flags() -> None:
     _flags.define_chess_flags(FLAGS)
-
-
-def load_game(text: str) -> pyspiel.Game:
-    """OpenSpiel's load_game, without its list of all games where the name is wrong."""
-    name = text.partition("(")[0]
-    if name not in pyspiel.registered_names():
-        near = difflib.get_close_matches(name, pyspiel.registered_names(), n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ValueError(f"expected an OpenSpiel game such as kuhn_poker, got {text!r}{hint}")
-    return pyspiel.load_game(text)
 
 
 def policy(game: pyspiel.Game, spec: str) -> Any:

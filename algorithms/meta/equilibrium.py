@@ -13,12 +13,13 @@ import concurrent.futures
 import contextlib
 import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy as np
 
-from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, one_of, public
+from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, Seconds, one_of, public
 from precomp_games._support.checks import ArgumentError, check_number, check_pair, check_path
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -47,6 +48,7 @@ def meta_equilibrium(
     iterations: PositiveInt | None = None,
     target_nash_conv: NonNegativeFloat | None = None,
     check_every: PositiveInt = 50,
+    seconds: Seconds | None = None,
     budgets: float | Sequence[float | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     threads: PositiveInt = 1,
@@ -67,6 +69,7 @@ def meta_equilibrium(
         thousands.
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
+      seconds: regret minimization stops at the first measurement after so many. None: no limit.
       budgets: the most information states that a player may memorize in expectation, at their penalties, each
         counted by its weight; one for both, or a pair, None or infinity for no limit. Then "double_oracle" is
         the only solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
@@ -94,6 +97,7 @@ def meta_equilibrium(
         raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
     if checkpoint is not None:
         checkpoint = _checked_file(checkpoint)
+    started = time.monotonic()
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
@@ -122,7 +126,8 @@ def meta_equilibrium(
             if progress is not None:
                 progress(run.iterations, profile.nash_conv)
             reached = profile.nash_conv <= enough
-            if reached or run.iterations >= most or not run.learn(chosen):
+            late = seconds is not None and time.monotonic() - started >= seconds
+            if reached or late or run.iterations >= most or not run.learn(chosen):
                 converged = reached
                 if target_nash_conv is None:
                     converged = profile.nash_conv <= _exact(tree) if exact else True

@@ -21,6 +21,7 @@ COMMANDS = {
     "opponent": "how random an opponent is: the r and the number of moves that fit its moves",
     "calibrate": "what an analyst's score is worth in games",
     "equilibrium": "what both sides learn when both prepare",
+    "solve": "an equilibrium of any two-player zero-sum game of OpenSpiel's",
 }
 """Each command's name and what it gives."""
 

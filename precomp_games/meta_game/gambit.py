@@ -1,14 +1,17 @@
-"""The meta-game as a Gambit .efg file, for Gambit and for OpenSpiel's C++ solvers at their own speed.
+"""Games as Gambit .efg files, for Gambit and for OpenSpiel's C++ solvers at their own speed.
 
-    write_efg(tree, "meta.efg")                                   # the audit form
+    write_efg(tree, "meta.efg")                                   # the meta-game, its audit form
     write_efg(MetaPrecomputationGame(tree, "reweighted"), "meta.efg")
+    write_efg(pyspiel.load_game("leduc_poker"), "leduc.efg")      # a game alone, or its tree
     game = pyspiel.load_efg_game(to_efg(tree))
 
 Information sets are numbered 1 to n for each player, without gaps, in order of appearance; each is named by
 the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorize" in that
 order, and "memorize 2" and so on where there is a menu: OpenSpiel numbers actions by their labels, in order
 of appearance, which makes them 0, 1, 2 and so on there, too. Chance moves are called by their ids. Payoffs
-are the returns of the game: to player 0's value add c / 2, which the title says. They are written so that
+are the returns of the game: to player 0's value add c / 2, which the title says. In a game alone actions and
+information sets have OpenSpiel's names, an action's number behind it where two would be called alike, and
+payoffs are both players' utilities. All are written so that
 they are read back as the same floating-point numbers. So are probabilities, but for one of each chance move,
 which takes up what is missing to an exact sum of 1, as Gambit demands.
 
@@ -26,6 +29,9 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 
+import numpy as np
+import pyspiel
+
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.files import atomic_write
 from precomp_games.meta_game.game import MetaPrecomputationGame
@@ -34,34 +40,89 @@ from precomp_games.tree.history_tree import HistoryTree
 
 
 @public
-def to_efg(source: MetaPrecomputationGame | HistoryTree) -> str:
-    """The meta-game as text: one in either form, or in the audit form that on a tree.
+def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> str:
+    """A game as text.
+
+    Args:
+      source: a meta-game in either form; a tree, which stands for the meta-game on it in the audit form, or
+        for the game itself where it is of a game alone; or any game that `HistoryTree.of_game` takes.
 
     Raises:
-      ValueError: `source` is neither, or the game cannot be made of the tree.
+      ValueError: `source` is none of these, or the game cannot be made of the tree.
     """
-    return "".join(_lines(_game(source)))
+    return "".join(_lines(source))
 
 
 @public
-def write_efg(source: MetaPrecomputationGame | HistoryTree, path: FilePath) -> None:
+def write_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game, path: FilePath) -> None:
     """Writes what `to_efg` gives to a file, whole or not at all.
 
     Raises:
       ValueError: as `to_efg`.
       OSError: the file cannot be written.
     """
-    game = _game(source)
+    lines = _lines(source)
     with atomic_write(path) as file:
-        file.writelines(_lines(game))
+        file.writelines(lines)
 
 
-def _game(source: MetaPrecomputationGame | HistoryTree) -> MetaPrecomputationGame:
-    return source if isinstance(source, MetaPrecomputationGame) else MetaPrecomputationGame(source)
-
-
-def _lines(game: MetaPrecomputationGame) -> Iterator[str]:
+def _lines(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> Iterator[str]:
     """The file's lines: nodes in prefix order."""
+    if isinstance(source, pyspiel.Game) and not isinstance(source, MetaPrecomputationGame):
+        source = HistoryTree.of_game(source)
+    if isinstance(source, HistoryTree) and not source.may_stop:
+        return _lines_of_game(source)
+    return _lines_of_meta_game(
+        source if isinstance(source, MetaPrecomputationGame) else MetaPrecomputationGame(source)
+    )
+
+
+def _lines_of_game(tree: HistoryTree) -> Iterator[str]:
+    yield f'EFG 2 R "{efg_name(tree.game_string)}" {{ "0" "1" }}\n""\n\n'
+    number = np.zeros(tree.num_infosets, np.int64)
+    for i in (0, 1):
+        own = tree.infoset_player == i
+        number[own] = 1 + np.arange(np.count_nonzero(own))
+    names: dict[int, tuple[str, str]] = {}
+    chance = ends = 0
+    stack = [0]
+    while stack:
+        h = stack.pop()
+        player, children = int(tree.player[h]), tree.children(h)
+        if not children:
+            ends += 1
+            value = float(tree.value[h])
+            yield f't "" {ends} "" {{ {_decimal(value)} {_decimal(tree.utility_sum - value)} }}\n'
+            continue
+        if player == CHANCE:
+            chance += 1
+            actions = tree.action[children.start : children.stop].tolist()
+            shares = _exact_probabilities(tree.sigma[children.start : children.stop].tolist())
+            labels = " ".join(f'"{action}" {p}' for action, p in zip(actions, shares, strict=True))
+            yield f'c "" {chance} "" {{ {labels} }} 0\n'
+        else:
+            infoset = int(tree.infoset[h])
+            if infoset not in names:
+                names[infoset] = (efg_name(tree.key(infoset)), _action_labels(tree, infoset))
+            name, labels = names[infoset]
+            yield f'p "" {player + 1} {number[infoset]} "{name}" {{ {labels} }} 0\n'
+        stack += reversed(children)
+
+
+def _action_labels(tree: HistoryTree, infoset: int) -> str:
+    """What the actions at an information state of a game alone are called, between quotation marks."""
+    state, history = tree.infoset_states[infoset], int(tree.infoset_history[infoset])
+    children = tree.children(history)
+    actions = tree.action[children.start : children.stop].tolist()
+    words = [efg_name(state.action_to_string(state.current_player(), action)) for action in actions]
+    twice = len(set(words)) < len(words)
+    return " ".join(
+        f'"{word} ({action})"' if twice or not word else f'"{word}"'
+        for word, action in zip(words, actions, strict=True)
+    )
+
+
+def _lines_of_meta_game(game: MetaPrecomputationGame) -> Iterator[str]:
     rules, tree = game.rules, game.tree
     title = (
         f"Precomputation meta-game ({game.form}) of {tree.game_string}, penalties {tree.penalties}; "

@@ -21,8 +21,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from precomp_games._support.arguments import public
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, PolicyRows, as_batch_policy
 
 Entry = int | Mapping[int, float]
 """What can be memorized at an information state: an action, or {action: probability}."""
@@ -53,7 +55,7 @@ class Menu:
     @classmethod
     def of_actions(cls) -> Menu:
         """Every legal action: which move is memorized is left to the player altogether."""
-        return cls(_every_action)
+        return _ActionMenu(_every_action)
 
     @classmethod
     @public
@@ -64,6 +66,20 @@ class Menu:
           ValueError: it is no policy.
         """
         return SupportMenu(as_batch_policy(policy))
+
+
+@dataclasses.dataclass(frozen=True)
+class _ActionMenu(Menu):
+    """What `Menu.of_actions` makes: rows that need no looking into are made at once."""
+
+    def action_rows(self, states: Sequence[Any]) -> PolicyRows:
+        """What `rows.menu_rows` makes of this menu."""
+        menus = [sorted(state.legal_actions()) for state in states]
+        counts = np.array([len(menu) for menu in menus], np.int64)
+        start = np.append(0, np.cumsum(counts)).astype(np.int64)
+        action = np.array([action for menu in menus for action in menu], np.int64)
+        entry = np.arange(len(action)) - np.repeat(start[:-1], counts)
+        return PolicyRows(start, action, np.ones(len(action)), entry.astype(np.int16))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -234,6 +234,9 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
       ValueError: an entry is no action and no distribution over legal actions, or two entries of a state
         play the same action.
     """
+    if hasattr(menu, "action_rows"):
+        rows_of_actions: PolicyRows = menu.action_rows(states)
+        return rows_of_actions
     menus = menu.entries_batch(states)
     if not isinstance(menus, Sequence) or len(menus) != len(states):
         raise ArgumentError(f"expected {name} to give {len(states)} menus, got {shown(menus)}")

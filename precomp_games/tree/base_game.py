@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,23 @@ def names_files(game_string: str) -> str:
         if _NAMES_FILES.search(name):
             return name
     return ""
+
+
+def named_game(text: str) -> pyspiel.Game:
+    """OpenSpiel's `load_game`, of a user's own string, without its list of all games where the name is wrong.
+
+    Raises:
+      ValueError: there is no such game, or it has no such parameter.
+    """
+    name = text.partition("(")[0]
+    if name not in pyspiel.registered_names():
+        near = difflib.get_close_matches(name, pyspiel.registered_names(), n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ArgumentError(f"expected an OpenSpiel game such as kuhn_poker, got {shown(text)}{hint}")
+    try:
+        return pyspiel.load_game(text)
+    except pyspiel.SpielError as error:
+        raise ArgumentError(f"expected an OpenSpiel game, got {shown(text)} ({one_line(error)})") from None
 
 
 def loaded_game(game_string: str) -> pyspiel.Game:

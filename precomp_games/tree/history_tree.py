@@ -358,6 +358,24 @@ class HistoryTree(TreeFacts):
             state.apply_action(action)
         return state
 
+    @functools.cached_property
+    def infoset_states(self) -> list[Any]:
+        """A state of the base game at each information state, at its first history; kept.
+
+        Raises:
+          ValueError: the base game cannot be had (see `game`).
+        """
+        needed = np.zeros(self.num_histories, bool)
+        level = np.unique(self.infoset_history)
+        while len(level):
+            needed[level] = True
+            level = np.unique(self.parent[level])
+            level = level[(level >= 0) & ~needed[level]]
+        states = {0: self.game.new_initial_state()}
+        for history in np.flatnonzero(needed)[1:].tolist():
+            states[history] = states[int(self.parent[history])].child(int(self.action[history]))
+        return [states[history] for history in self.infoset_history.tolist()]
+
     @public
     def find(self, actions: Sequence[int]) -> int:
         """The index of the history that `actions` lead to, -1 where the tree does not have it.

@@ -1,7 +1,5 @@
 """The flat-tree solver beside OpenSpiel's and a plain recursion on the meta-game, iteration by iteration."""
 
-import collections
-
 import numpy as np
 import pyspiel
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from precomp_games import MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_equilibrium, strategies_from_policy
 from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
+from tests.algorithms.meta.plain_regret import PlainPredictive
 from tests.menus import menu_tree
 
 _POLICIES = [("tree", 0, True), ("tree", 3, True), ("efg", 3, True), ("efg", 6, True)]
@@ -55,75 +54,13 @@ def test_where_nobody_comes_all_actions_are_alike():
         np.testing.assert_allclose(memorize, 1.0 / (1.0 + menu.stop - menu.start))
 
 
-class _PlainPredictiveDiscounted:
-    """PDCFR+ as its paper writes it, by recursion over the states of a game; plans are sums over own reaches.
-
-    R^t = max(R^(t-1) (t-1)^a / ((t-1)^a + 1) + r^t, 0), the next strategy is proportional to
-    max(R^t t^a / (t^a + 1) + r^t, 0), and X^t = X^(t-1) ((t-1) / t)^g + x^t, with a = 2.3 and g = 5.
-    """
-
-    def __init__(self, game):
-        self.count = {}  # actions of each information state
-        self.root = self._node(game.new_initial_state())
-        self.strategy = {k: np.full(n, 1.0 / n) for k, n in self.count.items()}
-        self.regret = {k: np.zeros(n) for k, n in self.count.items()}
-        self.plan = {k: np.zeros(n) for k, n in self.count.items()}
-        self.t = 0
-
-    def _node(self, state):
-        """(player, information state, chance's odds, children), or a utility."""
-        if state.is_terminal():
-            return state.returns()[0]
-        player, infoset, odds = state.current_player(), None, None
-        if state.is_chance_node():
-            odds = [p for _, p in state.chance_outcomes()]
-        else:
-            infoset = state.infoset
-            self.count[infoset] = len(state.legal_actions())
-        return player, infoset, odds, [self._node(state.child(a)) for a in state.legal_actions()]
-
-    def _values(self, node, player, own, others, gain, reach):
-        """The player's value of a node; adds to `gain`, and writes the player's own reach."""
-        if isinstance(node, float):
-            return node if player == 0 else -node
-        mover, infoset, odds, children = node
-        if mover != player:
-            odds = self.strategy[infoset] if odds is None else odds
-            return sum(
-                p * self._values(c, player, own, others * p, gain, reach)
-                for c, p in zip(children, odds, strict=True)
-            )
-        mix = self.strategy[infoset]
-        below = np.array(
-            [
-                self._values(c, player, own * p, others, gain, reach)
-                for c, p in zip(children, mix, strict=True)
-            ]
-        )
-        gain[infoset] = gain[infoset] + others * (below - mix @ below)
-        reach[infoset] = own
-        return mix @ below
-
-    def iterate(self):
-        self.t += 1
-        t, before = self.t, (self.t - 1) ** 2.3
-        for player in (0, 1):
-            gain, reach = collections.defaultdict(float), {}
-            self._values(self.root, player, 1.0, 1.0, gain, reach)
-            for k, r in gain.items():
-                self.regret[k] = np.maximum(self.regret[k] * before / (before + 1.0) + r, 0.0)
-                self.plan[k] = self.plan[k] * ((t - 1) / t) ** 5 + reach[k] * self.strategy[k]
-                wish = np.maximum(self.regret[k] * t**2.3 / (t**2.3 + 1.0) + r, 0.0)
-                self.strategy[k] = wish / wish.sum() if wish.any() else np.full(len(wish), 1.0 / len(wish))
-
-
 @pytest.mark.parametrize(
     ("kind", "seed", "policies"),
     [("tree", 0, True), ("tree", 3, True), ("efg", 1, True), ("tree", 7, False), ("tree", 19, False)],
 )
 def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed, policies):
     tree = _tree(kind, seed, policies)
-    theirs = _PlainPredictiveDiscounted(MetaPrecomputationGame(tree))
+    theirs = PlainPredictive(MetaPrecomputationGame(tree), lambda state: state.infoset)
     ours = RegretMinimization(tree, "pdcfr+", check_every=1)
     for t in range(1, 51):
         theirs.iterate()
@@ -131,8 +68,7 @@ def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed, policies):
         current = np.empty(tree.num_entries)
         current[ours.decisions.tree_entry] = ours.state.current
         plans = [strategy.plan() for strategy in ours.strategies()]
-        weight = sum((k / t) ** 5 for k in range(1, t + 1))
-        for k, actions in theirs.plan.items():
+        for k in theirs.plan:
             menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
             np.testing.assert_allclose(current[menu], theirs.strategy[k][1:], atol=1e-10)
-            np.testing.assert_allclose(plans[tree.infoset_player[k]][menu], actions[1:] / weight, atol=1e-10)
+            np.testing.assert_allclose(plans[tree.infoset_player[k]][menu], theirs.average(k)[1:], atol=1e-10)

@@ -1,0 +1,1 @@
+"""Any zero-sum game by itself, without preparation: equilibria, best responses, NashConv."""

@@ -1,0 +1,241 @@
+"""An equilibrium of any two-player zero-sum game, by the solvers of the meta-game.
+
+    result = solve("leduc_poker")                        # exact: value, NashConv, and a policy for OpenSpiel
+    result = solve("leduc_poker", method="dcfr", target_nash_conv=1e-3)
+
+A player who chooses among all actions, each at no price, is a player of the game alone, and so the solvers of
+`meta` are its solvers: the linear program over realization plans, and counterfactual regret minimization in
+several variants (`CFR_VARIANTS`). Where information is perfect, the exact method is backward induction.
+
+The exact method's program has one column for each action of player 0 and one row for each of player 1's, and
+one number for each pair of actions that some leaf comes right after. It is thin, and HiGHS's simplex method
+goes through with hundreds of thousands of rows. Beyond that regret minimization takes over, and `method` of
+the result says so.
+
+Whichever method it is, NashConv is measured by best responses in passes over the tree
+(`preparation.decisions`), which know nothing of how strategies were found.
+
+Source: von Stengel 1996; for the variants of regret minimization see `meta.regret_minimization`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support.arguments import FilePath, NonNegativeFloat, Player, PositiveInt, Seconds, one_of, public
+from precomp_games._support.kernels import kernel
+from precomp_games._support.memory import Memory
+from precomp_games.tree.facts import CHANCE
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy
+
+from ..meta.equilibrium import meta_equilibrium
+from ..meta.exploitability import answered
+from ..meta.regret_minimization import CFR_VARIANTS
+from .tables import AnyGame, table_of, tree_of, entry_actions
+
+METHODS = ("exact", *CFR_VARIANTS)
+"""Names of the methods that `solve` knows."""
+_Method = Annotated[str, one_of(METHODS)]
+
+BACKWARD_INDUCTION = "backward induction"
+"""What `Equilibrium.method` says where information is perfect."""
+_PROGRAM = "linear program"
+_EXACT = 1e-12  # of the range of utilities: the most NashConv of an exact equilibrium
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """A strategy profile, as nearly an equilibrium as best responses say, and how it was computed.
+
+    Attributes:
+      tree: The game's.
+      strategies: Those of players 0 and 1 on it.
+      value: Player 0's expected utility.
+      best_responses: What each player could get by its best response, in its own utility.
+      nash_conv: What both players could gain by best responses, added up; at least 0 but for rounding.
+      method: What computed it: "linear program", "backward induction", or a variant of regret minimization.
+      iterations: Those of regret minimization, including what a checkpoint had; 0 for exact methods.
+      converged: Whether nash_conv is at most the target; of the exact method without one, at most 1e-12 of
+        the range of utilities.
+      seconds: What it took, without the expansion of the tree.
+      trace: (iterations, nash_conv) each time it was measured.
+    """
+
+    tree: HistoryTree
+    strategies: tuple[MetaStrategy, MetaStrategy] = dataclasses.field(repr=False)
+    value: float
+    best_responses: tuple[float, float]
+    nash_conv: float
+    method: str
+    iterations: int
+    converged: bool
+    seconds: float
+    trace: tuple[tuple[int, float], ...] = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
+        return (
+            f"Equilibrium({self.tree.game_string}, value={self.value:.10g}, nash_conv={self.nash_conv:.2g}, "
+            f"method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
+        )
+
+    @property
+    def exploitability(self) -> float:
+        """nash_conv / 2, as OpenSpiel defines it for two players."""
+        return self.nash_conv / 2.0
+
+    def policy(self) -> openspiel_policy.TabularPolicy:
+        """Both players' strategies for OpenSpiel. Where neither comes, all actions are alike."""
+        return table_of(self.tree, self.strategies)
+
+    @public
+    def realization_plan(self, player: Player) -> scipy.sparse.coo_array:
+        """A player's realization plan: sparse, 1 x E over the entries of the tree, those of the other 0.
+
+        Entry e is an action (`plan_actions`) at information state `tree.entry_infoset[e]`.
+        """
+        return scipy.sparse.coo_array(self.strategies[player].plan()[np.newaxis])
+
+    def plan_actions(self) -> npt.NDArray[np.int32]:
+        """int32[E]: the action that each entry of the tree is."""
+        return entry_actions(self.tree)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row for each action: player, infoset, action, probability, plan.
+
+        Raises:
+          ImportError: pandas is not installed.
+        """
+        import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        tree, (first, second) = self.tree, self.strategies
+        names = np.array([tree.key(k) for k in range(tree.num_infosets)], object)
+        return pandas.DataFrame(
+            {
+                "player": tree.entry_player,
+                "infoset": names[tree.entry_infoset],
+                "action": self.plan_actions(),
+                "probability": first.memorize + second.memorize,
+                "plan": first.plan() + second.plan(),
+            }
+        )
+
+
+@public
+def solve(
+    game: AnyGame,
+    *,
+    method: _Method = "exact",
+    iterations: PositiveInt | None = None,
+    target_nash_conv: NonNegativeFloat | None = None,
+    seconds: Seconds | None = None,
+    check_every: PositiveInt = 50,
+    checkpoint: FilePath | None = None,
+    threads: PositiveInt = 1,
+    max_memory: Memory | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> Equilibrium:
+    """Computes an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
+
+    Args:
+      game: its name, as `pyspiel.load_game` takes it; the game; or its tree, `HistoryTree.of_game(game)`,
+        which saves expanding it again. Games in which players move at once are solved as OpenSpiel's
+        `turn_based_simultaneous_game` of them.
+      method: "exact", or a variant of regret minimization: one of `METHODS`.
+      iterations: of regret minimization; see `meta_equilibrium`, as for the next ones.
+      target_nash_conv: stop as soon as NashConv is at most this.
+      seconds: stop regret minimization at the first measurement after so many.
+      check_every: how many iterations lie between measurements.
+      checkpoint: a file from which a run of regret minimization goes on, and that is written at each
+        measurement.
+      threads: how many cores regret minimization uses.
+      max_memory: see `HistoryTree.from_game`.
+      progress: called with (iterations, NashConv) at each measurement.
+
+    Raises:
+      ValueError: an argument or the game is not as above.
+    """
+    tree = game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
+    started = time.perf_counter()
+    run: dict[str, Any] = {"iterations": 0, "trace": ()}
+    if method == "exact" and tree.infoset_keys is None:
+        strategies, run["method"] = backward_induction(tree), BACKWARD_INDUCTION
+    else:
+        exact = method == "exact"
+        result = meta_equilibrium(
+            tree,
+            solver="double_oracle" if exact else "regret_minimization",
+            variant=None if exact else method,
+            iterations=None if exact else iterations,
+            target_nash_conv=target_nash_conv,
+            check_every=check_every,
+            checkpoint=checkpoint,
+            threads=threads,
+            seconds=seconds,
+            progress=progress,
+        )
+        strategies = result.strategies
+        run["method"] = _PROGRAM if result.solver == "double_oracle" else result.solver
+        if run["method"] != _PROGRAM:
+            run |= {"iterations": result.iterations, "trace": result.trace}
+    profile = answered(tree, strategies)[0]
+    target = target_nash_conv
+    if target is None and method == "exact":
+        target = _EXACT * tree.utility_range
+    return Equilibrium(
+        tree=tree,
+        strategies=strategies,
+        value=profile.utility,
+        best_responses=profile.best_responses,
+        nash_conv=profile.nash_conv,
+        converged=target is None or profile.nash_conv <= target,
+        seconds=time.perf_counter() - started,
+        **run,
+    )
+
+
+def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
+    """A subgame-perfect equilibrium of a game of perfect information; of actions that are alike, the first.
+
+    Args:
+      tree: of the game alone.
+    """
+    best = np.zeros(tree.num_histories, np.int64)
+    _induce(tree.parent, tree.player, tree.sigma, tree.num_children, tree.value, CHANCE, best)
+    memorize = np.zeros(tree.num_entries)
+    memorize[tree.edge_entry[best[tree.infoset >= 0]]] = 1.0
+    first, second = (np.where(tree.entry_player == i, memorize, 0.0) for i in (0, 1))
+    return MetaStrategy(tree, 0, first), MetaStrategy(tree, 1, second)
+
+
+@kernel
+def _induce(
+    parent: np.ndarray,
+    mover: np.ndarray,
+    sigma: np.ndarray,
+    num_children: np.ndarray,
+    value: np.ndarray,
+    chance: int,
+    best: np.ndarray,
+) -> None:
+    """Writes the best child of each history at which a player moves."""
+    worth = np.zeros(len(parent))
+    for h in range(len(parent) - 1, -1, -1):
+        if num_children[h] == 0:
+            worth[h] = value[h]
+        if h == 0:
+            continue
+        p = parent[h]
+        if mover[p] == chance:
+            worth[p] += sigma[h] * worth[h]
+        elif best[p] == 0 or (worth[h] >= worth[p] if mover[p] == 0 else worth[h] <= worth[p]):
+            best[p], worth[p] = h, worth[h]

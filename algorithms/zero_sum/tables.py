@@ -1,0 +1,320 @@
+"""Strategies of a base game as OpenSpiel's tables, and whatever OpenSpiel plays as strategies.
+
+    policy = table_of(tree, strategies)                  # an open_spiel.python.policy.TabularPolicy
+    strategies = strategies_by(tree, policy)             # of any policy: a table, a solver's, a network's
+    save_policy(policy, "leduc.npz"); load_policy("leduc.npz")
+
+Where information is perfect, a tree's information states are histories, and OpenSpiel's may be positions. Of
+several that have one name, that with the greatest reach by its own player speaks for all.
+
+Cost: tables are read as arrays. Any other policy is asked once about each information state, in one batch, at
+states that the tree keeps once they have been made; that takes some 10 us each.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support.arguments import Check, FilePath, Game, public
+from precomp_games._support.checks import ArgumentError, check_game, check_instance, check_pair, shown
+from precomp_games._support.files import read_archive, write_archive
+from precomp_games._support.messages import one_line
+from precomp_games.policies.rows import PolicyLike, as_batch_policy, policy_rows
+from precomp_games.tree.base_game import loaded_game, named_game
+from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
+
+_FORMAT = "precomp-games policy 1"
+_TOLERANCE = 1e-6  # of sums of probabilities, as everywhere
+
+Policies = Annotated[PolicyLike | Sequence[PolicyLike], Check(check_pair)]
+"""A policy of both players, or one for each."""
+
+AnyGame = Annotated[str | pyspiel.Game | HistoryTree, Check(lambda value, name: _game_or_tree(value, name))]
+"""A base game: by the name that OpenSpiel loads it by, as it is, or expanded already."""
+
+
+def _game_or_tree(value: Any, name: str) -> Any:
+    if isinstance(value, HistoryTree):
+        return whole_game(value)
+    if isinstance(value, str):
+        value = named_game(value)
+    if isinstance(value, pyspiel.Game) and value.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        value = pyspiel.convert_to_turn_based(value)
+    return check_game(value)
+
+
+def whole_game(value: Any) -> HistoryTree:
+    """A tree of a base game alone.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if isinstance(value, HistoryTree) and not value.may_stop:
+        return value
+    raise ArgumentError(f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}")
+
+
+def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
+    """The tree of what `AnyGame` takes."""
+    return game if isinstance(game, HistoryTree) else HistoryTree.of_game(game)
+
+
+class _Table(openspiel_policy.TabularPolicy):
+    """OpenSpiel's, made of a tree and not by a walk through the game; its states are made when asked for."""
+
+    def __init__(
+        self, game: pyspiel.Game, keys: tuple[list[str], list[str]], probabilities: np.ndarray, legal: np.ndarray
+    ) -> None:
+        """Makes the table.
+
+        Args:
+          game: of which it is.
+          keys: each player's information states, those of player 0 first in the rows.
+          probabilities: float64[rows, actions].
+          legal: bool[rows, actions].
+        """
+        openspiel_policy.Policy.__init__(self, game, [0, 1])
+        self.game_type = game.get_type()
+        self.states_per_player = list(keys)
+        self.state_lookup = {}
+        for row, key in enumerate(itertools.chain(*keys)):
+            self.state_lookup.setdefault(key, row)
+        self.legal_actions_mask = legal.astype(np.int64)
+        self.action_probability_array = probabilities
+
+    @functools.cached_property
+    def states(self) -> list[Any]:  # what OpenSpiel's constructor sets
+        """A state of each row."""
+        found: dict[str, Any] = {}
+        stack = [self.game.new_initial_state()]
+        while stack and len(found) < len(self.state_lookup):
+            state = stack.pop()
+            if state.current_player() >= 0:
+                found.setdefault(self._state_key(state, state.current_player()), state)
+            if not state.is_terminal():
+                stack += [state.child(action) for action in reversed(state.legal_actions())]
+        return [found[key] for key in itertools.chain(*self.states_per_player)]
+
+    @functools.cached_property
+    def state_in(self) -> np.ndarray | None:
+        """The information state tensor of each row; None where the game has none."""
+        kind = self.game_type
+        if kind.provides_information_state_tensor:
+            return np.array([state.information_state_tensor() for state in self.states])
+        if kind.provides_observation_tensor:
+            return np.array([state.observation_tensor() for state in self.states])
+        return None
+
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """Returns {action: probability}; all alike where chance never goes, of which no tree knows."""
+        try:
+            row: dict[int, float] = super().action_probabilities(state, player_id)
+            return row
+        except KeyError:
+            legal = state.legal_actions()
+            return dict.fromkeys(legal, 1.0 / len(legal))
+
+
+def entry_actions(tree: HistoryTree) -> npt.NDArray[np.int32]:
+    """int32[E]: the action that each entry of a base game's tree is."""
+    actions = np.zeros(tree.num_entries, np.int32)
+    edges = np.flatnonzero(tree.edge_entry >= 0)
+    actions[tree.edge_entry[edges]] = tree.action[edges]
+    return actions
+
+
+def table_of(tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy]) -> openspiel_policy.TabularPolicy:
+    """Both players' strategies of a base game as OpenSpiel's table."""
+    played = strategies[0].memorize + strategies[1].memorize
+    plan = strategies[0].plan() + strategies[1].plan()
+    reach = np.where(tree.previous >= 0, plan[tree.previous], 1.0)
+    keys, rows = _distinct(tree, reach)
+    place = np.full(tree.num_infosets, -1)
+    place[rows] = np.arange(len(rows))
+    at = place[tree.entry_infoset]
+    shown_entries = at >= 0
+    probabilities = np.zeros((len(rows), tree.game.num_distinct_actions()))
+    legal = np.zeros(probabilities.shape, bool)
+    where = at[shown_entries], entry_actions(tree)[shown_entries]
+    probabilities[where], legal[where] = played[shown_entries], True
+    return _Table(tree.game, keys, probabilities, legal)
+
+
+def _distinct(
+    tree: HistoryTree, reach: npt.NDArray[np.float64]
+) -> tuple[tuple[list[str], list[str]], npt.NDArray[np.int64]]:
+    """Each player's information states by OpenSpiel's name, and the tree's number of each, player 0's first."""
+    keys: tuple[list[str], list[str]] = ([], [])
+    rows: list[int] = []
+    names = _names(tree)
+    for i in (0, 1):
+        found: dict[str, int] = {}
+        for k in np.flatnonzero(tree.infoset_player == i).tolist():
+            before = found.setdefault(names[k], k)
+            if reach[k] > reach[before]:
+                found[names[k]] = k
+        keys[i].extend(found)
+        rows += found.values()
+    return keys, np.array(rows, np.int64)
+
+
+def _names(tree: HistoryTree) -> Sequence[str]:
+    """What OpenSpiel's tables call each information state."""
+    if tree.infoset_keys is not None:
+        return tree.infoset_keys
+    kind = tree.game.get_type()
+    if kind.provides_information_state_string:
+        return [state.information_state_string() for state in tree.infoset_states]
+    if kind.provides_observation_string:
+        return [state.observation_string() for state in tree.infoset_states]
+    return [str(state) for state in tree.infoset_states]
+
+
+def strategies_by(tree: HistoryTree, policy: Any) -> tuple[MetaStrategy, MetaStrategy]:
+    """What a policy plays in a base game.
+
+    Args:
+      tree: of the game alone.
+      policy: OpenSpiel's, in Python or C++, a table or not; a function from a state to {action: probability};
+        one that answers batches. One for both players, or a pair.
+
+    Raises:
+      ValueError: it is no policy, or an answer is no distribution over legal actions.
+    """
+    first, second = (
+        MetaStrategy(tree, i, adjusted(tree, _memorize(tree, i, each), i))
+        for i, each in enumerate(check_pair(policy, "policy"))
+    )
+    return first, second
+
+
+def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.float64]:
+    """float64[E]: what one player plays."""
+    own = np.flatnonzero(tree.infoset_player == player)
+    entries = np.flatnonzero(tree.entry_player == player)
+    memorize = np.zeros(tree.num_entries)
+    if isinstance(policy, openspiel_policy.TabularPolicy):
+        names, index = _names(tree), policy.state_lookup
+        try:
+            rows = np.array([index[names[k]] for k in own.tolist()], np.int64)
+        except KeyError as error:
+            raise ArgumentError(f"expected policy to know information state {error}, of {tree.game}") from None
+        row = np.zeros(tree.num_infosets, np.int64)
+        row[own] = rows
+        memorize[entries] = policy.action_probability_array[
+            row[tree.entry_infoset[entries]], entry_actions(tree)[entries]
+        ]
+    elif isinstance(policy, pyspiel.TabularPolicy):
+        names, known = _names(tree), policy.policy_table()
+        actions = entry_actions(tree).tolist()
+        first = tree.first_entry.tolist()
+        for k in own.tolist():
+            answer = known.get(names[k])
+            if answer is None:
+                raise ArgumentError(f"expected policy to know information state {names[k]!r}, of {tree.game}")
+            given = dict(answer)
+            for entry in range(first[k], first[k + 1]):
+                memorize[entry] = given.get(actions[entry], 0.0)
+    elif len(own):
+        states = [tree.infoset_states[k] for k in own.tolist()]
+        answers = policy_rows(as_batch_policy(policy, "policy"), states, name="policy")
+        owner = own[np.repeat(np.arange(len(own)), np.diff(answers.start))]
+        memorize[_entries_at(tree, owner, answers.action)] = answers.probability
+    totals = np.zeros(tree.num_infosets)
+    np.add.at(totals, tree.entry_infoset[entries], memorize[entries])
+    bad = ~(np.abs(totals[own] - 1.0) <= _TOLERANCE)
+    if bad.any() or not (memorize >= 0.0).all():
+        k = int(own[np.argmax(bad)])
+        row_of = memorize[tree.first_entry[k] : tree.first_entry[k + 1]].tolist()
+        raise ArgumentError(
+            f"expected policy to give a distribution over legal actions at {tree.key(k)!r}, got {shown(row_of)}"
+        )
+    return memorize
+
+
+def _entries_at(
+    tree: HistoryTree, infoset: npt.NDArray[np.int64], action: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The entry of each (information state, action); entries of one stand in order of their actions."""
+    most = tree.game.num_distinct_actions()
+    codes = tree.entry_infoset.astype(np.int64) * most + entry_actions(tree)
+    return np.searchsorted(codes, infoset.astype(np.int64) * most + action)
+
+
+@public
+def save_policy(policy: openspiel_policy.TabularPolicy, path: FilePath) -> None:
+    """Writes a table to a file (.npz), whole or not at all; a million information states take seconds.
+
+    Raises:
+      ValueError: `policy` is no table of OpenSpiel's, or `path` is none.
+      OSError: the file cannot be written.
+    """
+    table = check_instance(policy, openspiel_policy.TabularPolicy, "policy")
+    keys = list(map(list, table.states_per_player))
+    rows = np.array([table.state_lookup[key] for key in itertools.chain(*keys)], np.int64)
+    owner, action = np.nonzero(table.legal_actions_mask[rows])
+    arrays = {
+        "start": np.append(0, np.cumsum(np.bincount(owner, minlength=len(rows)))).astype(np.int64),
+        "action": action.astype(np.int32),
+        "probability": table.action_probability_array[rows[owner], action],
+    }
+    write_archive(path, {"format": _FORMAT, "game": str(table.game), "keys": keys}, arrays)
+
+
+@public
+def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.TabularPolicy:
+    """Reads what `save_policy` wrote.
+
+    Args:
+      path: the file.
+      game: of which it is. None: what the file says, unless that names files or programs.
+
+    Raises:
+      ValueError: it is no such file, damaged, or of another game.
+      OSError: it cannot be opened.
+    """
+    try:
+        head, arrays = read_archive(path, ("start", "action", "probability"))
+        if head["format"] != _FORMAT:
+            raise ValueError(f"format {head['format']!r}")
+        (first, second), name = head["keys"], str(head["game"])
+        keys = (list(map(str, first)), list(map(str, second)))
+        start, action, probability = arrays["start"], arrays["action"], arrays["probability"]
+        count = len(keys[0]) + len(keys[1])
+        if (
+            start.shape != (count + 1,)
+            or start.dtype != np.int64
+            or start[0] != 0
+            or (np.diff(start) < 1).any()
+            or action.shape != (start[-1],)
+            or action.dtype != np.int32
+            or probability.shape != action.shape
+            or probability.dtype != np.float64
+            or not ((probability >= 0.0) & (probability <= 1.0 + _TOLERANCE)).all()
+        ):
+            raise ValueError("the arrays are no table")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f'expected a file written by save_policy() ("{_FORMAT}"), got {path!r}: {one_line(error)}'
+        ) from error
+    if game is None:
+        game = loaded_game(name)
+    elif str(game) != name:
+        raise ArgumentError(f"expected a policy of {game}, got one of {name!r}: {path!r}")
+    most = game.num_distinct_actions()
+    if not ((action >= 0) & (action < most)).all():
+        raise ArgumentError(f"expected actions below {most}, as {game} has, got others: {path!r}")
+    owner = np.repeat(np.arange(count), np.diff(start))
+    probabilities = np.zeros((count, most))
+    legal = np.zeros(probabilities.shape, bool)
+    probabilities[owner, action], legal[owner, action] = probability, True
+    return _Table(game, keys, probabilities, legal)

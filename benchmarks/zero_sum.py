@@ -1,0 +1,219 @@
+"""Games alone, beside OpenSpiel and LiteEFG, and what two threads bring.
+
+- `nash_conv` and `best_response` of a tree that is there already, of a table, beside OpenSpiel's C++ and
+  Python functions on the same game and policy.
+- An iteration of CFR+ beside OpenSpiel's C++ and LiteEFG's, on Leduc poker and on Liar's Dice.
+- `solve` of a small game, beside an iteration of OpenSpiel's.
+- Two threads beside one on a tree of 2.8 million histories, and beside them what two threads bring a copy of
+  the same arrays: an iteration is limited by the memory, which they share.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python.algorithms import best_response as openspiel_best_response
+from open_spiel.python.algorithms import exploitability
+
+from benchmarks.measure import Row, side_by_side
+from benchmarks.synthetic_trees import paired_tree
+from precomp_games import HistoryTree
+from precomp_games.algorithms import best_response, nash_conv, solve
+from precomp_games.algorithms.meta.folded_tree import DecisionTree
+from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
+from precomp_games.algorithms.meta.regret_minimization import RegretMinimization, update_rule
+
+__all__ = ["rows"]
+
+_BESIDE_CPP, _BESIDE_PYTHON, _ITERATION, _THREADS = 30.0, 1000.0, 1000.0, 1.5
+
+
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures on Leduc poker and Liar's Dice; below scale 1 on Liar's Dice with four sides."""
+    dice = "liars_dice" if scale == 1.0 else "liars_dice(dice_sides=4)"
+    return [
+        *_responses(dice, turns, say),
+        *[row for name in ("leduc_poker", dice) for row in _iterations(name, turns, say)],
+        *_small(turns),
+        *_threads(min(0.02, 1.17e-5 / scale), turns, say),
+    ]
+
+
+def _responses(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
+    say(f"best responses in {name}")
+    game = pyspiel.load_game(name)
+    tree = HistoryTree.of_game(game)
+    table = solve(tree, method="cfr+", iterations=100).policy()
+    compiled = pyspiel.TabularPolicy(
+        {
+            key: [(int(a), float(table.action_probability_array[k, a])) for a in np.flatnonzero(legal)]
+            for (key, k), legal in zip(
+                table.state_lookup.items(), table.legal_actions_mask[list(table.state_lookup.values())], strict=True
+            )
+        }
+    )
+    nash_conv(tree, table)
+    many = 20
+    times = side_by_side(
+        min(turns, 3),
+        cpp=lambda: pyspiel.nash_conv(game, compiled),
+        cpp_best=lambda: pyspiel.TabularBestResponse(game, 0, compiled).value(game.new_initial_state()),
+        ours=lambda: [nash_conv(tree, table) for _ in range(many)],
+        ours_best=lambda: [best_response(tree, table, 0) for _ in range(many)],
+    )
+    once = side_by_side(
+        1,
+        python=lambda: exploitability.nash_conv(game, table),
+        python_best=lambda: openspiel_best_response.BestResponsePolicy(game, 0, table).value(
+            game.new_initial_state()
+        ),
+    )
+    found = []
+    for what, cpp, python, ours in (
+        ("nash_conv", "cpp", "python", "ours"),
+        ("best_response", "cpp_best", "python_best", "ours_best"),
+    ):
+        own = times.least(ours) / many
+        for words, seconds, target in (
+            ("C++", times.least(cpp), _BESIDE_CPP),
+            ("Python", once.least(python), _BESIDE_PYTHON),
+        ):
+            ratio = seconds / own
+            found.append(
+                Row(
+                    f"{what}, {name}: OpenSpiel's {words} / ours",
+                    f"{ratio:.0f} x",
+                    f">= {target:.0f} x",
+                    ratio >= target,
+                )
+            )
+    difference = abs(nash_conv(tree, table) - pyspiel.nash_conv(game, compiled))
+    return [*found, Row(f"nash_conv, {name}: what differs", f"{difference:.1e}")]
+
+
+def _iterations(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
+    say(f"iterations on {name}")
+    game = pyspiel.load_game(name)
+    tree, theirs = HistoryTree.of_game(game), pyspiel.CFRPlusSolver(game)
+    run = RegretMinimization(tree, "cfr+")
+    run.advance(1)
+    many = max(1, round(2_000_000 / tree.num_histories))
+
+    def ours() -> None:
+        rules = [update_rule("cfr+", run.iterations + 1 + k) for k in range(many)]
+        iterate(run.decisions, run.state, run.work, rules)
+        run.iterations += many
+
+    works: dict[str, Callable[[], Any]] = {"openspiel": theirs.evaluate_and_update_policy, "ours": ours}
+    lite = _liteefg(tree)
+    if lite is not None:
+        works["liteefg"] = lite
+    times = side_by_side(min(turns, 5), **works)
+    own = times.least("ours") / many
+    ratio = times.least("openspiel") / own
+    found = [
+        Row(
+            f"CFR+, {name} ({tree.num_histories} histories): OpenSpiel's C++ iteration / ours",
+            f"{ratio:.0f} x",
+            f">= {_ITERATION:.0f} x",
+            ratio >= _ITERATION,
+        )
+    ]
+    told = "not measured: pip install LiteEFG" if lite is None else f"{times.least('liteefg') / own:.0f} x"
+    return [*found, Row(f"CFR+, {name}: LiteEFG's iteration / ours", told)]
+
+
+def _liteefg(tree: HistoryTree) -> Callable[[], None] | None:
+    """An iteration of LiteEFG's CFR+ on a game alone; None where it is not installed."""
+    try:
+        import LiteEFG
+        from LiteEFG.baselines import CFRplus
+    except ImportError:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "alone.game")
+        _write_liteefg(tree, file)
+        environment = LiteEFG.FileEnv(os.fspath(file))
+    graph = CFRplus.graph()
+    environment.set_graph(graph)
+
+    def iterate_once() -> None:
+        graph.update_graph(environment)
+        environment.update_strategy(graph.current_strategy())
+
+    return iterate_once
+
+
+def _write_liteefg(tree: HistoryTree, path: Path) -> None:
+    """Writes a game alone in LiteEFG's format."""
+    members: dict[int, list[int]] = {}
+    with open(path, "w", encoding="ascii") as file:
+        file.write("# Opt {\n#     openspiel,\n#     players: 2,\n# }\n")
+        stack = [0]
+        while stack:
+            h = stack.pop()
+            children = tree.children(h)
+            player = int(tree.player[h])
+            if not children:
+                payoff = float(tree.value[h]) - tree.utility_sum / 2.0
+                file.write(f"node n{h} leaf payoffs 1={payoff:.17g} 2={-payoff:.17g}\n")
+            elif player < 0:
+                odds = " ".join(f"n{k}={tree.sigma[k]:.17g}" for k in children)
+                file.write(f"node n{h} chance actions {odds}\n")
+            else:
+                members.setdefault(int(tree.infoset[h]), []).append(h)
+                names = " ".join(f"n{k}" for k in children)
+                file.write(f"node n{h} player {player + 1} actions {names}\n")
+            stack += reversed(children)
+        for infoset, nodes in members.items():
+            owner = int(tree.infoset_player[infoset]) + 1
+            file.write(f"infoset pl{owner}_{infoset} nodes {' '.join(f'n{k}' for k in nodes)}\n")
+
+
+def _small(turns: int) -> list[Row]:
+    solve("kuhn_poker")
+    times = side_by_side(max(turns, 7), ours=lambda: solve("kuhn_poker"))
+    return [Row("solve('kuhn_poker'), expansion included", f"{1000.0 * times.least('ours'):.0f} ms")]
+
+
+def _threads(penalty: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    tree = paired_tree(penalty)
+    say(f"threads on {tree.num_histories} histories")
+    decisions = DecisionTree.of(tree)
+    state, work = RegretState.start(np.full(tree.num_infosets, 0.5)), Work.of(decisions)
+    arrays = [array for array in (*decisions, *state, *work) if isinstance(array, np.ndarray)]
+    halves = [[np.array_split(array, 2)[k] for array in arrays] for k in (0, 1)]
+    copies = [[np.zeros_like(array) for array in half] for half in halves]
+    done = [0]
+
+    def iteration(threads: concurrent.futures.Executor | None = None) -> None:
+        done[0] += 1
+        iterate(decisions, state, work, [update_rule("cfr+", done[0])], threads)
+
+    def copy(k: int) -> None:
+        for to, source in zip(copies[k], halves[k], strict=True):
+            np.copyto(to, source)
+
+    iteration()
+    with concurrent.futures.ThreadPoolExecutor(2) as two:
+        iteration(two)
+        times = side_by_side(
+            2 * turns,
+            one=iteration,
+            two=lambda: iteration(two),
+            copy_one=lambda: [copy(0), copy(1)],
+            copy_two=lambda: list(two.map(copy, (0, 1))),
+        )
+    gain, copied = times.ratio("one", "two"), times.ratio("copy_one", "copy_two")
+    words = f"{tree.num_histories} histories: one thread's time / two threads'"
+    return [
+        Row(f"An iteration, {words}", f"{gain:.2f} x", f">= {_THREADS:g} x", gain >= _THREADS),
+        Row(f"A copy of its arrays, {words}", f"{copied:.2f} x"),
+    ]

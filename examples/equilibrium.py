@@ -1,0 +1,13 @@
+"""An equilibrium of any two-player zero-sum game of OpenSpiel's: the command `precomp-games solve`.
+
+python examples/equilibrium.py --game=leduc_poker --method=exact
+"""
+
+import sys
+
+import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+
+from precomp_games.commands import solve
+
+if __name__ == "__main__":
+    sys.exit(solve.main())

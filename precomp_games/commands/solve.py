@@ -1,0 +1,150 @@
+r"""An equilibrium of any two-player zero-sum game that OpenSpiel knows, and how far it is from one.
+
+  precomp-games solve --game=leduc_poker --output_dir=output/leduc
+  precomp-games solve --game="liars_dice(dice_sides=4)" --method=pcfr+ --target_nash_conv=1e-3
+
+Nobody prepares here: this is the game by itself. The exact method is one sparse linear program, or backward
+induction where information is perfect; the others are counterfactual regret minimization. Games in which
+players move at once are solved as turns that hide what the other one did.
+
+Prints the value to player 0, NashConv, measured by best responses, and what --infosets information states are
+played. Writes policy.npz (`precomp_games.algorithms.load_policy` makes an OpenSpiel policy of it),
+result.json and, of regret minimization, nash_conv.png; with --efg also the game for Gambit.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from precomp_games._support.files import write_together
+from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
+from precomp_games.algorithms.zero_sum.tables import entry_actions, save_policy
+from precomp_games.commands._app import run_command
+from precomp_games.commands._files import figure, output_folder, print_table, write_json
+from precomp_games.commands._flags import Define, define_memory_flag
+from precomp_games.commands._progress import progress
+from precomp_games.meta_game.gambit import write_efg
+from precomp_games.tree.base_game import named_game
+from precomp_games.tree.history_tree import HistoryTree
+
+_LONGEST = 60  # characters of an information state in the table
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags."""
+    define = Define(own)
+    define.string("game", "kuhn_poker", "The game, as OpenSpiel loads it.")
+    define.enum("method", "exact", list(METHODS), "How to solve it.")
+    define.integer("iterations", None, "Of regret minimization, at most so many.", lower_bound=1)
+    define.float("target_nash_conv", None, "Stop at this NashConv.", lower_bound=0.0)
+    define.float("seconds", None, "Stop regret minimization after so many.", lower_bound=0.001)
+    define.string("checkpoint", None, "File from which regret minimization goes on, and where it is kept.")
+    define.integer("infosets", 10, "How many of the information states that matter most to print.", lower_bound=0)
+    define.bool("efg", False, "Also write the game as game.efg, for Gambit.")
+    define.string("output_dir", None, "Where files go. Default: nowhere.")
+    define_memory_flag(own)
+
+
+def run(given: flags.FlagValues) -> None:
+    """Solves the game, prints and writes what came out."""
+    if given.efg and given.output_dir is None:
+        raise ValueError("--efg: expected --output_dir, where the file goes, got none")
+    game = named_game(given.game)
+    folder = None if given.output_dir is None else output_folder(given.output_dir)
+    with progress(given.method, "iterations", total=given.iterations) as show:
+        result = solve(
+            game,
+            method=given.method,
+            iterations=given.iterations,
+            target_nash_conv=given.target_nash_conv,
+            seconds=given.seconds,
+            checkpoint=given.checkpoint,
+            max_memory=given.max_memory,
+            progress=lambda iterations, nash_conv: show(iterations, f"NashConv {nash_conv:.2e}"),
+        )
+    _print(result, given.infosets)
+    if folder is not None:
+        _write(result, folder, given.efg)
+
+
+def _print(result: Equilibrium, count: int) -> None:
+    tree = result.tree
+    counted = f", {result.iterations} iterations" if result.iterations else ""
+    print(
+        f"{tree.game_string}: {tree.num_histories} histories, {tree.num_infosets} information states\n"
+        f"Value to player 0: {result.value:.10g}\n"
+        f"NashConv: {result.nash_conv:.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
+    )
+    if not result.converged:
+        print("That is more than was asked for; more --iterations or --seconds may help.")
+    if count:
+        print()
+        print_table(_rows(tree, result, count), ("player", "reach", "plays", "at"))
+
+
+def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any, ...]]:
+    """The information states that are reached most often, and what is played there."""
+    first, second = result.strategies
+    reach = np.zeros(tree.num_infosets)
+    decides = tree.infoset >= 0
+    often = first.reach() * second.reach() * tree.chance_reach
+    np.add.at(reach, tree.infoset[decides], often[decides])
+    played, actions = first.memorize + second.memorize, entry_actions(tree)
+    rows = []
+    for k in np.argsort(-reach, kind="stable")[:count].tolist():
+        state = tree.state(int(tree.infoset_history[k]))
+        moves = [
+            f"{state.action_to_string(state.current_player(), int(actions[e]))} {played[e]:.3f}"
+            for e in range(tree.first_entry[k], tree.first_entry[k + 1])
+            if played[e] >= 5e-4
+        ]
+        name = " ".join(tree.key(k).split())
+        name = name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"
+        rows.append((int(tree.infoset_player[k]), float(reach[k]), ", ".join(moves), name or "(start)"))
+    return rows
+
+
+def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
+    """Writes what belongs together: all of it or nothing."""
+    tree = result.tree
+    report = {
+        "game": tree.game_string,
+        "histories": tree.num_histories,
+        "infosets": tree.num_infosets,
+        "value": result.value,
+        "nash_conv": result.nash_conv,
+        "method": result.method,
+        "iterations": result.iterations,
+        "converged": result.converged,
+        "seconds": result.seconds,
+        "trace": result.trace,
+    }
+    names = ["policy.npz", "result.json"]
+    with write_together(folder) as drafts:
+        save_policy(result.policy(), drafts / "policy.npz")
+        write_json(drafts / "result.json", report)
+        if efg:
+            write_efg(tree, drafts / "game.efg")
+            names.append("game.efg")
+        if len(result.trace) > 1:
+            _plot(result, drafts / "nash_conv.png")
+            names.append("nash_conv.png")
+    print(f"\nWritten: {folder}/{', '.join(names)}")
+
+
+def _plot(result: Equilibrium, path: pathlib.Path) -> None:
+    iterations, nash_conv = zip(*result.trace, strict=True)
+    with figure(path, figsize=(6.4, 4.0), layout="constrained") as (drawing, panel):
+        panel.loglog(iterations, nash_conv, "C0-o", ms=3)
+        panel.set(xlabel="iterations", ylabel="NashConv")
+        drawing.suptitle(f"{result.tree.game_string}, {result.method}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns the exit status."""
+    return run_command(__doc__, define, run, argv)

@@ -1,0 +1,159 @@
+"""Equilibria of games alone: OpenSpiel's values, its NashConv, and its iterates."""
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import cfr, discounted_cfr, exploitability
+
+from precomp_games import HistoryTree, MetaPrecomputationGame
+from precomp_games.algorithms import (
+    CFR_VARIANTS,
+    METHODS,
+    best_precomputation,
+    meta_equilibrium,
+    nash_conv,
+    solve,
+)
+from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
+from tests.algorithms.meta.plain_regret import PlainPredictive
+from tests.algorithms.zero_sum.games import SMALL, constant_sum, game_of, linear_program, random_game
+
+_CASES = 200
+_SOLVERS = {"cfr": cfr.CFRSolver, "cfr+": cfr.CFRPlusSolver, "dcfr": discounted_cfr.DCFRSolver}
+
+
+def _check_exact(game: pyspiel.Game, value: float) -> None:
+    found = solve(game)
+    spread = game.max_utility() - game.min_utility()
+    assert found.value == pytest.approx(value, abs=1e-9 * spread)
+    assert found.converged and found.nash_conv <= 1e-12 * spread
+    theirs = exploitability.nash_conv(game, found.policy())
+    assert theirs == pytest.approx(found.nash_conv, abs=1e-12 * spread)
+
+
+def test_exact_on_random_games(cases):
+    """Of perfect information too, where OpenSpiel's program has no names for information states."""
+    for seed in range(cases(_CASES)):
+        game = random_game(seed)
+        perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        _check_exact(game, _induced(game.new_initial_state()) if perfect else linear_program(game))
+
+
+def _induced(state) -> float:
+    """The value to player 0 by plain recursion."""
+    if state.is_terminal():
+        return state.returns()[0]
+    if state.is_chance_node():
+        return sum(p * _induced(state.child(action)) for action, p in state.chance_outcomes())
+    best = max if state.current_player() == 0 else min
+    return best(_induced(state.child(action)) for action in state.legal_actions())
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_exact_on_games_of_openspiel(name):
+    game = game_of(name)
+    perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    _check_exact(game, _induced(game.new_initial_state()) if perfect else linear_program(game))
+
+
+def test_constant_sums_single_actions_and_what_never_comes():
+    game = constant_sum()
+    for method in METHODS:
+        found = solve(game, method=method, target_nash_conv=None if method == "exact" else 1e-4)
+        assert found.value + solve(game).best_responses[1] == pytest.approx(10.0, abs=1e-3)
+        assert found.converged and nash_conv(game, found.policy()) == pytest.approx(found.nash_conv)
+    assert solve(game).value == pytest.approx(linear_program(game), abs=1e-9)
+
+
+@pytest.mark.parametrize("variant", list(_SOLVERS))
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "dark_hex(board_size=2)", "random"])
+def test_iterates_are_openspiels(variant, name):
+    game = random_game(2) if name == "random" else game_of(name)
+    tree, theirs = HistoryTree.of_game(game), _SOLVERS[variant](game)
+    ours = RegretMinimization(tree, variant, check_every=1)
+    for _ in range(3 if name == "leduc_poker" else 12):
+        theirs.evaluate_and_update_policy()
+        ours.advance(1)
+        average = theirs.average_policy()
+        strategies = ours.strategies()
+        for e in range(tree.num_entries):
+            row = average.policy_for_key(tree.key(int(tree.entry_infoset[e])))
+            (action,) = tree.memorized_row(e)
+            assert strategies[tree.entry_player[e]].memorize[e] == pytest.approx(row[action], abs=1e-10)
+
+
+@pytest.mark.parametrize(("variant", "discounted"), [("pcfr+", False), ("pdcfr+", True)])
+@pytest.mark.parametrize("name", ["kuhn_poker", "dark_hex(board_size=2)", "random"])
+def test_predictive_iterates_are_the_papers(variant, discounted, name):
+    game = random_game(2) if name == "random" else game_of(name)
+    tree, theirs = HistoryTree.of_game(game), PlainPredictive(game, discounted=discounted)
+    ours = RegretMinimization(tree, variant, check_every=1)
+    for _ in range(20):
+        theirs.iterate()
+        ours.advance(1)
+        current = np.empty(tree.num_entries)
+        current[ours.decisions.tree_entry] = ours.state.current
+        for infoset in range(tree.num_infosets):
+            entries = slice(tree.first_entry[infoset], tree.first_entry[infoset + 1])
+            name_of = tree.key(infoset)
+            np.testing.assert_allclose(current[entries], theirs.strategy[name_of], atol=1e-10)
+            plan = ours.strategies()[tree.infoset_player[infoset]].plan()[entries]
+            np.testing.assert_allclose(plan, theirs.average(name_of), atol=1e-10)
+
+
+def test_every_variant_comes_near_and_says_how(tmp_path):
+    for method in CFR_VARIANTS:
+        seen = []
+        found = solve(
+            "kuhn_poker", method=method, target_nash_conv=2e-3, progress=lambda *each: seen.append(each)
+        )
+        assert found.converged and found.nash_conv <= 2e-3 and found.method == method
+        assert tuple(seen) == found.trace and found.iterations == found.trace[-1][0]
+        assert found.value == pytest.approx(-1 / 18, abs=2e-3)
+    path = tmp_path / "run"
+    solve("kuhn_poker", method="dcfr", iterations=100, checkpoint=path)
+    after = solve("kuhn_poker", method="dcfr", iterations=200, checkpoint=path)
+    at_once = solve("kuhn_poker", method="dcfr", iterations=200)
+    assert after.iterations == 200 and after.nash_conv == at_once.nash_conv
+    assert solve("leduc_poker", method="cfr", iterations=10**6, seconds=0.05, check_every=5).iterations < 10**6
+
+
+def test_what_the_result_gives(tmp_path):
+    found = solve("kuhn_poker")
+    assert repr(found).startswith("Equilibrium(kuhn_poker(), value=-0.05555555556, nash_conv=")
+    assert found.exploitability == found.nash_conv / 2.0
+    for player in (0, 1):
+        plan = found.realization_plan(player)
+        assert plan.shape == (1, found.tree.num_entries) and plan.nnz < found.tree.num_entries
+        np.testing.assert_array_equal(plan.toarray()[0], found.strategies[player].plan())
+    assert found.plan_actions().tolist() == [0, 1] * found.tree.num_infosets
+    found.tree.save(tmp_path / "tree.npz")
+    loaded = HistoryTree.load(tmp_path / "tree.npz")
+    assert loaded.same_as(found.tree) and loaded.penalties == (0.0, 0.0) and not loaded.may_stop
+    assert solve(loaded).value == found.value
+
+
+def test_what_a_game_alone_is_not():
+    tree = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
+    with pytest.raises(ValueError, match="expected a tree with policies that are computed during play"):
+        best_precomputation(tree, 0)
+    with pytest.raises(ValueError, match="expected a tree"):
+        MetaPrecomputationGame(tree)
+    with pytest.raises(ValueError, match=r"did you mean 'kuhn_poker'"):
+        solve("kuhn_pokr")
+    with pytest.raises(ValueError, match=r"solve\(\): expected game"):
+        solve(5)
+    with pytest.raises(ValueError, match="for two players"):
+        solve("kuhn_poker(players=3)")
+    with pytest.raises(ValueError, match="perfect recall"):
+        solve("phantom_ttt_ir", max_memory="1GB")
+
+
+def test_penalties_are_no_price_of_the_game_alone():
+    """The lemma: at next to no price, with a menu of all actions, the meta-game is the game."""
+    from precomp_games import Menu
+    from tests.random_games import uniform
+
+    game = pyspiel.load_game("kuhn_poker")
+    prepared = HistoryTree.from_game(game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=1e-9)
+    assert meta_equilibrium(prepared).value == pytest.approx(solve(game).value, abs=1e-7)
