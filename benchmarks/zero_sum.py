@@ -55,7 +55,9 @@ def _responses(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
         {
             key: [(int(a), float(table.action_probability_array[k, a])) for a in np.flatnonzero(legal)]
             for (key, k), legal in zip(
-                table.state_lookup.items(), table.legal_actions_mask[list(table.state_lookup.values())], strict=True
+                table.state_lookup.items(),
+                table.legal_actions_mask[list(table.state_lookup.values())],
+                strict=True,
             )
         }
     )

@@ -28,7 +28,11 @@ def registered() -> list[str]:
     """All registered games for two players of zero or constant sum that load by their name alone."""
     names = []
     for kind in pyspiel.registered_games():
-        if kind.default_loadable and kind.utility in _ZERO_SUM and kind.min_num_players <= 2 <= kind.max_num_players:
+        if (
+            kind.default_loadable
+            and kind.utility in _ZERO_SUM
+            and kind.min_num_players <= 2 <= kind.max_num_players
+        ):
             names.append(kind.short_name)
     return names
 
@@ -76,8 +80,12 @@ def _gambit(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", default="", help="Games, as OpenSpiel loads them, separated by semicolons.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--games", default="", help="Games, as OpenSpiel loads them, separated by semicolons."
+    )
     parser.add_argument("--registered", action="store_true", help="All registered games too.")
     parser.add_argument("--most", type=int, default=1_000_000, help="Leave out games of more histories.")
     parser.add_argument("--efg", action="store_true", help="Write .efg files and read them back.")

@@ -30,7 +30,15 @@ import numpy.typing as npt
 import scipy
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import FilePath, NonNegativeFloat, Player, PositiveInt, Seconds, one_of, public
+from precomp_games._support.arguments import (
+    FilePath,
+    NonNegativeFloat,
+    Player,
+    PositiveInt,
+    Seconds,
+    one_of,
+    public,
+)
 from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import Memory
 from precomp_games.tree.facts import CHANCE

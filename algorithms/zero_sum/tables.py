@@ -47,7 +47,10 @@ def _game_or_tree(value: Any, name: str) -> Any:
         return whole_game(value)
     if isinstance(value, str):
         value = named_game(value)
-    if isinstance(value, pyspiel.Game) and value.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+    if (
+        isinstance(value, pyspiel.Game)
+        and value.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+    ):
         value = pyspiel.convert_to_turn_based(value)
     return check_game(value)
 
@@ -60,7 +63,9 @@ def whole_game(value: Any) -> HistoryTree:
     """
     if isinstance(value, HistoryTree) and not value.may_stop:
         return value
-    raise ArgumentError(f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}")
+    raise ArgumentError(
+        f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}"
+    )
 
 
 def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
@@ -72,7 +77,11 @@ class _Table(openspiel_policy.TabularPolicy):
     """OpenSpiel's, made of a tree and not by a walk through the game; its states are made when asked for."""
 
     def __init__(
-        self, game: pyspiel.Game, keys: tuple[list[str], list[str]], probabilities: np.ndarray, legal: np.ndarray
+        self,
+        game: pyspiel.Game,
+        keys: tuple[list[str], list[str]],
+        probabilities: np.ndarray,
+        legal: np.ndarray,
     ) -> None:
         """Makes the table.
 
@@ -132,7 +141,9 @@ def entry_actions(tree: HistoryTree) -> npt.NDArray[np.int32]:
     return actions
 
 
-def table_of(tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy]) -> openspiel_policy.TabularPolicy:
+def table_of(
+    tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy]
+) -> openspiel_policy.TabularPolicy:
     """Both players' strategies of a base game as OpenSpiel's table."""
     played = strategies[0].memorize + strategies[1].memorize
     plan = strategies[0].plan() + strategies[1].plan()
@@ -207,7 +218,9 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
         try:
             rows = np.array([index[names[k]] for k in own.tolist()], np.int64)
         except KeyError as error:
-            raise ArgumentError(f"expected policy to know information state {error}, of {tree.game}") from None
+            raise ArgumentError(
+                f"expected policy to know information state {error}, of {tree.game}"
+            ) from None
         row = np.zeros(tree.num_infosets, np.int64)
         row[own] = rows
         memorize[entries] = policy.action_probability_array[

@@ -44,7 +44,9 @@ def define(own: flags.FlagValues) -> None:
     define.float("target_nash_conv", None, "Stop at this NashConv.", lower_bound=0.0)
     define.float("seconds", None, "Stop regret minimization after so many.", lower_bound=0.001)
     define.string("checkpoint", None, "File from which regret minimization goes on, and where it is kept.")
-    define.integer("infosets", 10, "How many of the information states that matter most to print.", lower_bound=0)
+    define.integer(
+        "infosets", 10, "How many of the information states that matter most to print.", lower_bound=0
+    )
     define.bool("efg", False, "Also write the game as game.efg, for Gambit.")
     define.string("output_dir", None, "Where files go. Default: nowhere.")
     define_memory_flag(own)

@@ -168,7 +168,9 @@ def check_arrays(tree: HistoryTree) -> None:
 def _penalties(head: dict[str, Any]) -> tuple[float, float]:
     """Those of a file: none in the tree of a base game alone."""
     penalties = list(head["penalties"])
-    return (0.0, 0.0) if head["stop_value"] == NEVER and penalties == [0.0, 0.0] else check_penalties(penalties)
+    return (
+        (0.0, 0.0) if head["stop_value"] == NEVER and penalties == [0.0, 0.0] else check_penalties(penalties)
+    )
 
 
 def _is_game(tree: HistoryTree) -> bool:

@@ -1,9 +1,13 @@
 """Games to solve, and OpenSpiel's linear program beside them."""
 
 import functools
+from collections.abc import Sequence
+from typing import Any
+from unittest import mock
 
 import pyspiel
-from open_spiel.python.algorithms import sequence_form_lp
+from open_spiel.python.algorithms import best_response as openspiel_best_response
+from open_spiel.python.algorithms import lp_solver, sequence_form_lp
 
 from tests.random_games import EfgText, random_efg, random_tree
 
@@ -29,8 +33,8 @@ def game_of(name: str) -> pyspiel.Game:
     return pyspiel.load_game_as_turn_based(name)
 
 
-def constant_sum() -> pyspiel.Game:
-    """Utilities that add up to 10, a turn with one action, and an outcome of chance that never comes."""
+def constant_sum(total: float = 10.0) -> pyspiel.Game:
+    """Utilities that add up to that, a turn with one action, and an outcome of chance that never comes."""
     text = EfgText()
     text.chance({"a": "0.5", "b": "0.5", "never": "0"})
     for k, payoffs in enumerate([(1, 9, 8, 2), (7, 3, 4, 6), (9, 1, 2, 8)]):
@@ -39,7 +43,7 @@ def constant_sum() -> pyspiel.Game:
         for half in (0, 1):
             text.move(2, 1, ["x", "y"])
             for one in payoffs[2 * half : 2 * half + 2]:
-                text.leaf(one, 10 - one)
+                text.leaf(one - 5 + total / 2, total / 2 + 5 - one)
     return text.game()
 
 
@@ -50,6 +54,44 @@ def random_game(seed: int) -> pyspiel.Game:
     return random_efg(seed, depth=3 + seed % 4, actions=2 + seed % 2)
 
 
+def is_perfect(game: pyspiel.Game) -> bool:
+    """Whether information is perfect."""
+    return bool(game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION)
+
+
+def value_of(game: pyspiel.Game) -> float:
+    """The value to player 0: by recursion where information is perfect, else by OpenSpiel's program."""
+    return linear_program(game) if not is_perfect(game) else recursion(game.new_initial_state(), None, (0, 1))
+
+
+def recursion(state: Any, policy: Any, choosers: Sequence[int]) -> float:
+    """Player 0's utility where some players choose what is best at each state, and others play a policy."""
+    if state.is_terminal():
+        return float(state.returns()[0])
+    mover = state.current_player()
+    if mover in choosers:
+        best = max if mover == 0 else min
+        return float(best(recursion(state.child(a), policy, choosers) for a in state.legal_actions()))
+    odds = state.chance_outcomes() if mover < 0 else policy.action_probabilities(state).items()
+    return float(sum(p * recursion(state.child(a), policy, choosers) for a, p in odds))
+
+
+def best_response_value(game: pyspiel.Game, policy: Any, player: int) -> float:
+    """What a player can get against a policy: by OpenSpiel, which needs names of information states."""
+    if game.get_type().provides_information_state_string:
+        best = openspiel_best_response.BestResponsePolicy(game, player, policy)
+        return float(best.value(game.new_initial_state()))
+    value = recursion(game.new_initial_state(), policy, (player,))
+    return value if player == 0 else game.utility_sum() - value
+
+
+def nash_conv_of(game: pyspiel.Game, policy: Any) -> float:
+    """The sum of what both could gain."""
+    best = sum(best_response_value(game, policy, player) for player in (0, 1))
+    return float(best - (game.utility_sum() or 0.0))
+
+
 def linear_program(game: pyspiel.Game) -> float:
-    """The value to player 0 by OpenSpiel's."""
-    return float(sequence_form_lp.solve_zero_sum_game(game)[0])
+    """The value to player 0 by OpenSpiel's, by a simplex method: its own choice is good to 1e-7 only."""
+    with mock.patch.dict(lp_solver.DEFAULT_SOLVER_KWARGS, clear=True):
+        return float(sequence_form_lp.solve_zero_sum_game(game, solver="HIGHS")[0])

@@ -10,7 +10,15 @@ from open_spiel.python.algorithms import cfr, exploitability
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, load_policy, nash_conv, save_policy, solve
-from tests.algorithms.zero_sum.games import SMALL, constant_sum, game_of, random_game
+from tests.algorithms.zero_sum.games import (
+    SMALL,
+    best_response_value,
+    constant_sum,
+    game_of,
+    nash_conv_of,
+    random_game,
+    recursion,
+)
 from tests.random_games import random_policy
 
 _CASES = 80
@@ -44,25 +52,14 @@ def test_random_policies(cases):
         ask = random_policy(seed, "partial", "infoset" if named else "history")
         policy, tree = _AsPolicy(game, ask), HistoryTree.of_game(game)
         spread = game.max_utility() - game.min_utility()
-        assert nash_conv(tree, ask) == pytest.approx(exploitability.nash_conv(game, policy), abs=1e-12 * spread)
+        assert nash_conv(tree, ask) == pytest.approx(nash_conv_of(game, policy), abs=1e-12 * spread)
         for player in (0, 1):
             found = best_response(tree, policy, player)
-            theirs = exploitability.best_response(game, policy, player)
-            assert found.value == pytest.approx(theirs["best_response_value"], abs=1e-12 * spread)
-            value = openspiel_policy_value(game, found.policy())[player]
-            assert value == pytest.approx(found.value, abs=1e-12 * spread)
-
-
-def openspiel_policy_value(game, policy):
-    """Both players' utilities where both play by one policy."""
-
-    def value(state):
-        if state.is_terminal():
-            return np.array(state.returns())
-        odds = state.chance_outcomes() if state.is_chance_node() else policy.action_probabilities(state).items()
-        return sum(p * value(state.child(action)) for action, p in odds)
-
-    return value(game.new_initial_state())
+            theirs = best_response_value(game, policy, player)
+            assert found.value == pytest.approx(theirs, abs=1e-12 * spread)
+            value = recursion(game.new_initial_state(), found.policy(), ())
+            own = value if player == 0 else (game.utility_sum() or 0.0) - value
+            assert own == pytest.approx(found.value, abs=1e-12 * spread)
 
 
 def test_every_kind_of_policy_is_asked_once():
@@ -77,7 +74,9 @@ def test_every_kind_of_policy_is_asked_once():
     python = openspiel_policy.python_policy_to_pyspiel_policy
     own = cfr.CFRSolver(game)
     own.evaluate_and_update_policy()
-    assert nash_conv(tree, python(own.average_policy())) == pytest.approx(nash_conv(tree, own.average_policy()))
+    assert nash_conv(tree, python(own.average_policy())) == pytest.approx(
+        nash_conv(tree, own.average_policy())
+    )
     for policy in (average, tabular, batches, average.action_probabilities, (average, tabular)):
         assert nash_conv(tree, policy) == pytest.approx(expected, abs=1e-12)
     assert batches.batches == 2 and batches.states == tree.num_infosets
@@ -116,7 +115,7 @@ def test_where_chance_never_goes_all_actions_are_alike(tmp_path):
 
 def test_wrong_policies_and_files(tmp_path):
     tree = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
-    with pytest.raises(ValueError, match=r"nash_conv\(\): expected policy"):
+    with pytest.raises(ValueError, match=r"nash_conv\(\): expected the probabilities of policy to sum to 1"):
         nash_conv(tree, lambda state: {0: 0.7})
     with pytest.raises(ValueError, match="to know information state"):
         nash_conv(tree, openspiel_policy.TabularPolicy(pyspiel.load_game("leduc_poker")))

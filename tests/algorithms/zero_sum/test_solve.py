@@ -3,7 +3,7 @@
 import numpy as np
 import pyspiel
 import pytest
-from open_spiel.python.algorithms import cfr, discounted_cfr, exploitability
+from open_spiel.python.algorithms import cfr, discounted_cfr
 
 from precomp_games import HistoryTree, MetaPrecomputationGame
 from precomp_games.algorithms import (
@@ -16,7 +16,14 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
 from tests.algorithms.meta.plain_regret import PlainPredictive
-from tests.algorithms.zero_sum.games import SMALL, constant_sum, game_of, linear_program, random_game
+from tests.algorithms.zero_sum.games import (
+    SMALL,
+    constant_sum,
+    game_of,
+    nash_conv_of,
+    random_game,
+    value_of,
+)
 
 _CASES = 200
 _SOLVERS = {"cfr": cfr.CFRSolver, "cfr+": cfr.CFRPlusSolver, "dcfr": discounted_cfr.DCFRSolver}
@@ -27,33 +34,19 @@ def _check_exact(game: pyspiel.Game, value: float) -> None:
     spread = game.max_utility() - game.min_utility()
     assert found.value == pytest.approx(value, abs=1e-9 * spread)
     assert found.converged and found.nash_conv <= 1e-12 * spread
-    theirs = exploitability.nash_conv(game, found.policy())
+    theirs = nash_conv_of(game, found.policy())
     assert theirs == pytest.approx(found.nash_conv, abs=1e-12 * spread)
 
 
 def test_exact_on_random_games(cases):
-    """Of perfect information too, where OpenSpiel's program has no names for information states."""
     for seed in range(cases(_CASES)):
         game = random_game(seed)
-        perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
-        _check_exact(game, _induced(game.new_initial_state()) if perfect else linear_program(game))
-
-
-def _induced(state) -> float:
-    """The value to player 0 by plain recursion."""
-    if state.is_terminal():
-        return state.returns()[0]
-    if state.is_chance_node():
-        return sum(p * _induced(state.child(action)) for action, p in state.chance_outcomes())
-    best = max if state.current_player() == 0 else min
-    return best(_induced(state.child(action)) for action in state.legal_actions())
+        _check_exact(game, value_of(game))
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_exact_on_games_of_openspiel(name):
-    game = game_of(name)
-    perfect = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
-    _check_exact(game, _induced(game.new_initial_state()) if perfect else linear_program(game))
+    _check_exact(game_of(name), value_of(game_of(name)))
 
 
 def test_constant_sums_single_actions_and_what_never_comes():
@@ -62,7 +55,7 @@ def test_constant_sums_single_actions_and_what_never_comes():
         found = solve(game, method=method, target_nash_conv=None if method == "exact" else 1e-4)
         assert found.value + solve(game).best_responses[1] == pytest.approx(10.0, abs=1e-3)
         assert found.converged and nash_conv(game, found.policy()) == pytest.approx(found.nash_conv)
-    assert solve(game).value == pytest.approx(linear_program(game), abs=1e-9)
+    assert solve(game).value == pytest.approx(value_of(constant_sum(0.0)) + 5.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("variant", list(_SOLVERS))
@@ -115,7 +108,9 @@ def test_every_variant_comes_near_and_says_how(tmp_path):
     after = solve("kuhn_poker", method="dcfr", iterations=200, checkpoint=path)
     at_once = solve("kuhn_poker", method="dcfr", iterations=200)
     assert after.iterations == 200 and after.nash_conv == at_once.nash_conv
-    assert solve("leduc_poker", method="cfr", iterations=10**6, seconds=0.05, check_every=5).iterations < 10**6
+    assert (
+        solve("leduc_poker", method="cfr", iterations=10**6, seconds=0.05, check_every=5).iterations < 10**6
+    )
 
 
 def test_what_the_result_gives(tmp_path):
@@ -141,9 +136,9 @@ def test_what_a_game_alone_is_not():
         MetaPrecomputationGame(tree)
     with pytest.raises(ValueError, match=r"did you mean 'kuhn_poker'"):
         solve("kuhn_pokr")
-    with pytest.raises(ValueError, match=r"solve\(\): expected game"):
+    with pytest.raises(ValueError, match=r"solve\(\): expected a pyspiel.Game, got 5"):
         solve(5)
-    with pytest.raises(ValueError, match="for two players"):
+    with pytest.raises(ValueError, match="expected a two-player game"):
         solve("kuhn_poker(players=3)")
     with pytest.raises(ValueError, match="perfect recall"):
         solve("phantom_ttt_ir", max_memory="1GB")
