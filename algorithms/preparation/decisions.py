@@ -194,7 +194,8 @@ class Decisions:
                 )
         if opponent is None and not tree.may_stop:
             raise ArgumentError(
-                f"expected a tree with policies that are computed during play, got that of a game alone: {tree}"
+                "expected a tree with policies that are computed during play, got that of a game alone: "
+                f"{tree}"
             )
         arrays, played = tree.arrays, tree.sigma
         if component is not None:

@@ -48,7 +48,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 from ..meta.equilibrium import meta_equilibrium
 from ..meta.exploitability import answered
 from ..meta.regret_minimization import CFR_VARIANTS
-from .tables import AnyGame, table_of, tree_of, entry_actions
+from .tables import AnyGame, entry_actions, table_of
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""

@@ -163,7 +163,7 @@ def table_of(
 def _distinct(
     tree: HistoryTree, reach: npt.NDArray[np.float64]
 ) -> tuple[tuple[list[str], list[str]], npt.NDArray[np.int64]]:
-    """Each player's information states by OpenSpiel's name, and the tree's number of each, player 0's first."""
+    """Each player's information states by OpenSpiel's name, and the tree's numbers, player 0's first."""
     keys: tuple[list[str], list[str]] = ([], [])
     rows: list[int] = []
     names = _names(tree)
@@ -249,7 +249,8 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
         k = int(own[np.argmax(bad)])
         row_of = memorize[tree.first_entry[k] : tree.first_entry[k + 1]].tolist()
         raise ArgumentError(
-            f"expected policy to give a distribution over legal actions at {tree.key(k)!r}, got {shown(row_of)}"
+            f"expected policy to give a distribution over legal actions at {tree.key(k)!r}, got "
+            f"{shown(row_of)}"
         )
     return memorize
 

@@ -62,7 +62,7 @@ def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed, policies):
     tree = _tree(kind, seed, policies)
     theirs = PlainPredictive(MetaPrecomputationGame(tree), lambda state: state.infoset)
     ours = RegretMinimization(tree, "pdcfr+", check_every=1)
-    for t in range(1, 51):
+    for _ in range(50):
         theirs.iterate()
         ours.advance(1)
         current = np.empty(tree.num_entries)
