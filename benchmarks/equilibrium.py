@@ -37,6 +37,7 @@ __all__ = ["rows"]
 
 _FASTER = 1000.0
 _COPIES = 2.0
+_THREADS = 1.5
 _NASH_CONV = 1.2e-3
 _EXACT, _ITERATIONS, _SEEDS = 1e-12, 400, 5
 _BESIDE_PROGRAM = 1.5
@@ -166,14 +167,15 @@ def _write_liteefg(game: MetaPrecomputationGame, path: Path) -> int:
 def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list[Row]:
     ours = _Ours(tree)
     arrays = (*ours.decisions, *ours.state, *ours.work)
-    size = sum(array.nbytes for array in arrays if array is not None)
+    size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
     decisions = len(ours.decisions.parent)
     say(f"{tree.num_histories} histories, {decisions} decisions, {size / 2**20:.0f} MiB of arrays")
-    inputs: list[Any] = list(ours.decisions[:-1])  # the last one is for reading results off
+    inputs: list[Any] = list(ours.decisions[:-2])  # the last ones are no arrays of decisions
     everything, needed = _copier([*inputs, *ours.state, *ours.work]), _copier([*inputs, *ours.state])
     of_tree = _copier(
         [tree.parent, tree.player, tree.infoset, tree.num_children, tree.sigma, tree.sigma_pre, tree.value]
     )
+    parts = [_copier([part]) for part in np.array_split(np.zeros(size, np.uint8), 2)]
     ours.iterate(2)
     with concurrent.futures.ThreadPoolExecutor(2) as two:
         times = side_by_side(
@@ -183,6 +185,8 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
             copy_needed=needed,
             copy_tree=of_tree,
             two_threads=lambda: ours.iterate(1, two),
+            copy_one=lambda: [copy() for copy in parts],
+            copy_two=lambda: [copied.result() for copied in list(map(two.submit, parts))],
         )
     name = f"CFR+, {tree.num_histories} histories: an iteration"
     result = [
@@ -195,7 +199,13 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
         Row(f"{name} / the same without its own buffers", times.text("iteration", "copy_needed")),
         Row(f"{name} / copying the history tree's arrays", times.text("iteration", "copy_tree")),
         Row(f"{name}: milliseconds here", f"{1e3 * times.least('iteration'):.1f}"),
-        Row(f"{name}: one thread / two threads", times.text("iteration", "two_threads")),
+        Row(
+            f"{name}: one thread / two threads",
+            times.text("iteration", "two_threads"),
+            f">= {_THREADS:g} x",
+            times.ratio("iteration", "two_threads") >= _THREADS,
+        ),
+        Row(f"{name}: the same of copying as many bytes", times.text("copy_one", "copy_two")),
     ]
     for variant in CFR_VARIANTS:
         start = time.perf_counter()

@@ -1,16 +1,13 @@
-"""Games alone, beside OpenSpiel and LiteEFG, and what two threads bring.
+"""Games alone, beside OpenSpiel and LiteEFG.
 
 - `nash_conv` and `best_response` of a tree that is there already, of a table, beside OpenSpiel's C++ and
   Python functions on the same game and policy.
 - An iteration of CFR+ beside OpenSpiel's C++ and LiteEFG's, on Leduc poker and on Liar's Dice.
 - `solve` of a small game, beside an iteration of OpenSpiel's.
-- Two threads beside one on a tree of 2.8 million histories, and beside them what two threads bring a copy of
-  the same arrays: an iteration is limited by the memory, which they share.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 import tempfile
 from collections.abc import Callable
@@ -23,16 +20,14 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 from open_spiel.python.algorithms import exploitability
 
 from benchmarks.measure import Row, side_by_side
-from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, nash_conv, solve
-from precomp_games.algorithms.meta.folded_tree import DecisionTree
-from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
+from precomp_games.algorithms.meta.regret_kernel import iterate
 from precomp_games.algorithms.meta.regret_minimization import RegretMinimization, update_rule
 
 __all__ = ["rows"]
 
-_BESIDE_CPP, _BESIDE_PYTHON, _ITERATION, _THREADS = 30.0, 1000.0, 1000.0, 1.5
+_BESIDE_CPP, _BESIDE_PYTHON, _ITERATION = 30.0, 1000.0, 1000.0
 
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
@@ -42,7 +37,6 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
         *_responses(dice, turns, say),
         *[row for name in ("leduc_poker", dice) for row in _iterations(name, turns, say)],
         *_small(turns),
-        *_threads(min(0.02, 1.17e-5 / scale), turns, say),
     ]
 
 
@@ -183,39 +177,3 @@ def _small(turns: int) -> list[Row]:
     solve("kuhn_poker")
     times = side_by_side(max(turns, 7), ours=lambda: solve("kuhn_poker"))
     return [Row("solve('kuhn_poker'), expansion included", f"{1000.0 * times.least('ours'):.0f} ms")]
-
-
-def _threads(penalty: float, turns: int, say: Callable[[str], None]) -> list[Row]:
-    tree = paired_tree(penalty)
-    say(f"threads on {tree.num_histories} histories")
-    decisions = DecisionTree.of(tree)
-    state, work = RegretState.start(np.full(tree.num_infosets, 0.5)), Work.of(decisions)
-    arrays = [array for array in (*decisions, *state, *work) if isinstance(array, np.ndarray)]
-    halves = [[np.array_split(array, 2)[k] for array in arrays] for k in (0, 1)]
-    copies = [[np.zeros_like(array) for array in half] for half in halves]
-    done = [0]
-
-    def iteration(threads: concurrent.futures.Executor | None = None) -> None:
-        done[0] += 1
-        iterate(decisions, state, work, [update_rule("cfr+", done[0])], threads)
-
-    def copy(k: int) -> None:
-        for to, source in zip(copies[k], halves[k], strict=True):
-            np.copyto(to, source)
-
-    iteration()
-    with concurrent.futures.ThreadPoolExecutor(2) as two:
-        iteration(two)
-        times = side_by_side(
-            2 * turns,
-            one=iteration,
-            two=lambda: iteration(two),
-            copy_one=lambda: [copy(0), copy(1)],
-            copy_two=lambda: list(two.map(copy, (0, 1))),
-        )
-    gain, copied = times.ratio("one", "two"), times.ratio("copy_one", "copy_two")
-    words = f"{tree.num_histories} histories: one thread's time / two threads'"
-    return [
-        Row(f"An iteration, {words}", f"{gain:.2f} x", f">= {_THREADS:g} x", gain >= _THREADS),
-        Row(f"A copy of its arrays, {words}", f"{copied:.2f} x"),
-    ]

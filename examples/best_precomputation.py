@@ -59,7 +59,7 @@ def on_levels(show: Callable[..., None]) -> Callable[[int, int], None]:
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
-    game = common.load_game(FLAGS.game)
+    game = common.named_game(FLAGS.game)
     sigma = common.policy(game, FLAGS.sigma)
     sigma_pre: Any = Menu.of_actions() if _MENU.value == "all" else common.policy(game, FLAGS.sigma_pre)
     if _MENU.value == "support":

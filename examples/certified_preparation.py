@@ -158,7 +158,7 @@ def plot(seen: Sequence[Interval], found: CertifiedPrecomputation, unit: str, pa
 
 def by_rollouts(folder: pathlib.Path) -> None:
     """A game with search policies."""
-    game = common.load_game(_GAME.value)
+    game = common.named_game(_GAME.value)
     pre, sigma = common.policy(game, _SIGMA_PRE.value), common.policy(game, _SIGMA.value)
     key = default_position_key(game)
     with watched("Playing", "games") as watch:

@@ -188,7 +188,7 @@ def same_moves(game: ClockGame, best: BestPrecomputation, own: Any) -> int:
 
 def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """A game with search policies; the player's searches have budgets in nodes."""
-    base = common.load_game(_GAME.value)
+    base = common.named_game(_GAME.value)
     book, rival = common.policy(base, _SIGMA_PRE.value), common.policy(base, _OPPONENT.value)
     key, evaluator = default_position_key(base), default_evaluator(base)
     rows = []

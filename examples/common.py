@@ -48,6 +48,7 @@ from precomp_games.commands._flags import positive_numbers as positive_numbers
 from precomp_games.commands._progress import progress as progress
 from precomp_games.commands._progress import progress_bar as progress_bar
 from precomp_games.commands._progress import typed as typed
+from precomp_games.tree.base_game import named_game as named_game
 
 __all__ = ["run", "told_as"]
 

@@ -118,7 +118,7 @@ def measured(tree: HistoryTree, player: int, penalty: float) -> dict[str, Any]:
 
 def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     """A game with search policies."""
-    game = common.load_game(FLAGS.game)
+    game = common.named_game(FLAGS.game)
     shallow: Any = common.policy(game, FLAGS.sigma)
     deep = common.policy(game, FLAGS.sigma_pre)
     key, player = default_position_key(game), _PLAYER.value

@@ -179,7 +179,7 @@ def main(argv: Sequence[str]) -> None:
     parallel.check_workers(_WORKERS.value, _CLUSTER.value)
     exact, worth = {}, {}
     for name in dict.fromkeys(_GAMES.value):
-        game = common.load_game(name)
+        game = common.named_game(name)
         check_histories(game, _MOST.value)
         exact[name] = exact_values(game)
         worth[name] = exact[name][1][0](game.new_initial_state())

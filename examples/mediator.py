@@ -147,7 +147,7 @@ def play(
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    game = common.load_game(_GAMES.get(_GAME.value, _GAME.value))
+    game = common.named_game(_GAMES.get(_GAME.value, _GAME.value))
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     uniform = _BLUEPRINT.value == "uniform"
     blueprint = efce.uniform_blueprint() if uniform else efce.jittered_blueprint(_SEED.value, _WIDTH.value)

@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
     penalties = (_PENALTY_0.value, _PENALTY_1.value)
-    game = common.load_game(FLAGS.game)
+    game = common.named_game(FLAGS.game)
     tree = HistoryTree.from_game(
         game,
         sigma_pre=Menu.of_actions() if _MENU.value else common.policy(game, FLAGS.sigma_pre),

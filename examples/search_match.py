@@ -88,7 +88,7 @@ def play(game: pyspiel.Game, moves: Sequence[int], seats: Sequence[Player], rng:
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
-    game = common.load_game(_GAME.value)
+    game = common.named_game(_GAME.value)
     common.check_game(game)
     if _OPENING.value >= game.max_game_length():
         raise ValueError(

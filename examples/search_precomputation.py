@@ -90,7 +90,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.game_folder()
     values = sorted(common.positive_numbers(_R_VALUES))
-    game = common.load_game(FLAGS.game)
+    game = common.named_game(FLAGS.game)
     shallow, deep = common.policy(game, FLAGS.sigma), common.policy(game, FLAGS.sigma_pre)
     SoftmaxPolicy(game, shallow, values[0])  # whatever is wrong is told before anything is searched
     leaves = leaf_value(game)

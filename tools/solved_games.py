@@ -4,9 +4,9 @@
     python -m tools.solved_games --registered --most=1000000 --efg --output=table.md
 
 --registered tries every registered game as OpenSpiel loads it; those with more than --most histories, of
-more than two players, or without perfect recall are listed at the end, each with its reason. --efg also writes
-each as a Gambit file into a temporary folder and reads that back with OpenSpiel; --gambit asks pygambit for the
-value of those with at most so many histories.
+more than two players, or without perfect recall are listed at the end, each with its reason. --efg also
+writes each as a Gambit file and reads that back; --gambit asks pygambit for the value of those with at most
+so many histories.
 """
 
 from __future__ import annotations

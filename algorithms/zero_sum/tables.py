@@ -94,7 +94,7 @@ class _Table(openspiel_policy.TabularPolicy):
         openspiel_policy.Policy.__init__(self, game, [0, 1])
         self.game_type = game.get_type()
         self.states_per_player = list(keys)
-        self.state_lookup = {}
+        self.state_lookup: dict[str, int] = {}
         for row, key in enumerate(itertools.chain(*keys)):
             self.state_lookup.setdefault(key, row)
         self.legal_actions_mask = legal.astype(np.int64)
@@ -261,7 +261,8 @@ def _entries_at(
     """The entry of each (information state, action); entries of one stand in order of their actions."""
     most = tree.game.num_distinct_actions()
     codes = tree.entry_infoset.astype(np.int64) * most + entry_actions(tree)
-    return np.searchsorted(codes, infoset.astype(np.int64) * most + action)
+    places: npt.NDArray[np.int64] = np.searchsorted(codes, infoset.astype(np.int64) * most + action)
+    return places
 
 
 @public
