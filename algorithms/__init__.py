@@ -16,17 +16,13 @@ from .lookahead import (
     commit_against_lookahead,
     evaluate_against_lookahead,
 )
-from .meta.equilibrium import meta_equilibrium
-from .meta.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
 from .meta.policies import MetaGamePolicy, strategies_from_policy
-from .meta.regret_minimization import CFR_VARIANTS
 from .meta.restricted_nash import (
     RestrictedNash,
     RestrictedNashCurve,
     restricted_nash,
     restricted_nash_curve,
 )
-from .meta.sequence_form_lp import meta_sequence_form_lp
 from .preparation.against_all import PrecomputationAgainstAll, precomputation_against_all
 from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
 from .preparation.best_first import ORDERS, best_first_precomputation
@@ -48,7 +44,11 @@ from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
 from .preparation.robust import RobustPrecomputation, robust_precomputation
 from .preparation.robust_program import RobustStrategy, robust_strategy
+from .zero_sum.equilibrium import meta_equilibrium
+from .zero_sum.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
+from .zero_sum.regret_minimization import CFR_VARIANTS
 from .zero_sum.responses import BestResponse, best_response, nash_conv
+from .zero_sum.sequence_form_lp import meta_sequence_form_lp
 from .zero_sum.solve import METHODS, Equilibrium, solve
 from .zero_sum.tables import load_policy, save_policy
 

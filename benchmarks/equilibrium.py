@@ -2,7 +2,7 @@
 
 - OpenSpiel's C++ CFRPlusSolver runs on the tree's .efg export, LiteEFG's C++ CFR+ on a file in its own
   format; both are games that hold each history once for each pair of stop times. Compared are iterations.
-  That they lead to the same is tested elsewhere for OpenSpiel (tests/algorithms/meta/test_iterates.py), and
+  That they lead to the same is tested elsewhere for OpenSpiel (tests/algorithms/zero_sum/test_iterates.py), and
   printed here for LiteEFG.
 - An iteration over 2.8 million histories is compared with copying every array that it reads or writes, warm,
   and with less than that: without the buffers of its own.
@@ -28,9 +28,9 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
 from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
-from precomp_games.algorithms.meta.folded_tree import DecisionTree
-from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
-from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS, update_rule
+from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
+from precomp_games.algorithms.zero_sum.regret_kernel import RegretState, Work, iterate
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, update_rule
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["rows"]

@@ -22,8 +22,8 @@ from open_spiel.python.algorithms import exploitability
 from benchmarks.measure import Row, side_by_side
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, nash_conv, solve
-from precomp_games.algorithms.meta.regret_kernel import iterate
-from precomp_games.algorithms.meta.regret_minimization import RegretMinimization, update_rule
+from precomp_games.algorithms.zero_sum.regret_kernel import iterate
+from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization, update_rule
 
 __all__ = ["rows"]
 

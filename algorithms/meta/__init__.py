@@ -1,1 +1,1 @@
-"""Both sides prepare against each other: equilibria of the meta-game, and how far strategies are from one."""
+"""The meta-game beside OpenSpiel's policies, and between its equilibria and Algorithm 1; see `zero_sum`."""

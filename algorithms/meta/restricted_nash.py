@@ -47,8 +47,8 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..preparation.decisions import Decisions
-from .double_oracle import DoubleOracle
-from .exploitability import MetaTree
+from ..zero_sum.double_oracle import DoubleOracle
+from ..zero_sum.exploitability import MetaTree
 
 _ROUNDING = 1e-12  # of the tree's scale: lines that are no further above what is known are not new
 _NOISE = 1e-14  # of the greatest value: nor are these

@@ -19,8 +19,8 @@ from precomp_games._support.arguments import Player, public
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
-from ..meta.exploitability import answered
 from ..preparation.decisions import Decisions
+from .exploitability import answered
 from .tables import AnyGame, Policies, strategies_by, table_of, tree_of
 
 

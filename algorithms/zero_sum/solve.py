@@ -15,7 +15,7 @@ the result says so.
 Whichever method it is, NashConv is measured by best responses in passes over the tree
 (`preparation.decisions`), which know nothing of how strategies were found.
 
-Source: von Stengel 1996; for the variants of regret minimization see `meta.regret_minimization`.
+Source: von Stengel 1996; for the variants of regret minimization see `zero_sum.regret_minimization`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
-from ..meta.equilibrium import meta_equilibrium
-from ..meta.exploitability import answered
-from ..meta.regret_minimization import CFR_VARIANTS
+from .equilibrium import meta_equilibrium
+from .exploitability import answered
+from .regret_minimization import CFR_VARIANTS
 from .tables import AnyGame, entry_actions, table_of
 
 METHODS = ("exact", *CFR_VARIANTS)

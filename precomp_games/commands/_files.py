@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from precomp_games._support.files import atomic_write
 
 if TYPE_CHECKING:
-    from precomp_games.algorithms.meta.exploitability import MetaEquilibrium
+    from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium
 
 DATA = pathlib.Path(__file__).parent / "data"
 """The samples, and the searches that the defaults need."""

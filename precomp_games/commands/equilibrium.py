@@ -28,14 +28,14 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support.files import write_together
-from precomp_games.algorithms.meta.equilibrium import meta_equilibrium
-from precomp_games.algorithms.meta.exploitability import MetaEquilibrium, meta_exploitability
-from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS
 from precomp_games.algorithms.preparation.best_precomputation import (
     BestPrecomputation,
     best_precomputation,
     memorized_states,
 )
+from precomp_games.algorithms.zero_sum.equilibrium import meta_equilibrium
+from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium, meta_exploitability
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
 from precomp_games.chess.books.book import Book, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.game import move_of

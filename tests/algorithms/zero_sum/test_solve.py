@@ -14,8 +14,7 @@ from precomp_games.algorithms import (
     nash_conv,
     solve,
 )
-from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
-from tests.algorithms.meta.plain_regret import PlainPredictive
+from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
 from tests.algorithms.zero_sum.games import (
     SMALL,
     constant_sum,
@@ -24,6 +23,7 @@ from tests.algorithms.zero_sum.games import (
     random_game,
     value_of,
 )
+from tests.algorithms.zero_sum.plain_regret import PlainPredictive
 
 _CASES = 200
 _SOLVERS = {"cfr": cfr.CFRSolver, "cfr+": cfr.CFRPlusSolver, "dcfr": discounted_cfr.DCFRSolver}

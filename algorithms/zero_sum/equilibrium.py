@@ -4,7 +4,7 @@
     "regret_minimization"    approximate: counterfactual regret minimization, in several variants
 
 Whichever solver computes them, strategies are measured by best responses on the whole tree
-(`meta.exploitability`).
+(`zero_sum.exploitability`).
 """
 
 from __future__ import annotations

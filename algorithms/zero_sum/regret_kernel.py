@@ -16,7 +16,7 @@ mixture on to the decisions above. `preparation.decisions` explains why these nu
 Loops over a menu are written once. `_first` and `_size` see by the type of their argument whether a tree has
 menus. Where it has none, the compiler knows that each loop has one turn.
 
-Source: `precomputation`, Algorithm 2; the update rules' sources are in `meta.regret_minimization`.
+Source: `precomputation`, Algorithm 2; the update rules' sources are in `zero_sum.regret_minimization`.
 
 Cost: an iteration reads and writes each array twice, once for either player.
 """

@@ -6,8 +6,8 @@ import pytest
 
 from precomp_games import MetaPrecomputationGame, to_efg
 from precomp_games.algorithms import meta_equilibrium, strategies_from_policy
-from precomp_games.algorithms.meta.regret_minimization import RegretMinimization
-from tests.algorithms.meta.plain_regret import PlainPredictive
+from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
+from tests.algorithms.zero_sum.plain_regret import PlainPredictive
 from tests.menus import menu_tree
 
 _POLICIES = [("tree", 0, True), ("tree", 3, True), ("efg", 3, True), ("efg", 6, True)]

@@ -17,7 +17,7 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
 from tests.menus import menu_tree, meta_cases, random_strategies
 from tests.random_games import expand, random_policy, random_tree
 
@@ -127,7 +127,7 @@ def test_a_missed_target_is_told(monkeypatch):
     tree = menu_tree("tree", 0)
     missed = meta_equilibrium(tree, variant="cfr+", target_nash_conv=1e-6, iterations=100)
     assert not missed.converged and missed.nash_conv > 1e-6 and missed.iterations == 100
-    module = importlib.import_module("precomp_games.algorithms.meta.equilibrium")
+    module = importlib.import_module("precomp_games.algorithms.zero_sum.equilibrium")
     monkeypatch.setattr(module, "MOST_ITERATIONS", 120)
     given_up = meta_equilibrium(tree, variant="cfr+", target_nash_conv=1e-6)
     assert not given_up.converged and given_up.iterations == 120

@@ -8,10 +8,10 @@ import pyspiel
 
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games.algorithms import MetaStrategy, meta_equilibrium
-from precomp_games.algorithms.meta.folded_tree import DecisionTree
-from precomp_games.algorithms.meta.regret_kernel import RegretState, Work, iterate
-from precomp_games.algorithms.meta.regret_minimization import CFR_VARIANTS, update_rule
 from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
+from precomp_games.algorithms.zero_sum.regret_kernel import RegretState, Work, iterate
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, update_rule
 from tests.menus import meta_cases
 from tests.random_games import expand, random_menu, random_policy
 
