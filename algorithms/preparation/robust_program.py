@@ -34,8 +34,8 @@ Certificates know nothing of the program: the worst nature for x by one pass bac
 information states gives the value, and Algorithm 1 against nature's policy an upper bound.
 
 Optimal strategies memorize little, so on a large tree of perfect information a double oracle allows some
-entries at first (`zero_sum.double_oracle`). Elsewhere the player has stopped, and what nature leaves then is a
-number for each history, by one pass back, into which the tree is folded. The program of what is left says
+entries at first (`zero_sum.double_oracle`). Elsewhere the player has stopped, and what nature leaves then is
+a number for each history, by one pass back, into which the tree is folded. The program of what is left says
 what nature plays there; Algorithm 1 against it on the whole tree says what else to allow, or that nothing is
 missing. Where information is imperfect, an information state may lie on both sides, and one program has all.
 
@@ -63,11 +63,11 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from ..programs import Program, unit
+from ..zero_sum.double_oracle import grow, kept_histories, restricted_tree
+from ..zero_sum.sequence_form_lp import EntryMatrices, contributions
 from .ambiguity import CONTAMINATION, Ambiguity, Contamination, TotalVariation, worst_reply
 from .decisions import Decisions
-from .double_oracle import grow, kept_histories, restricted_tree
 from .robust_tables import stopped_worth
-from .sequence_form_lp import EntryMatrices, contributions
 
 _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
 _NEVER = 1e-12  # nature comes nowhere with less than that probability

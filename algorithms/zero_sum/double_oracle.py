@@ -2,8 +2,8 @@
 
 Optimal strategies memorize little, so most of a tree only matters through what it is worth without memory. A
 double oracle allows both players some entries, folds everything else into u^sigma (`restricted_tree`),
-and solves the program of that small tree (`zero_sum.sequence_form_lp`). Then it asks for best responses on the
-whole tree, and allows what they memorize. If they memorize nothing new, they are worth no more than the
+and solves the program of that small tree (`sequence_form_lp`). Then it asks for best responses on the whole
+tree, and allows what they memorize. If they memorize nothing new, they are worth no more than the
 program's value, and the strategies are an equilibrium of the whole tree. Regret minimization finds most of
 what matters in a few iterations, so that two or three programs are enough.
 

@@ -25,7 +25,7 @@ Deviations: CFR runs on the base game's histories, not on G', whose nodes multip
 times; it stops at a NashConv that is measured, not after O(|W|^2 / epsilon^2) iterations; the signs of the
 penalties at truncated leaves (Algorithm 2, line 3) are Lemma 4's.
 
-Cost: see `zero_sum.regret_kernel`. NashConv is measured by other code, `preparation.decisions`, on the tree as
+Cost: see `regret_kernel`. NashConv is measured by other code, `preparation.decisions`, on the tree as
 it is.
 """
 

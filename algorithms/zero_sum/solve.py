@@ -3,9 +3,9 @@
     result = solve("leduc_poker")                        # exact: value, NashConv, and a policy for OpenSpiel
     result = solve("leduc_poker", method="dcfr", target_nash_conv=1e-3)
 
-A player who chooses among all actions, each at no price, is a player of the game alone, and so the solvers of
-`meta` are its solvers: the linear program over realization plans, and counterfactual regret minimization in
-several variants (`CFR_VARIANTS`). Where information is perfect, the exact method is backward induction.
+A player who chooses among all actions, each at no price, is a player of the game alone. So the solvers of the
+meta-game are its solvers: the linear program over realization plans, and counterfactual regret minimization
+in several variants (`CFR_VARIANTS`). Where information is perfect, the exact method is backward induction.
 
 The exact method's program has one column for each action of player 0 and one row for each of player 1's, and
 one number for each pair of actions that some leaf comes right after. It is thin, and HiGHS's simplex method

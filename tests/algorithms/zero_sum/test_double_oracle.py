@@ -15,8 +15,8 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
 )
-from precomp_games.algorithms.meta import double_oracle
 from precomp_games.algorithms.preparation.decisions import Decisions
+from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.double_oracle import restricted_tree
 from tests.menus import matrix_value, menu_tree, meta_cases
 from tests.random_games import expand
