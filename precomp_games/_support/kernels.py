@@ -149,11 +149,12 @@ def _stamp(function: Callable[..., Any]) -> str:
 
 
 def _parts(function: Callable[..., Any]) -> set[bytes]:
-    """The texts of the modules of a function, of all kernels that it calls and of named tuples that it takes.
+    """The modules of a function, of all kernels that it calls and of named tuples that it takes.
 
-    Its constants as well: where fields stand in a named tuple is compiled in like a number.
+    Their texts: where fields stand in a named tuple is compiled in like a number. Their names: numba keeps
+    them, and would look for a module that has moved. And its constants.
     """
-    parts = {numba.__version__.encode(), _text(inspect.getfile(function))}
+    parts = {numba.__version__.encode(), *_module(function)}
     for name in {*function.__code__.co_names, *map(str, function.__annotations__.values())}:
         value = function.__globals__.get(name)
         if isinstance(value, Dispatcher):
@@ -162,8 +163,13 @@ def _parts(function: Callable[..., Any]) -> set[bytes]:
         elif isinstance(value, bool | int | float | str):
             parts.add(f"{name}={value!r}".encode())
         elif inspect.isclass(value) and issubclass(value, tuple):
-            parts.add(_text(inspect.getfile(value)))
+            parts |= _module(value)
     return parts
+
+
+def _module(defined: Any) -> set[bytes]:
+    """The name and the text of the module that defines a function or a class."""
+    return {str(defined.__module__).encode(), _text(inspect.getfile(defined))}
 
 
 @functools.cache

@@ -117,7 +117,7 @@ def test_opponents_that_were_held_out(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("a preparation against several opponents")
+@pytest.mark.test_all("a preparation against several opponents")
 def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
     written = ("--output_dir=book", "--report")

@@ -236,7 +236,13 @@ _STITCHING = ("--rows=1", "--seeds=1", "--stitch_bounds=aggregate", "--figure=")
     ("example", "flags", "names", "is_local"),
     [
         ("limited_lookahead", _LOOKAHEAD, {"draws.csv", "independent.png", "cumulative.png"}, True),
-        ("efce_resolving", _STITCHING, {"stitched.csv"}, False),
+        pytest.param(
+            "efce_resolving",
+            _STITCHING,
+            {"stitched.csv"},
+            False,
+            marks=pytest.mark.test_all("another cluster"),
+        ),
     ],
 )
 @pytest.mark.seconds("a cluster starts")
