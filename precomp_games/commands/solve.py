@@ -79,7 +79,7 @@ def _print(result: Equilibrium, count: int) -> None:
     counted = f", {result.iterations} iterations" if result.iterations else ""
     print(
         f"{tree.game_string}: {tree.num_histories} histories, {tree.num_infosets} information states\n"
-        f"Value to player 0: {result.value:.10g}\n"
+        f"Value to player 0: {round(result.value, 10) + 0.0:.10g}\n"
         f"NashConv: {result.nash_conv:.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
     if not result.converged:

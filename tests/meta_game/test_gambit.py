@@ -1,4 +1,4 @@
-"""Meta-games as .efg text: OpenSpiel reads back the same game."""
+"""Games as .efg text: OpenSpiel reads back the same game, and Gambit finds its value."""
 
 import dataclasses
 import re
@@ -8,8 +8,10 @@ import numpy as np
 import pyspiel
 import pytest
 
+from precomp_games.algorithms import solve
 from precomp_games.meta_game.gambit import _exact_probabilities, to_efg, write_efg
 from precomp_games.meta_game.game import MetaPrecomputationGame
+from tests.algorithms.zero_sum.games import SMALL, game_of
 from tests.menus import menu_tree, meta_cases
 
 _CASES = 80
@@ -92,6 +94,37 @@ def test_gambit_finds_the_value(tmp_path):
         equilibrium = gambit.nash.lp_solve(game, rational=False).equilibria[0]
         value = float(equilibrium.payoff(next(iter(game.players)))) + tree.utility_sum / 2
         assert value == pytest.approx(case.value, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_games_alone(name):
+    game = game_of(name)
+    found, text = solve(game), to_efg(game)
+    assert text == to_efg(found.tree)
+    again = solve(pyspiel.load_efg_game(text))
+    assert again.tree.num_histories == found.tree.num_histories == len(text.splitlines()) - 3
+    assert again.value == pytest.approx(found.value, abs=1e-9)
+    # Sets of one player have numbers without gaps, and one list of actions, whose names differ.
+    sets: dict[tuple[str, str], set[str]] = {}
+    for player, number, actions in re.findall(r'^p "" (\d) (\d+) ".*?" \{ (.*) \} 0$', text, re.MULTILINE):
+        sets.setdefault((player, number), set()).add(actions)
+        labels = re.findall(r'"(.*?)"', actions)
+        assert len(labels) == len(set(labels)) and all(labels)
+    assert all(len(actions) == 1 for actions in sets.values())
+    for player in "12":
+        numbers = sorted(int(number) for owner, number in sets if owner == player)
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_gambit_finds_the_value_of_games_alone(name, tmp_path):
+    gambit = pytest.importorskip("pygambit")
+    write_efg(game_of(name), tmp_path / "alone.efg")
+    game = gambit.read_efg(str(tmp_path / "alone.efg"))
+    assert game.is_perfect_recall and game.is_const_sum
+    equilibrium = gambit.nash.lp_solve(game, rational=False).equilibria[0]
+    value = float(equilibrium.payoff(next(iter(game.players))))
+    assert value == pytest.approx(solve(game_of(name)).value, abs=1e-7)
 
 
 def test_names_are_quoted():

@@ -1,0 +1,61 @@
+"""`precomp-games solve`: what it prints, writes and refuses."""
+
+import pyspiel
+import pytest
+
+from precomp_games.algorithms import load_policy, nash_conv
+from precomp_games.commands import main
+from tests.examples.launcher import is_png, result_of
+
+
+def _solve(capsys, *flags, status=0):
+    assert main(["precomp-games", "solve", *flags]) == status
+    said = capsys.readouterr()
+    return said.out if status == 0 else said.err
+
+
+def test_by_default_kuhn_poker_is_solved(capsys):
+    said = _solve(capsys)
+    assert "kuhn_poker(): 58 histories, 12 information states\nValue to player 0: -0.05555555556\n" in said
+    assert "(linear program, " in said and "Written" not in said
+    assert "  Pass " in said or " Pass " in said  # actions have the game's names
+
+
+def test_files(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flags = ("--game=leduc_poker", "--method=pcfr+", "--iterations=200", "--output_dir=out", "--efg")
+    said = _solve(capsys, *flags, "--infosets=0")
+    assert said.endswith("Written: out/policy.npz, result.json, game.efg, nash_conv.png\n")
+    found = result_of(tmp_path / "out")
+    assert found["iterations"] == 200 and found["trace"][-1] == [200, found["nash_conv"]]
+    policy = load_policy(tmp_path / "out" / "policy.npz")
+    assert nash_conv("leduc_poker", policy) == pytest.approx(found["nash_conv"])
+    game = pyspiel.load_efg_game((tmp_path / "out" / "game.efg").read_text())
+    assert game.num_distinct_actions() == 3 and is_png(tmp_path / "out" / "nash_conv.png")
+    late = _solve(capsys, "--game=leduc_poker", "--method=cfr", "--iterations=10", "--target_nash_conv=1e-9")
+    assert "That is more than was asked for" in late
+
+
+def test_perfect_information_and_moves_at_once(capsys):
+    said = _solve(capsys, "--game=tic_tac_toe", "--infosets=3")
+    assert "Value to player 0: 0\n" in said and "(backward induction, " in said and "x(" in said
+    said = _solve(capsys, "--game=matrix_rps")
+    assert "Value to player 0: 0\n" in said and said.count("0.333") == 6
+
+
+@pytest.mark.parametrize(
+    ("flag", "error"),
+    [
+        ("--game=kuhn_pokr", "(did you mean 'kuhn_poker'?)"),
+        ("--game=kuhn_poker(x=1)", "expected an OpenSpiel game"),
+        ("--game=kuhn_poker(players=3)", "expected a two-player game"),
+        ("--game=matrix_pd", "expected a zero-sum or constant-sum game"),
+        ("--game=phantom_ttt_ir", "perfect recall"),
+        ("--method=lp", "--method"),
+        ("--efg", "--efg: expected --output_dir"),
+        ("--iterations=0", "--iterations"),
+    ],
+)
+def test_wrong_flags(flag, error, capsys):
+    said = _solve(capsys, flag, "--max_memory=400MB", status=1)
+    assert error in said and said.startswith("error: ") and said.count("\n") == 1
