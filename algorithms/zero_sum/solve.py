@@ -91,9 +91,10 @@ class Equilibrium:
 
     def __repr__(self) -> str:
         """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
+        value = round(self.value, 10) + 0.0  # no -1e-17
         return (
-            f"Equilibrium({self.tree.game_string}, value={round(self.value, 10) + 0.0:.10g}, "
-            f"nash_conv={self.nash_conv:.2g}, method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
+            f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={self.nash_conv:.2g}, "
+            f"method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
         )
 
     @property
