@@ -43,12 +43,12 @@ from precomp_games.commands._files import print_table as print_table
 from precomp_games.commands._files import solved_by as solved_by
 from precomp_games.commands._files import write_csv as write_csv
 from precomp_games.commands._files import write_json as write_json
+from precomp_games.commands._flags import named_game as named_game
 from precomp_games.commands._flags import numbers as numbers
 from precomp_games.commands._flags import positive_numbers as positive_numbers
 from precomp_games.commands._progress import progress as progress
 from precomp_games.commands._progress import progress_bar as progress_bar
 from precomp_games.commands._progress import typed as typed
-from precomp_games.tree.base_game import named_game as named_game
 
 __all__ = ["run", "told_as"]
 

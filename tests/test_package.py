@@ -152,7 +152,7 @@ def test_what_modules_import_is_required_and_nothing_else():
     names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py"}
     names["annotated_types"] = "annotated-types"
     project = _PYPROJECT["project"]
-    extras = ("cluster", "study")
+    extras = ("cluster", "frames", "study")
     optional = {"dask", "cloudpickle"} | {
         _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
     }
@@ -168,7 +168,7 @@ def test_next_major_versions_are_left_out_but_where_none_tells_a_break():
     extras = project["optional-dependencies"]
     listed = [
         *project["dependencies"],
-        *(text for extra in ("solvers", "study") for text in extras[extra]),
+        *(text for extra in ("frames", "solvers", "study") for text in extras[extra]),
     ]
     assert [text for text in listed if ",<" not in text] == ["markupsafe>=2.0"]
 

@@ -258,7 +258,15 @@ _WRITE = "writes the file that its caller names"
 _START = "starts the program that its caller names"
 _EXCEPTIONS = {
     **dict.fromkeys(
-        ("HistoryTree.save", "EvaluationStore.export", "Engines.export", "atomic_write", "write_efg"), _WRITE
+        (
+            "HistoryTree.save",
+            "EvaluationStore.export",
+            "Engines.export",
+            "atomic_write",
+            "save_policy",
+            "write_efg",
+        ),
+        _WRITE,
     ),
     **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
     **dict.fromkeys(("write_preparation", "write_polyglot", "write_report", "write_together"), _WRITE),

@@ -29,7 +29,13 @@ import pyspiel
 
 from precomp_games import HistoryTree, make_policy
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games.algorithms import best_precomputation, meta_equilibrium
+from precomp_games.algorithms import (
+    best_precomputation,
+    load_policy,
+    meta_equilibrium,
+    save_policy,
+    solve,
+)
 from precomp_games.chess import (
     Drill,
     EngineError,
@@ -327,6 +333,25 @@ def _use_tree(path: pathlib.Path) -> object:
 
 
 READERS["tree"] = Reader(("HistoryTree.load",), lambda: [_tree_file()[2]], _hostile_trees, _use_tree)
+
+
+@functools.cache
+def _policy_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "policy")
+        save_policy(solve("kuhn_poker").policy(), path)
+        return *read_archive(path, ("start", "action", "probability")), path.read_bytes()
+
+
+def _hostile_policies() -> Iterable[bytes]:
+    header, arrays, _ = _policy_file()
+    for game in (*GAMES, *SPECS, *PLACES):
+        yield _archive(header | {"game": game}, arrays)
+    for told in _documents(header):
+        yield _archive(told, arrays)
+
+
+READERS["policy"] = Reader(("load_policy",), lambda: [_policy_file()[2]], _hostile_policies, load_policy)
 
 
 @functools.cache

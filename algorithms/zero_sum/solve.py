@@ -39,6 +39,7 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import Memory
 from precomp_games.tree.facts import CHANCE
@@ -91,7 +92,7 @@ class Equilibrium:
 
     def __repr__(self) -> str:
         """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
-        value = round(self.value, 10) + 0.0  # no -1e-17
+        value = round(self.value, 12) + 0.0  # no -1e-17
         return (
             f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={self.nash_conv:.2g}, "
             f"method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
@@ -124,7 +125,7 @@ class Equilibrium:
         Raises:
           ImportError: pandas is not installed.
         """
-        import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        import pandas  # type: ignore[import-untyped,unused-ignore]
 
         tree, (first, second) = self.tree, self.strategies
         names = np.array([tree.key(k) for k in range(tree.num_infosets)], object)
@@ -173,6 +174,8 @@ def solve(
     Raises:
       ValueError: an argument or the game is not as above.
     """
+    if method == "exact" and iterations is not None:
+        raise ArgumentError(f'expected no iterations with method="exact", got {iterations}')
     tree = game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
     started = time.perf_counter()
     run: dict[str, Any] = {"iterations": 0, "trace": ()}

@@ -20,6 +20,7 @@ from precomp_games.chess.evaluation.policies import PLAYS
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.cluster.client import cluster_client
+from precomp_games.tree.base_game import named_game as named_game
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 

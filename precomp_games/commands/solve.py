@@ -26,10 +26,9 @@ from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import entry_actions, save_policy
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, define_memory_flag
+from precomp_games.commands._flags import Define, define_memory_flag, named_game
 from precomp_games.commands._progress import progress
 from precomp_games.meta_game.gambit import write_efg
-from precomp_games.tree.base_game import named_game
 from precomp_games.tree.history_tree import HistoryTree
 
 _LONGEST = 60  # characters of an information state in the table
@@ -79,7 +78,7 @@ def _print(result: Equilibrium, count: int) -> None:
     counted = f", {result.iterations} iterations" if result.iterations else ""
     print(
         f"{tree.game_string}: {tree.num_histories} histories, {tree.num_infosets} information states\n"
-        f"Value to player 0: {round(result.value, 10) + 0.0:.10g}\n"
+        f"Value to player 0: {round(result.value, 12) + 0.0:.10g}\n"
         f"NashConv: {result.nash_conv:.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
     if not result.converged:

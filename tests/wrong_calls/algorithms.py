@@ -15,6 +15,8 @@ from precomp_games.algorithms import (
     best_precomputation,
     memory_frontier,
     robust_precomputation,
+    save_policy,
+    solve,
 )
 from tests.random_games import last, random_policy, random_tree
 from tests.wrong_calls import Arg, answering, folder
@@ -61,6 +63,10 @@ def table():
         policy.TabularPolicy(pyspiel.load_game("leduc_poker")),
         pyspiel.TabularPolicy({}),
     ]
+    alone, table_of_kuhn = HistoryTree.of_game(kuhn), policy.TabularPolicy(kuhn)
+    no_games = Arg(alone, tree, pyspiel.load_game("kuhn_poker(players=3)"), "kuhn_pokr", 5)
+    kept_policy = f"{folder()}/policy.npz"
+    save_policy(table_of_kuhn, kept_policy)
     three_policies, one_of_two = [random_policy(1)] * 3, ("uniform", None)
     whole = Arg(sigma, three_policies, one_of_two, (None, sigma))
 
@@ -167,6 +173,19 @@ def table():
         "strategies_from_policy.game": Arg(meta_game, tree, game, kuhn, meta_start),
         "played_on": Arg(meta_game, game, kuhn, "meta.efg", tree),
         "policy": Arg(policy.UniformRandomPolicy(meta_game), *not_tabular),
+        # games alone
+        **{f"{name}.game": no_games for name in ("solve", "best_response", "nash_conv")},
+        **{
+            f"{name}.policy": Arg(kuhn_policy, *no_policies, *not_tabular, fine=...)
+            for name in ("best_response", "nash_conv")
+        },
+        "solve.method": Arg("cfr+", "cfr++"),
+        "solve.checkpoint": Arg(f"{folder()}/alone.npz", "", ".", b"run.npz", fine=...),
+        "Equilibrium()": solve(alone),
+        "save_policy.policy": Arg(table_of_kuhn, kuhn_policy, {}),
+        "save_policy.path": Arg(f"{folder()}/saved.npz", fine=["nonsense"]),
+        "load_policy.path": Arg(kept_policy, True, 1, "a\0b", fine=["nonsense"]),
+        "load_policy.game": Arg(kuhn, game, "kuhn_poker"),
         "state": Arg(
             decision, meta_start, game.new_initial_state(), kuhn_start, kuhn_start.child(0).child(1), board
         ),

@@ -107,7 +107,7 @@ def table():
             evaluated,
             fine=[None],
         ),
-        "source": Arg(tree, kuhn, evaluated),
+        "source": Arg(tree, pyspiel.load_game("kuhn_poker(players=3)"), evaluated),
         "iig_obs_type": pyspiel.IIGObservationType(perfect_recall=True),
         # OpenSpiel's C++ side gives its parameters first where it has no observation type.
         "make_py_observer.params": Arg({}, fine=[None]),

@@ -124,6 +124,9 @@ def test_what_the_result_gives(tmp_path):
         assert plan.shape == (1, found.tree.num_entries) and plan.nnz < found.tree.num_entries
         np.testing.assert_array_equal(plan.toarray()[0], found.strategies[player].plan())
     assert found.plan_actions().tolist() == [0, 1] * found.tree.num_infosets
+    frame = found.to_frame()
+    assert list(frame.columns) == ["player", "infoset", "action", "probability", "plan"]
+    assert (frame.groupby(["player", "infoset"]).probability.sum().round(12) == 1.0).all()
     found.tree.save(tmp_path / "tree.npz")
     loaded = HistoryTree.load(tmp_path / "tree.npz")
     assert loaded.same_as(found.tree) and loaded.penalties == (0.0, 0.0) and not loaded.may_stop
@@ -142,6 +145,8 @@ def test_what_a_game_alone_is_not():
         solve(5)
     with pytest.raises(ValueError, match="expected a two-player game"):
         solve("kuhn_poker(players=3)")
+    with pytest.raises(ValueError, match='expected no iterations with method="exact"'):
+        solve("kuhn_poker", iterations=5)
     with pytest.raises(ValueError, match="perfect recall"):
         solve("phantom_ttt_ir", max_memory="1GB")
 
