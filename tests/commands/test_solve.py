@@ -50,12 +50,12 @@ def test_perfect_information_and_moves_at_once(capsys):
         ("--game=kuhn_poker(x=1)", "expected an OpenSpiel game"),
         ("--game=kuhn_poker(players=3)", "expected a two-player game"),
         ("--game=matrix_pd", "expected a zero-sum or constant-sum game"),
-        ("--game=phantom_ttt_ir", "perfect recall"),
+        ("--game=liars_dice_ir(dice_sides=3)", "perfect recall"),
         ("--method=lp", "--method"),
         ("--efg", "--efg: expected --output_dir"),
         ("--iterations=0", "--iterations"),
     ],
 )
 def test_wrong_flags(flag, error, capsys):
-    said = _solve(capsys, flag, "--max_memory=400MB", status=1)
+    said = _solve(capsys, flag, status=1)
     assert error in said and said.startswith("error: ") and said.count("\n") == 1

@@ -148,7 +148,7 @@ def test_what_a_game_alone_is_not():
     with pytest.raises(ValueError, match='expected no iterations with method="exact"'):
         solve("kuhn_poker", iterations=5)
     with pytest.raises(ValueError, match="perfect recall"):
-        solve("phantom_ttt_ir", max_memory="1GB")
+        solve("liars_dice_ir(dice_sides=3)")
 
 
 def test_penalties_are_no_price_of_the_game_alone():
