@@ -56,11 +56,11 @@ def _responses(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
         }
     )
     nash_conv(tree, table)
-    many = 20
+    many, root = 20, game.new_initial_state().history_str()
     times = side_by_side(
         min(turns, 3),
         cpp=lambda: pyspiel.nash_conv(game, compiled),
-        cpp_best=lambda: pyspiel.TabularBestResponse(game, 0, compiled).value(game.new_initial_state()),
+        cpp_best=lambda: pyspiel.TabularBestResponse(game, 0, compiled).value(root),
         ours=lambda: [nash_conv(tree, table) for _ in range(many)],
         ours_best=lambda: [best_response(tree, table, 0) for _ in range(many)],
     )

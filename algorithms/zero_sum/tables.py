@@ -26,6 +26,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support.arguments import Check, FilePath, Game, public
 from precomp_games._support.checks import ArgumentError, check_game, check_instance, check_pair, shown
 from precomp_games._support.files import read_archive, write_archive
+from precomp_games._support.memory import default_memory
 from precomp_games._support.messages import one_line
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
@@ -153,11 +154,23 @@ def table_of(
     place[rows] = np.arange(len(rows))
     at = place[tree.entry_infoset]
     shown_entries = at >= 0
-    probabilities = np.zeros((len(rows), tree.game.num_distinct_actions()))
-    legal = np.zeros(probabilities.shape, bool)
+    probabilities, legal = _blank(len(rows), tree.game)
     where = at[shown_entries], entry_actions(tree)[shown_entries]
     probabilities[where], legal[where] = played[shown_entries], True
     return _Table(tree.game, keys, probabilities, legal)
+
+
+def _blank(count: int, game: pyspiel.Game) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Arrays of as many rows as information states, and as many columns as a game has actions.
+
+    Raises:
+      ValueError: they are larger than the memory: a small file may ask for as many as it likes.
+    """
+    shape = (count, game.num_distinct_actions())
+    if 9.0 * shape[0] * shape[1] > default_memory():
+        rows, columns = shape
+        raise ArgumentError(f"expected a table that fits into memory, got one of {rows} x {columns} numbers")
+    return np.zeros(shape), np.zeros(shape, bool)
 
 
 def _distinct(
@@ -175,6 +188,11 @@ def _distinct(
                 found[names[k]] = k
         keys[i].extend(found)
         rows += found.values()
+    if both := set(keys[0]).intersection(keys[1]):
+        raise ArgumentError(
+            "expected names of information states that tell the players apart, since a table has one row for "
+            f"each name, got {shown(min(both))} for both in {tree.game}; the strategies of the result are right"
+        )
     return keys, np.array(rows, np.int64)
 
 
@@ -329,7 +347,6 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
     if not ((action >= 0) & (action < most)).all():
         raise ArgumentError(f"expected actions below {most}, as {game} has, got others: {path!r}")
     owner = np.repeat(np.arange(count), np.diff(start))
-    probabilities = np.zeros((count, most))
-    legal = np.zeros(probabilities.shape, bool)
+    probabilities, legal = _blank(count, game)
     probabilities[owner, action], legal[owner, action] = probability, True
     return _Table(game, keys, probabilities, legal)

@@ -113,6 +113,55 @@ def test_where_chance_never_goes_all_actions_are_alike(tmp_path):
     assert nash_conv(game, load_policy(tmp_path / "policy.npz", game)) <= 1e-12
 
 
+class _Namesakes(pyspiel.Game):
+    """Both players see nothing, and their information states have one name."""
+
+    def __init__(self, params=None) -> None:
+        kind, info = game_of("matrix_mp").get_type(), pyspiel.GameInfo(2, 0, 2, -1.0, 1.0, 0.0, 2)
+        super().__init__(kind, info, params or {})
+
+    def new_initial_state(self):
+        return _Namesake(self)
+
+
+class _Namesake(pyspiel.State):
+    def __init__(self, game) -> None:
+        super().__init__(game)
+        self.played = []
+
+    def current_player(self):
+        return len(self.played) if len(self.played) < 2 else pyspiel.PlayerId.TERMINAL
+
+    def _legal_actions(self, player):
+        return [0, 1]
+
+    def _apply_action(self, action):
+        self.played.append(action)
+
+    def is_terminal(self):
+        return len(self.played) == 2
+
+    def returns(self):
+        won = 1.0 if self.played == [0, 0] or self.played == [1, 1] else -1.0
+        return [won, -won] if self.is_terminal() else [0.0, 0.0]
+
+    def information_state_string(self, player=None):
+        return "nothing"
+
+    def _action_to_string(self, player, action):
+        return str(action)
+
+    def __str__(self):
+        return str(self.played)
+
+
+def test_a_table_cannot_tell_players_apart_whose_information_states_have_one_name():
+    found = solve(_Namesakes())
+    assert found.value == pytest.approx(0.0, abs=1e-12) and found.tree.num_infosets == 2
+    with pytest.raises(ValueError, match=r"tell the players apart.*'nothing' for both"):
+        found.policy()
+
+
 def test_wrong_policies_and_files(tmp_path):
     tree = HistoryTree.of_game(pyspiel.load_game("kuhn_poker"))
     with pytest.raises(ValueError, match=r"nash_conv\(\): expected the probabilities of policy to sum to 1"):
