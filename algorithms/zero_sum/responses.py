@@ -20,7 +20,6 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..preparation.decisions import Decisions
-from .exploitability import answered
 from .tables import AnyGame, Policies, strategies_by, table_of, tree_of
 
 
@@ -78,4 +77,6 @@ def nash_conv(game: AnyGame, policy: Policies) -> float:
       ValueError: an argument is not as above, or an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
-    return answered(tree, strategies_by(tree, policy))[0].nash_conv
+    strategies = strategies_by(tree, policy)
+    best = sum(Decisions.against(tree, i, strategies[1 - i]).best().value for i in (0, 1))
+    return best - tree.utility_sum

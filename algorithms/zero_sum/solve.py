@@ -49,7 +49,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 from .equilibrium import meta_equilibrium
 from .exploitability import answered
 from .regret_minimization import CFR_VARIANTS
-from .tables import AnyGame, entry_actions, table_of
+from .tables import AnyGame, table_of
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""
@@ -117,7 +117,7 @@ class Equilibrium:
 
     def plan_actions(self) -> npt.NDArray[np.int32]:
         """int32[E]: the action that each entry of the tree is."""
-        return entry_actions(self.tree)
+        return self.tree.entry_action
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row for each action: player, infoset, action, probability, plan.

@@ -134,14 +134,6 @@ class _Table(openspiel_policy.TabularPolicy):
             return dict.fromkeys(legal, 1.0 / len(legal))
 
 
-def entry_actions(tree: HistoryTree) -> npt.NDArray[np.int32]:
-    """int32[E]: the action that each entry of a base game's tree is."""
-    actions = np.zeros(tree.num_entries, np.int32)
-    edges = np.flatnonzero(tree.edge_entry >= 0)
-    actions[tree.edge_entry[edges]] = tree.action[edges]
-    return actions
-
-
 def table_of(
     tree: HistoryTree, strategies: tuple[MetaStrategy, MetaStrategy]
 ) -> openspiel_policy.TabularPolicy:
@@ -155,7 +147,7 @@ def table_of(
     at = place[tree.entry_infoset]
     shown_entries = at >= 0
     probabilities, legal = _blank(len(rows), tree.game)
-    where = at[shown_entries], entry_actions(tree)[shown_entries]
+    where = at[shown_entries], tree.entry_action[shown_entries]
     probabilities[where], legal[where] = played[shown_entries], True
     return _Table(tree.game, keys, probabilities, legal)
 
@@ -191,7 +183,7 @@ def _distinct(
     if both := set(keys[0]).intersection(keys[1]):
         raise ArgumentError(
             "expected names of information states that tell the players apart, since a table has one row for "
-            f"each name, got {shown(min(both))} for both in {tree.game}; the strategies of the result are right"
+            f"each name, got {shown(min(both))} for both in {tree.game}; the strategies are right"
         )
     return keys, np.array(rows, np.int64)
 
@@ -242,11 +234,11 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
         row = np.zeros(tree.num_infosets, np.int64)
         row[own] = rows
         memorize[entries] = policy.action_probability_array[
-            row[tree.entry_infoset[entries]], entry_actions(tree)[entries]
+            row[tree.entry_infoset[entries]], tree.entry_action[entries]
         ]
     elif isinstance(policy, pyspiel.TabularPolicy):
         names, known = _names(tree), policy.policy_table()
-        actions = entry_actions(tree).tolist()
+        actions = tree.entry_action.tolist()
         first = tree.first_entry.tolist()
         for k in own.tolist():
             answer = known.get(names[k])
@@ -278,7 +270,7 @@ def _entries_at(
 ) -> npt.NDArray[np.int64]:
     """The entry of each (information state, action); entries of one stand in order of their actions."""
     most = tree.game.num_distinct_actions()
-    codes = tree.entry_infoset.astype(np.int64) * most + entry_actions(tree)
+    codes = tree.entry_infoset.astype(np.int64) * most + tree.entry_action
     places: npt.NDArray[np.int64] = np.searchsorted(codes, infoset.astype(np.int64) * most + action)
     return places
 

@@ -23,7 +23,7 @@ from absl import flags
 
 from precomp_games._support.files import write_together
 from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
-from precomp_games.algorithms.zero_sum.tables import entry_actions, save_policy
+from precomp_games.algorithms.zero_sum.tables import save_policy
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
 from precomp_games.commands._flags import Define, define_memory_flag, named_game
@@ -95,7 +95,7 @@ def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any,
     decides = tree.infoset >= 0
     often = first.reach() * second.reach() * tree.chance_reach
     np.add.at(reach, tree.infoset[decides], often[decides])
-    played, actions = first.memorize + second.memorize, entry_actions(tree)
+    played, actions = first.memorize + second.memorize, tree.entry_action
     rows = []
     for k in np.argsort(-reach, kind="stable")[:count].tolist():
         state = tree.state(int(tree.infoset_history[k]))

@@ -359,6 +359,14 @@ class HistoryTree(TreeFacts):
         return state
 
     @functools.cached_property
+    def entry_action(self) -> npt.NDArray[np.int32]:
+        """int32[E]: the action that each entry plays, the last one of an entry that plays several."""
+        actions = np.zeros(self.num_entries, np.int32)
+        edges = np.flatnonzero(self.edge_entry >= 0)
+        actions[self.edge_entry[edges]] = self.action[edges]
+        return actions
+
+    @functools.cached_property
     def infoset_states(self) -> list[Any]:
         """A state of the base game at each information state, at its first history; kept.
 
