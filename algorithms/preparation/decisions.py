@@ -170,6 +170,7 @@ class Decisions:
         component: int | None = None,
         price: Any = "infosets",
         keep: Any = None,
+        alone: bool = False,
     ) -> Decisions:
         """Sums a tree up.
 
@@ -180,6 +181,7 @@ class Decisions:
           component: which one of a mixture the opponent is; None: it is the mixture.
           price: what is paid for, see `best_precomputation`.
           keep: the numbers of the entries that are known already; None: there are none.
+          alone: whether the tree may be of a game alone, in which no player can stop.
 
         Raises:
           ValueError: an argument is not as above; a tree with evaluated stops knows no strategies.
@@ -192,7 +194,7 @@ class Decisions:
                     f"expected the tree's precomputing player, {1 - player}, since it "
                     f'was expanded with stop_value="evaluate", got player {player}'
                 )
-        if opponent is None and not tree.may_stop:
+        if not tree.may_stop and not (alone and opponent is not None):
             raise ArgumentError(
                 "expected a tree with policies that are computed during play, got that of a game alone: "
                 f"{tree}"

@@ -42,7 +42,7 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
-from ..programs import BASIS_STATUSES
+from ..programs import BASIS_STATUSES, LinearProgramError
 from .checkpoints import read_checkpoint, write_checkpoint
 from .exploitability import Budgets, answered
 from .regret_minimization import RegretMinimization
@@ -96,6 +96,7 @@ class DoubleOracle:
         self.budgets = budgets
         self.shares = (1.0, 1.0)
         self.iterations = 0
+        self.failed = False
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         nothing = np.zeros(tree.num_entries)
         self.state = OracleState(nothing, nothing > 0.0, np.zeros(2), *PlanBasis.of_sets(tree, nothing > 0.0))
@@ -103,7 +104,12 @@ class DoubleOracle:
 
     @property
     def too_large(self) -> bool:
-        """Whether the next program is beyond the simplex method; with budgets there is nothing else."""
+        """Whether the next program is beyond the simplex method; with budgets there is nothing else.
+
+        Of a game alone: or whether HiGHS has failed.
+        """
+        if self.failed:
+            return True
         most = _MOST if self.tree.may_stop else _MOST_OF_GAME
         return self.budgets == (None, None) and int(self.state.allowed.sum()) > most
 
@@ -131,7 +137,7 @@ class DoubleOracle:
             return
         if not begun:
             self._allow(self.playing)
-        if self._pending and most > 0:
+        if self._pending and most > 0 and not self.too_large:
             self._solve()
 
     def _warm_up(self) -> None:
@@ -167,7 +173,13 @@ class DoubleOracle:
             basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
-        plans = equilibrium_plans(small, self.budgets, basis, self.shares)
+        try:
+            plans = equilibrium_plans(small, self.budgets, basis, self.shares)
+        except LinearProgramError:
+            if self.tree.may_stop:
+                raise
+            self.failed = True
+            return
         state.plan[:] = 0.0
         state.plan[allowed], state.multipliers[:] = plans.plan, plans.multipliers
         state.entries[allowed], state.infosets[infosets], state.budgets[:] = plans.basis

@@ -20,12 +20,12 @@ from typing import Annotated
 import numpy as np
 
 from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, Seconds, one_of, public
-from precomp_games._support.checks import ArgumentError, check_number, check_pair, check_path
+from precomp_games._support.checks import ArgumentError, check_number, check_pair, check_path, shown
 from precomp_games.tree.history_tree import HistoryTree
 
 from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
-from .exploitability import MetaEquilibrium, MetaTree, answered, measured
+from .exploitability import MetaEquilibrium, PlayedTree, answered, measured
 from .regret_minimization import MOST_ITERATIONS, RegretMinimization, Variant
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
@@ -41,7 +41,7 @@ _NOISE = 1e-15  # times the greatest value: what a NashConv may be off by
 
 @public
 def meta_equilibrium(
-    tree: MetaTree,
+    tree: PlayedTree,
     *,
     solver: _Solver | None = None,
     variant: Variant | None = None,
@@ -57,8 +57,8 @@ def meta_equilibrium(
     """Computes an equilibrium of the meta-game of a tree.
 
     Args:
-      tree: a tree that was expanded with stop_value="backup". A player whose penalty is infinite never
-        memorizes.
+      tree: a tree that was expanded with stop_value="backup", or of a game alone (`HistoryTree.of_game`). A
+        player whose penalty is infinite never memorizes.
       solver: one of `SOLVERS`. "double_oracle" is exact up to rounding; where optimal strategies memorize too
         much for its programs, it goes on by regret minimization, and `solver` of the result says so. None:
         this one, unless `variant` or `iterations` is given.
@@ -95,6 +95,8 @@ def meta_equilibrium(
     limits = tuple(None if limit == math.inf else limit for limit in given)
     if limits != (None, None) and not exact:
         raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
+    if limits != (None, None) and not tree.may_stop:
+        raise ArgumentError(f"expected no budgets in a game alone, got {shown(budgets)}")
     if checkpoint is not None:
         checkpoint = _checked_file(checkpoint)
     started = time.monotonic()

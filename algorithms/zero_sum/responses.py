@@ -16,11 +16,12 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import Player, public
+from precomp_games._support.checks import check_pair
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..preparation.decisions import Decisions
-from .tables import AnyGame, Policies, strategies_by, table_of, tree_of
+from .tables import AnyGame, Policies, strategies_by, strategy_by, table_of, tree_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,18 +52,17 @@ def best_response(game: AnyGame, policy: Policies, player: Player) -> BestRespon
 
     Args:
       game: see `solve`.
-      policy: of both players, or a pair; the player's own does not matter.
+      policy: of both players, or a pair; the player's own is not asked.
       player: 0 or 1.
 
     Raises:
       ValueError: an argument is not as above, or an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
-    strategies = list(strategies_by(tree, policy))
-    best = Decisions.against(tree, player, strategies[1 - player]).best()
-    own = np.where(tree.entry_player == player, best.memorize, 0.0)
-    strategies[player] = MetaStrategy(tree, player, own)
-    return BestResponse(player, best.value, (strategies[0], strategies[1]), tree)
+    other = strategy_by(tree, check_pair(policy, "policy")[1 - player], 1 - player)
+    best = Decisions.against(tree, player, other, alone=True).best()
+    own = MetaStrategy(tree, player, np.where(tree.entry_player == player, best.memorize, 0.0))
+    return BestResponse(player, best.value, (own, other) if player == 0 else (other, own), tree)
 
 
 @public
@@ -78,5 +78,5 @@ def nash_conv(game: AnyGame, policy: Policies) -> float:
     """
     tree = tree_of(game)
     strategies = strategies_by(tree, policy)
-    best = sum(Decisions.against(tree, i, strategies[1 - i]).best().value for i in (0, 1))
+    best = sum(Decisions.against(tree, i, strategies[1 - i], alone=True).best().value for i in (0, 1))
     return best - tree.utility_sum

@@ -45,6 +45,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
 from .exploitability import Budgets, MetaEquilibrium, MetaTree, measured
 
+_LEAST, _LEAST_OF_GAME = 1e-9, 1e-12  # of coefficients; HiGHS leaves out what is smaller
 _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
 
 
@@ -128,11 +129,14 @@ def equilibrium_plans(
     own = [np.flatnonzero((tree.entry_player == i) & np.isfinite(tree.penalties[i])) for i in (0, 1)]
     leaves = np.flatnonzero(tree.num_children == 0)
     plans = [contributions(tree, i, own[i], leaves) for i in (0, 1)]
-    scale, values = unit(tree.scale), tree.value[leaves]
+    values = tree.value[leaves]
     # Whatever is memorized, some leaf is reached: a constant that is taken off all of them changes no plan.
     worth = values - (0.5 * values.min() + 0.5 * values.max())
-    weight = scipy.sparse.diags_array(scale * tree.chance_reach[leaves] * worth)
+    weight = scipy.sparse.diags_array(tree.chance_reach[leaves] * worth)
     payoff = (plans[0].T @ weight @ plans[1]).tocsc()  # (1 + own 0) x (1 + own 1)
+    # Where nothing has a price, coefficients above the plans' own 1 only make the simplex method stall.
+    scale = unit(tree.scale) if tree.may_stop else unit(one=np.abs(payoff.data).max(initial=0.0))
+    payoff *= scale
     weights = [tree.infoset_weight[tree.entry_infoset[entries]] for entries in own]
     price = scale * np.minimum(tree.infoset_penalty, _DEAREST * tree.scale)
     prices = [price[tree.entry_infoset[entries]] for entries in own]
@@ -176,6 +180,7 @@ def equilibrium_plans(
             upper=np.concatenate(
                 [np.full(m_0, shares[0]), np.full(len(first), most_taken), [np.inf if limited else 0.0]]
             ),
+            least=_LEAST if tree.may_stop else _LEAST_OF_GAME,
         ).solve(basis=None if basis is None else _gathered(basis, places))
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
         plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, shares[1])

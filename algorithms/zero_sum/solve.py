@@ -7,10 +7,10 @@ A player who chooses among all actions, each at no price, is a player of the gam
 meta-game are its solvers: the linear program over realization plans, and counterfactual regret minimization
 in several variants (`CFR_VARIANTS`). Where information is perfect, the exact method is backward induction.
 
-The exact method's program has one column for each action of player 0 and one row for each of player 1's, and
-one number for each pair of actions that some leaf comes right after. It is thin, and HiGHS's simplex method
-goes through with hundreds of thousands of rows. Beyond that regret minimization takes over, and `method` of
-the result says so.
+The exact method's program has one column for each action of player 0, one row for each of player 1's, and one
+number for each pair of actions that some leaf comes right after. It is thin, and HiGHS's simplex method goes
+through with hundreds of thousands of rows. Beyond that, or where HiGHS fails, regret minimization takes over,
+and `method` of the result says so.
 
 Whichever method it is, NashConv is measured by best responses in passes over the tree
 (`preparation.decisions`), which know nothing of how strategies were found.
@@ -104,7 +104,11 @@ class Equilibrium:
         return self.nash_conv / 2.0
 
     def policy(self) -> openspiel_policy.TabularPolicy:
-        """Both players' strategies for OpenSpiel. Where neither comes, all actions are alike."""
+        """Both players' strategies for OpenSpiel.
+
+        Where a player's own play never comes, all its actions are alike, but for backward induction, which
+        plays what is best there too.
+        """
         return table_of(self.tree, self.strategies)
 
     @public
@@ -174,8 +178,10 @@ def solve(
     Raises:
       ValueError: an argument or the game is not as above.
     """
-    if method == "exact" and iterations is not None:
-        raise ArgumentError(f'expected no iterations with method="exact", got {iterations}')
+    if method == "exact":
+        for name, value in (("iterations", iterations), ("seconds", seconds), ("checkpoint", checkpoint)):
+            if value is not None:
+                raise ArgumentError(f'expected no {name} with method="exact", got {value!r}')
     tree = game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
     started = time.perf_counter()
     run: dict[str, Any] = {"iterations": 0, "trace": ()}
@@ -187,7 +193,7 @@ def solve(
             tree,
             solver="double_oracle" if exact else "regret_minimization",
             variant=None if exact else method,
-            iterations=None if exact else iterations,
+            iterations=iterations,
             target_nash_conv=target_nash_conv,
             check_every=check_every,
             checkpoint=checkpoint,

@@ -5,7 +5,9 @@
     save_policy(policy, "leduc.npz"); load_policy("leduc.npz")
 
 Where information is perfect, a tree's information states are histories, and OpenSpiel's may be positions. Of
-several that have one name, that with the greatest reach by its own player speaks for all.
+several that have one name, that with the greatest reach by its own player speaks for all. Where both players
+have information states of one name, as in breakthrough, a table's names begin with the player: OpenSpiel's
+own tables mix these players up.
 
 Cost: tables are read as arrays. Any other policy is asked once about each information state, in one batch, at
 states that the tree keeps once they have been made; that takes some 10 us each.
@@ -83,6 +85,7 @@ class _Table(openspiel_policy.TabularPolicy):
         keys: tuple[list[str], list[str]],
         probabilities: np.ndarray,
         legal: np.ndarray,
+        by_player: bool,
     ) -> None:
         """Makes the table.
 
@@ -91,6 +94,7 @@ class _Table(openspiel_policy.TabularPolicy):
           keys: each player's information states, those of player 0 first in the rows.
           probabilities: float64[rows, actions].
           legal: bool[rows, actions].
+          by_player: whether names begin with the player.
         """
         openspiel_policy.Policy.__init__(self, game, [0, 1])
         self.game_type = game.get_type()
@@ -99,6 +103,7 @@ class _Table(openspiel_policy.TabularPolicy):
         for row, key in enumerate(itertools.chain(*keys)):
             self.state_lookup.setdefault(key, row)
         self.legal_actions_mask = legal.astype(np.int64)
+        self.by_player = by_player
         self.action_probability_array = probabilities
 
     @functools.cached_property
@@ -130,8 +135,14 @@ class _Table(openspiel_policy.TabularPolicy):
             row: dict[int, float] = super().action_probabilities(state, player_id)
             return row
         except KeyError:
+            if str(state.get_game()) != str(self.game):
+                raise
             legal = state.legal_actions()
             return dict.fromkeys(legal, 1.0 / len(legal))
+
+    def _state_key(self, state: Any, player: int | None) -> str:
+        key = str(super()._state_key(state, player))
+        return _owned(state.current_player() if player is None else player, key) if self.by_player else key
 
 
 def table_of(
@@ -142,6 +153,9 @@ def table_of(
     plan = strategies[0].plan() + strategies[1].plan()
     reach = np.where(tree.previous >= 0, plan[tree.previous], 1.0)
     keys, rows = _distinct(tree, reach)
+    by_player = not set(keys[0]).isdisjoint(keys[1])
+    if by_player:
+        keys = ([_owned(0, key) for key in keys[0]], [_owned(1, key) for key in keys[1]])
     place = np.full(tree.num_infosets, -1)
     place[rows] = np.arange(len(rows))
     at = place[tree.entry_infoset]
@@ -149,7 +163,7 @@ def table_of(
     probabilities, legal = _blank(len(rows), tree.game)
     where = at[shown_entries], tree.entry_action[shown_entries]
     probabilities[where], legal[where] = played[shown_entries], True
-    return _Table(tree.game, keys, probabilities, legal)
+    return _Table(tree.game, keys, probabilities, legal, by_player)
 
 
 def _blank(count: int, game: pyspiel.Game) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
@@ -159,7 +173,7 @@ def _blank(count: int, game: pyspiel.Game) -> tuple[npt.NDArray[np.float64], npt
       ValueError: they are larger than the memory: a small file may ask for as many as it likes.
     """
     shape = (count, game.num_distinct_actions())
-    if 9.0 * shape[0] * shape[1] > default_memory():
+    if 17.0 * shape[0] * shape[1] > default_memory():
         rows, columns = shape
         raise ArgumentError(f"expected a table that fits into memory, got one of {rows} x {columns} numbers")
     return np.zeros(shape), np.zeros(shape, bool)
@@ -180,12 +194,12 @@ def _distinct(
                 found[names[k]] = k
         keys[i].extend(found)
         rows += found.values()
-    if both := set(keys[0]).intersection(keys[1]):
-        raise ArgumentError(
-            "expected names of information states that tell the players apart, since a table has one row for "
-            f"each name, got {shown(min(both))} for both in {tree.game}; the strategies are right"
-        )
     return keys, np.array(rows, np.int64)
+
+
+def _owned(player: int, key: str) -> str:
+    """An information state's name where both players have some of the same name."""
+    return f"player {player}: {key}"
 
 
 def _names(tree: HistoryTree) -> Sequence[str]:
@@ -211,11 +225,13 @@ def strategies_by(tree: HistoryTree, policy: Any) -> tuple[MetaStrategy, MetaStr
     Raises:
       ValueError: it is no policy, or an answer is no distribution over legal actions.
     """
-    first, second = (
-        MetaStrategy(tree, i, adjusted(tree, _memorize(tree, i, each), i))
-        for i, each in enumerate(check_pair(policy, "policy"))
-    )
+    first, second = (strategy_by(tree, each, i) for i, each in enumerate(check_pair(policy, "policy")))
     return first, second
+
+
+def strategy_by(tree: HistoryTree, policy: Any, player: int) -> MetaStrategy:
+    """The same for one player and its policy."""
+    return MetaStrategy(tree, player, adjusted(tree, _memorize(tree, player, policy), player))
 
 
 def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.float64]:
@@ -225,6 +241,8 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
     memorize = np.zeros(tree.num_entries)
     if isinstance(policy, openspiel_policy.TabularPolicy):
         names, index = _names(tree), policy.state_lookup
+        if getattr(policy, "by_player", False):
+            names = [_owned(player, name) for name in names]
         try:
             rows = np.array([index[names[k]] for k in own.tolist()], np.int64)
         except KeyError as error:
@@ -254,8 +272,9 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
         memorize[_entries_at(tree, owner, answers.action)] = answers.probability
     totals = np.zeros(tree.num_infosets)
     np.add.at(totals, tree.entry_infoset[entries], memorize[entries])
+    totals[tree.entry_infoset[entries[~(memorize[entries] >= 0.0)]]] = np.nan
     bad = ~(np.abs(totals[own] - 1.0) <= _TOLERANCE)
-    if bad.any() or not (memorize >= 0.0).all():
+    if bad.any():
         k = int(own[np.argmax(bad)])
         row_of = memorize[tree.first_entry[k] : tree.first_entry[k + 1]].tolist()
         raise ArgumentError(
@@ -292,7 +311,9 @@ def save_policy(policy: openspiel_policy.TabularPolicy, path: FilePath) -> None:
         "action": action.astype(np.int32),
         "probability": table.action_probability_array[rows[owner], action],
     }
-    write_archive(path, {"format": _FORMAT, "game": str(table.game), "keys": keys}, arrays)
+    header: dict[str, Any] = {"format": _FORMAT, "game": str(table.game), "keys": keys}
+    header["by_player"] = bool(getattr(table, "by_player", False))
+    write_archive(path, header, arrays)
 
 
 @public
@@ -301,7 +322,8 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
 
     Args:
       path: the file.
-      game: of which it is. None: what the file says, unless that names files or programs.
+      game: of which it is. None: what the file says, unless that names files or programs; a stranger's file
+        may name a game that is too large for the machine, so give the game there.
 
     Raises:
       ValueError: it is no such file, damaged, or of another game.
@@ -311,7 +333,7 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
         head, arrays = read_archive(path, ("start", "action", "probability"))
         if head["format"] != _FORMAT:
             raise ValueError(f"format {head['format']!r}")
-        (first, second), name = head["keys"], str(head["game"])
+        (first, second), name, by_player = head["keys"], str(head["game"]), bool(head["by_player"])
         keys = (list(map(str, first)), list(map(str, second)))
         start, action, probability = arrays["start"], arrays["action"], arrays["probability"]
         count = len(keys[0]) + len(keys[1])
@@ -319,6 +341,7 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
             start.shape != (count + 1,)
             or start.dtype != np.int64
             or start[0] != 0
+            or not ((start >= 0) & (start <= len(action))).all()
             or (np.diff(start) < 1).any()
             or action.shape != (start[-1],)
             or action.dtype != np.int32
@@ -332,7 +355,12 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
             f'expected a file written by save_policy() ("{_FORMAT}"), got {path!r}: {one_line(error)}'
         ) from error
     if game is None:
-        game = loaded_game(name)
+        try:
+            game = check_game(loaded_game(name))
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"expected game, since that of the file does not serve: {one_line(error)}"
+            ) from None
     elif str(game) != name:
         raise ArgumentError(f"expected a policy of {game}, got one of {name!r}: {path!r}")
     most = game.num_distinct_actions()
@@ -341,4 +369,4 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
     owner = np.repeat(np.arange(count), np.diff(start))
     probabilities, legal = _blank(count, game)
     probabilities[owner, action], legal[owner, action] = probability, True
-    return _Table(game, keys, probabilities, legal)
+    return _Table(game, keys, probabilities, legal, by_player)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from precomp_games._support.arguments import public
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, PolicyRows, as_batch_policy
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, PolicyRows, as_batch_policy, check_entries
 
 Entry = int | Mapping[int, float]
 """What can be memorized at an information state: an action, or {action: probability}."""
@@ -75,6 +75,7 @@ class _ActionMenu(Menu):
     def action_rows(self, states: Sequence[Any]) -> PolicyRows:
         """What `rows.menu_rows` makes of this menu."""
         menus = [sorted(state.legal_actions()) for state in states]
+        check_entries(menus, states)
         counts = np.array([len(menu) for menu in menus], np.int64)
         start = np.append(0, np.cumsum(counts)).astype(np.int64)
         action = np.array([action for menu in menus for action in menu], np.int64)

@@ -32,6 +32,7 @@ LeastProbability = Annotated[float, Ge(0.0), Lt(1.0)]
 """The same, up to any share; what makes trees asks for a `MinProbability`."""
 
 _SUM_TOLERANCE = 1e-6
+_MOST_ENTRIES = 2**15
 
 _Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])
 
@@ -243,6 +244,7 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
     owner: list[int] = []
     number: list[int] = []
     rows: list[Mapping[int, float]] = []
+    check_entries(menus, states)
     for k, (state, entries) in enumerate(zip(states, menus, strict=True)):
         if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
             raise ArgumentError(
@@ -267,6 +269,20 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
             f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
         )
     return PolicyRows(_starts(state, len(states)), action, distributions.probability[order], entry[order])
+
+
+def check_entries(menus: Sequence[Any], states: Sequence[Any]) -> None:
+    """Refuses menus of more entries than their numbers can be, int16.
+
+    Raises:
+      ValueError: there is one.
+    """
+    for entries, state in zip(menus, states, strict=True):
+        if hasattr(entries, "__len__") and len(entries) > _MOST_ENTRIES:
+            raise ArgumentError(
+                f"expected at most {_MOST_ENTRIES} entries on a menu, got {len(entries)} at history "
+                f"{state.history_str()!r}"
+            )
 
 
 def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

@@ -116,6 +116,8 @@ def check_arrays(tree: HistoryTree) -> None:
             raise ValueError(f"{name} has {len(array)} entries, not {expected}")
     if n == 0:
         raise ValueError("there is no root")
+    if not (np.isfinite(tree.utility_sum) and np.isfinite(tree.utility_range)):
+        raise ValueError("utility_sum or utility_range is no number")
     if tree.stop_value not in (*STOP_VALUES, NEVER):
         raise ValueError(f"stop_value is {tree.stop_value!r}")
     if tree.cut_for not in ("nothing", *PRICES):
@@ -179,8 +181,18 @@ def _is_game(tree: HistoryTree) -> bool:
     own = decides[tree.parent]
     own[0] = False
     counts = np.diff(tree.first_entry)
+    # Each history of an information state has the same actions, after the same entry of the mover's before.
+    entry, edges = tree.edge_entry, np.flatnonzero(own)
+    action, before = np.full(tree.num_entries, -1), np.full(tree.num_infosets, -1)
+    action[entry[edges]] = tree.action[edges]
+    last = np.where(tree.player == 0, *tree.own_edges)
+    last = np.where(last > 0, entry[last], -1)[decides]
+    before[tree.infoset[decides]] = last
     return bool(
-        tree.penalties == (0.0, 0.0)
+        (action[entry[edges]] == tree.action[edges]).all()
+        and (before[tree.infoset[decides]] == last).all()
+        and (tree.infoset_keys is not None or np.count_nonzero(decides) == tree.num_infosets)
+        and tree.penalties == (0.0, 0.0)
         and ((tree.infoset >= 0) == decides).all()
         and ((tree.player >= 0) == decides).all()
         and (tree.sigma_pre[own] == 1.0).all()

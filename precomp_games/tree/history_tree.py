@@ -477,8 +477,11 @@ class HistoryTree(TreeFacts):
         """The same histories under larger penalties.
 
         Raises:
-          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorizing.
+          ValueError: a penalty is smaller than the tree's own: what it cut might be worth memorizing; or the
+            tree is of a game alone, where nothing has a price.
         """
+        if not self.may_stop:
+            raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {self}")
         new = check_penalties(penalties)
         for i in (0, 1):
             if new[i] < self.penalties[i]:

@@ -230,7 +230,7 @@ class MetaStrategy:
         tree = self.tree
         if not tree.may_stop:
             own = np.append(False, tree.player[tree.parent[1:]] == self.player)
-            chosen = self.memorize[tree.edge_entry] * tree.sigma_pre
+            chosen = np.append(self.memorize, 0.0)[tree.edge_entry] * tree.sigma_pre  # -1 where nobody moves
             return Played(np.ones(tree.num_histories), np.where(own, chosen, tree.sigma))
         memorizing, probability = np.ones(tree.num_histories), np.array(tree.sigma)
         totals = read_only(self.totals)
@@ -269,9 +269,18 @@ def _row(strategy: MetaStrategy, stops: bool, state: Any) -> dict[int, float] | 
 
 
 def check_meta_tree(tree: Any) -> HistoryTree:
-    """A tree on which strategies of the meta-game are known: not one with evaluated stops.
+    """A tree of a meta-game, on which strategies are known: not one with evaluated stops, nor a game alone.
 
-    That of a base game alone is one: there, they are strategies of the game.
+    Raises:
+      ValueError: it is none.
+    """
+    if isinstance(tree, HistoryTree) and not tree.may_stop:
+        raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {tree}")
+    return check_played_tree(tree)
+
+
+def check_played_tree(tree: Any) -> HistoryTree:
+    """A tree on which strategies are known, of a meta-game or of a game alone.
 
     Raises:
       ValueError: it is none.
@@ -367,7 +376,7 @@ def check_strategy(value: Any, tree: HistoryTree, player: int, name: str) -> Met
     """
     if not isinstance(value, MetaStrategy) or value.player != player:
         raise ArgumentError(f"expected {name} to be a MetaStrategy of player {player}, got {shown(value)}")
-    check_meta_tree(tree)
+    check_played_tree(tree)
     if not value.tree.same_as(tree):
         raise ArgumentError(f"expected strategies on {tree}, got one on another tree, {value.tree}")
     return value
@@ -379,7 +388,7 @@ def check_strategies(value: Any, tree: HistoryTree) -> tuple[MetaStrategy, MetaS
     Raises:
       ValueError: they are not.
     """
-    check_meta_tree(tree)
+    check_played_tree(tree)
     pair = isinstance(value, list | tuple) and len(value) == 2
     if not pair or not all(isinstance(s, MetaStrategy) and s.player == i for i, s in enumerate(value)):
         raise ArgumentError(f"expected strategies of players 0 and 1, got {shown(value)}")

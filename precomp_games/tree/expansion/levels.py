@@ -41,7 +41,7 @@ from precomp_games.tree.expansion.information_states import InformationStates, K
 from precomp_games.tree.expansion.options import ExpansionOptions, Progress
 from precomp_games.tree.expansion.positions import LevelPositions
 from precomp_games.tree.expansion.values import TreeValues
-from precomp_games.tree.facts import CHANCE, NEVER
+from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.mixture import MixedOpponent, TreeMixture
 
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
@@ -158,8 +158,7 @@ class _Expander:
                 raise ArgumentError(
                     "expected at most "
                     f"max_histories={self.options.max_histories} histories, got more at level "
-                    f"{depth + 1}; raise {'' if self.options.stop_value == NEVER else 'the penalties, or '}"
-                    "max_histories"
+                    f"{depth + 1}; {self.options.way_out()}"
                 )
             self._append(
                 parent=self.size + edges.source,

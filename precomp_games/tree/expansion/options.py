@@ -138,6 +138,12 @@ class ExpansionOptions:
         """Whether a stop is worth what an evaluation says, and nobody plays on from it."""
         return self.stop_value == "evaluate"
 
+    def way_out(self) -> str:
+        """What may be changed about a tree of too many histories."""
+        if self.stop_value == NEVER:
+            return "expand it with HistoryTree.of_game(game, max_histories=...)"
+        return "raise the penalties, or max_histories"
+
     def advice(self) -> str:
         """What may be changed about a tree that is too large, "raise the penalties, "; see `MemoryMeter`."""
         if self.stop_value == NEVER:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError
+from precomp_games._support.checks import ArgumentError, utility_sum
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
 from precomp_games.policies.mixtures import component_name
@@ -43,6 +43,9 @@ class _Waiting:
     posterior: npt.NDArray[np.float64] | None
 
 
+_ROUNDING = 1e-9  # of sums of utilities
+
+
 class TreeValues:
     """Values of one expansion.
 
@@ -62,7 +65,7 @@ class TreeValues:
     ) -> None:
         """Nothing is valued yet; `alike`, `memory` and `progress` hear of states below the leaves."""
         self.evaluations = self.games = 0
-        self._range = (game.min_utility(), game.max_utility())
+        self._range, self._utility_sum = (game.min_utility(), game.max_utility()), utility_sum(game)
         self._options, self._opponent = options, opponent
         self._by_component = len(options.leaf_values) > 1
         self._deferred = any(values.deferred for values in options.leaf_values)
@@ -106,7 +109,7 @@ class TreeValues:
         if len(over):
             returns = np.zeros(len(states))
             for k in np.unique(position[over]).tolist():
-                returns[k] = states[k].returns()[0]
+                returns[k] = self._utility(states[k])
             value[over] = returns[position[over]]
         histories = np.flatnonzero(needed & (player != TERMINAL))
         asked = np.zeros(len(states), bool)
@@ -125,6 +128,20 @@ class TreeValues:
             (answers,) = self._answers([chosen])
             value[histories], rows[histories] = self._worth(waiting, answers)
         return value, rows
+
+    def _utility(self, state: Any) -> float:
+        """Player 0's utility where the game is over.
+
+        Raises:
+          ValueError: the players' utilities do not add up to what the game says.
+        """
+        first, second = state.returns()
+        if not abs(first + second - self._utility_sum) <= _ROUNDING * (1.0 + abs(first) + abs(second)):
+            raise ArgumentError(
+                f"expected utilities that add up to {self._utility_sum:g}, as the game says, got {first} and "
+                f"{second} at history {state.history_str()!r}"
+            )
+        return float(first)
 
     def fill_in(self, value: npt.NDArray[np.float64], rows: npt.NDArray[np.int32]) -> None:
         """Writes what wanted to see all positions at once, into arrays of the whole tree."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from open_spiel.python.algorithms import lp_solver, sequence_form_lp
@@ -45,6 +46,52 @@ def constant_sum(total: float = 10.0) -> pyspiel.Game:
             for one in payoffs[2 * half : 2 * half + 2]:
                 text.leaf(one - 5 + total / 2, total / 2 + 5 - one)
     return text.game()
+
+
+class MatrixGame(pyspiel.Game):
+    """A game in Python: player 0 chooses a row, player 1 a column, without seeing it; declared as zero-sum.
+
+    returns: what each pair gives both players, by row and column. name: of all information states, if given.
+    """
+
+    def __init__(self, returns: Any, name: str = "") -> None:
+        self.table, self.name = np.asarray(returns, float), name
+        most, high = max(self.table.shape[:2]), max(1.0, float(np.nanmax(np.abs(self.table))))
+        info = pyspiel.GameInfo(most, 0, 2, -high, high, 0.0, 2)
+        super().__init__(game_of("matrix_mp").get_type(), info, {})
+
+    def new_initial_state(self) -> Any:
+        return _MatrixState(self)
+
+
+class _MatrixState(pyspiel.State):
+    def __init__(self, game: Any) -> None:
+        super().__init__(game)
+        self.table, self.name, self.played = game.table, game.name, []  # a game cannot be copied
+
+    def current_player(self) -> int:
+        return len(self.played) if len(self.played) < 2 else int(pyspiel.PlayerId.TERMINAL)
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(range(self.table.shape[player]))
+
+    def _apply_action(self, action: int) -> None:
+        self.played.append(action)
+
+    def is_terminal(self) -> bool:
+        return len(self.played) == 2
+
+    def returns(self) -> list[float]:
+        return [float(x) for x in self.table[tuple(self.played)]] if self.is_terminal() else [0.0, 0.0]
+
+    def information_state_string(self, player: int | None = None) -> str:
+        return self.name or str(self.current_player() if player is None else player)
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        return str(action)
+
+    def __str__(self) -> str:
+        return str(self.played)
 
 
 def random_game(seed: int) -> pyspiel.Game:

@@ -12,6 +12,7 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, load_policy, nash_conv, save_policy, solve
 from tests.algorithms.zero_sum.games import (
     SMALL,
+    MatrixGame,
     best_response_value,
     constant_sum,
     game_of,
@@ -80,6 +81,9 @@ def test_every_kind_of_policy_is_asked_once():
     for policy in (average, tabular, batches, average.action_probabilities, (average, tabular)):
         assert nash_conv(tree, policy) == pytest.approx(expected, abs=1e-12)
     assert batches.batches == 2 and batches.states == tree.num_infosets
+    own = _Batches(None)
+    best = best_response(tree, (own, tabular), 0).value  # its own policy is not asked
+    assert best == pytest.approx(best_response_value(game, tabular, 0)) and own.batches == 0
     assert nash_conv("leduc_poker", tabular) == pytest.approx(expected, abs=1e-12)
 
 
@@ -113,53 +117,21 @@ def test_where_chance_never_goes_all_actions_are_alike(tmp_path):
     assert nash_conv(game, load_policy(tmp_path / "policy.npz", game)) <= 1e-12
 
 
-class _Namesakes(pyspiel.Game):
-    """Both players see nothing, and their information states have one name."""
-
-    def __init__(self, params=None) -> None:
-        kind, info = game_of("matrix_mp").get_type(), pyspiel.GameInfo(2, 0, 2, -1.0, 1.0, 0.0, 2)
-        super().__init__(kind, info, params or {})
-
-    def new_initial_state(self):
-        return _Namesake(self)
-
-
-class _Namesake(pyspiel.State):
-    def __init__(self, game) -> None:
-        super().__init__(game)
-        self.played = []
-
-    def current_player(self):
-        return len(self.played) if len(self.played) < 2 else pyspiel.PlayerId.TERMINAL
-
-    def _legal_actions(self, player):
-        return [0, 1]
-
-    def _apply_action(self, action):
-        self.played.append(action)
-
-    def is_terminal(self):
-        return len(self.played) == 2
-
-    def returns(self):
-        won = 1.0 if self.played == [0, 0] or self.played == [1, 1] else -1.0
-        return [won, -won] if self.is_terminal() else [0.0, 0.0]
-
-    def information_state_string(self, player=None):
-        return "nothing"
-
-    def _action_to_string(self, player, action):
-        return str(action)
-
-    def __str__(self):
-        return str(self.played)
-
-
-def test_a_table_cannot_tell_players_apart_whose_information_states_have_one_name():
-    found = solve(_Namesakes())
+def test_players_whose_information_states_have_one_name_are_told_apart(tmp_path):
+    """OpenSpiel's own tables would give both the row of one."""
+    game = MatrixGame([[(1, -1), (-1, 1)], [(-1, 1), (1, -1)]], name="nothing")
+    found = solve(game)
     assert found.value == pytest.approx(0.0, abs=1e-12) and found.tree.num_infosets == 2
-    with pytest.raises(ValueError, match=r"tell the players apart.*'nothing' for both"):
-        found.policy()
+    plays = {0: {0: 1.0, 1: 0.0}, 1: {0: 0.0, 1: 1.0}}
+    table = best_response(game, (lambda _: plays[0], lambda _: plays[1]), 1).policy()
+    start = game.new_initial_state()
+    assert table.action_probabilities(start) == plays[0]
+    assert table.action_probabilities(start.child(0)) == plays[1]
+    assert nash_conv(game, table) == pytest.approx(2.0)
+    save_policy(table, tmp_path / "policy.npz")
+    loaded = load_policy(tmp_path / "policy.npz", game)
+    assert loaded.action_probabilities(start.child(0)) == plays[1]
+    assert loaded.states_per_player == [["player 0: nothing"], ["player 1: nothing"]]
 
 
 def test_wrong_policies_and_files(tmp_path):
@@ -173,6 +145,9 @@ def test_wrong_policies_and_files(tmp_path):
     table = openspiel_policy.TabularPolicy(pyspiel.load_game("kuhn_poker"))
     table.action_probability_array[3] = [0.7, 0.7]
     with pytest.raises(ValueError, match="a distribution over legal actions"):
+        nash_conv(tree, table)
+    table.action_probability_array[3] = [1.5, -0.5]
+    with pytest.raises(ValueError, match=r"at '1pb', got \[1\.5, -0\.5\]"):
         nash_conv(tree, table)
     with pytest.raises(ValueError, match="expected policy"):
         save_policy(lambda state: {}, tmp_path / "policy.npz")

@@ -14,6 +14,8 @@ from precomp_games.algorithms import (
     nash_conv,
     solve,
 )
+from precomp_games.algorithms.programs import LinearProgramError
+from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
 from tests.algorithms.zero_sum.games import (
     SMALL,
@@ -131,6 +133,27 @@ def test_what_the_result_gives(tmp_path):
     loaded = HistoryTree.load(tmp_path / "tree.npz")
     assert loaded.same_as(found.tree) and loaded.penalties == (0.0, 0.0) and not loaded.may_stop
     assert solve(loaded).value == found.value
+
+
+@pytest.mark.parametrize("too", ["large", "hard"])
+def test_where_there_is_no_program_regret_minimization_takes_over(too, monkeypatch):
+    def fails(*_):
+        raise LinearProgramError("Unknown")
+
+    if too == "hard":
+        monkeypatch.setattr(double_oracle, "equilibrium_plans", fails)
+    else:
+        monkeypatch.setattr(double_oracle, "_MOST_OF_GAME", 20)
+    found = solve("kuhn_poker")
+    assert found.method == "pdcfr+" and found.iterations == 1000
+    assert found.nash_conv < 1e-11 and found.converged == (found.nash_conv <= 1e-12 * 4.0)
+
+
+def test_battleship_whose_program_is_degenerate():
+    """With utilities of millions beside plans of ones, the simplex method did not end."""
+    small = "board_width=2,board_height=2,ship_sizes=[1;1],ship_values=[1.0;1.0],num_shots=2"
+    found = solve(f"battleship({small},allow_repeated_shots=False,loss_multiplier=1.0)")
+    assert found.converged and found.value == pytest.approx(1 / 12) and found.method == "linear program"
 
 
 def test_what_a_game_alone_is_not():
