@@ -56,6 +56,7 @@ NO_BASIS: Basis = (np.zeros(0, np.int8), np.zeros(0, np.int8))
 
 _INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
 _TIME_LIMIT = "Time limit reached"
+_NO_LIMIT = 2**31 - 1  # of iterations
 
 
 def unit(greatest: float = 0.0, *, one: float = 0.0) -> float:
@@ -168,6 +169,7 @@ class Program:
         self,
         *,
         vertex: bool = True,
+        crossover: bool = False,
         presolve: bool = True,
         time_limit: float | None = None,
         start: Mapping[int, float] | None = None,
@@ -179,6 +181,9 @@ class Program:
 
         Args:
           vertex: by simplex; otherwise by interior points. Of linear programs only, as the next one.
+          crossover: where the simplex method takes half as many steps as there are rows and columns, interior
+            points go on, from whose solution simplex steps lead to a vertex: for programs that are so
+            degenerate that the simplex method alone may stall.
           presolve: False gives a vertex of the program itself: presolve's are off by more than rounding.
           time_limit: seconds.
           start: values of some columns, all integer ones among them, to begin with; need not be feasible.
@@ -211,7 +216,14 @@ class Program:
                 highs.setOptionValue("run_crossover", "on" if vertex else "off")
                 if basis is not None:
                     highs.setBasis(_highs_basis(basis))
+                if crossover:
+                    highs.setOptionValue("simplex_iteration_limit", sum(self.matrix.shape) // 2)
                 _run(highs, vertex, presolve and basis is None)
+                if highs.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:
+                    highs.setOptionValue("simplex_iteration_limit", _NO_LIMIT)
+                    highs.setOptionValue("solver", "ipx")  # HiPO's crossover takes twice as long
+                    highs.clearSolver()
+                    highs.run()
             solution, left = self._read(highs), clock.remaining()
             stopped = solution is not None and solution.status == "time_limit"
             # HiGHS goes by the wall clock. If that has jumped, there is time left, for another try.

@@ -181,7 +181,7 @@ def equilibrium_plans(
                 [np.full(m_0, shares[0]), np.full(len(first), most_taken), [np.inf if limited else 0.0]]
             ),
             least=_LEAST if tree.may_stop else _LEAST_OF_GAME,
-        ).solve(basis=None if basis is None else _gathered(basis, places))
+        ).solve(basis=None if basis is None else _gathered(basis, places), crossover=not tree.may_stop)
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
         plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, shares[1])
         multipliers[:] = max(0.0, solution.duals[-1] / scale), max(0.0, solution.x[-1] / scale)

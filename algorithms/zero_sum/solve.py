@@ -8,9 +8,10 @@ meta-game are its solvers: the linear program over realization plans, and counte
 in several variants (`CFR_VARIANTS`). Where information is perfect, the exact method is backward induction.
 
 The exact method's program has one column for each action of player 0, one row for each of player 1's, and one
-number for each pair of actions that some leaf comes right after. It is thin, and HiGHS's simplex method goes
-through with hundreds of thousands of rows. Beyond that, or where HiGHS fails, regret minimization takes over,
-and `method` of the result says so.
+number for each pair of actions that some leaf comes right after. It is thin, and HiGHS goes through with
+hundreds of thousands of rows: by the simplex method, or where that takes long by interior points and a
+crossover. Beyond that, or where HiGHS fails, regret minimization takes over, and `method` of the result says
+so.
 
 Whichever method it is, NashConv is measured by best responses in passes over the tree
 (`preparation.decisions`), which know nothing of how strategies were found.
