@@ -12,12 +12,17 @@ import shutil
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from selenium import webdriver
 
 from precomp_games.chess import EngineError, find_engine
 from tests import tiers
 from tests.tiers import cases  # noqa: F401  # a fixture
+
+# The same examples each time: what a test finds once and not again is of no use to whoever waits for CI.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.load_profile("fixed")
 
 # A shell's background jobs ignore SIGINT, and what tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

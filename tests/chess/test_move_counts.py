@@ -7,7 +7,7 @@ from pathlib import Path
 import chess
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precomp_games.chess import ChessGame, action_of, games_policy, read_table
@@ -146,6 +146,8 @@ def test_the_formula(tmp_path: Path) -> None:
     st.floats(0.0, 1e9),
     st.floats(0.0, 1e6),
 )
+@example({}, 5e-324, 0.0)
+@example({}, 0.0, 5e-324)
 def test_rows_are_distributions(weights, alpha: float, rest: float) -> None:
     class Source:
         def at(self, board):

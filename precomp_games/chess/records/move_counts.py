@@ -47,6 +47,7 @@ _ROWS = 1 << 20  # entries that wait to be added
 _REFERENCE = 2000.0  # ages are counted from here, until it is known what they are counted from
 _MOST = 1000.0  # doublings
 _STATES = 512  # that a policy is asked at once
+_NOTHING = 1e-300  # games; shares of so few are no numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -389,7 +390,7 @@ def _smoothed(
     weights: Mapping[int, float], rest: float, total: float, alpha: float, prior: Mapping[int, float]
 ) -> dict[int, float]:
     """P of the module's docstring; `rest` is the weight of moves that are not among `weights`."""
-    if math.isinf(alpha) or total + alpha == 0.0:
+    if math.isinf(alpha) or total + alpha < _NOTHING:
         return dict(prior)
     others = {action: q for action, q in prior.items() if action not in weights} if rest > 0.0 else {}
     mass = math.fsum(others.values())
