@@ -78,7 +78,7 @@ def _gambit(text: str) -> str:
 
     game = pygambit.read_efg(io.StringIO(text))
     profile = pygambit.nash.lp_solve(game, rational=False).equilibria[0]
-    return f"{float(profile.payoff(game.players[0])):.10g}"
+    return f"{float(profile.payoff(next(iter(game.players)))):.10g}"
 
 
 def main() -> None:
