@@ -27,7 +27,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from open_spiel.python import policy as openspiel_policy
 
@@ -48,7 +47,7 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from .equilibrium import meta_equilibrium
-from .exploitability import answered
+from .exploitability import MetaExploitability, answered
 from .regret_minimization import CFR_VARIANTS
 from .tables import AnyGame, table_of
 
@@ -116,13 +115,9 @@ class Equilibrium:
     def realization_plan(self, player: Player) -> scipy.sparse.coo_array:
         """A player's realization plan: sparse, 1 x E over the entries of the tree, those of the other 0.
 
-        Entry e is an action (`plan_actions`) at information state `tree.entry_infoset[e]`.
+        Entry e is action `tree.entry_action[e]` at information state `tree.entry_infoset[e]`.
         """
         return scipy.sparse.coo_array(self.strategies[player].plan()[np.newaxis])
-
-    def plan_actions(self) -> npt.NDArray[np.int32]:
-        """int32[E]: the action that each entry of the tree is."""
-        return self.tree.entry_action
 
     def to_frame(self) -> Any:
         """A pandas DataFrame, one row for each action: player, infoset, action, probability, plan.
@@ -138,7 +133,7 @@ class Equilibrium:
             {
                 "player": tree.entry_player,
                 "infoset": names[tree.entry_infoset],
-                "action": self.plan_actions(),
+                "action": tree.entry_action,
                 "probability": first.memorize + second.memorize,
                 "plan": first.plan() + second.plan(),
             }
@@ -186,11 +181,13 @@ def solve(
     tree = game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
     started = time.perf_counter()
     run: dict[str, Any] = {"iterations": 0, "trace": ()}
+    profile: MetaExploitability
     if method == "exact" and tree.infoset_keys is None:
         strategies, run["method"] = backward_induction(tree), BACKWARD_INDUCTION
+        profile = answered(tree, strategies)[0]
     else:
         exact = method == "exact"
-        result = meta_equilibrium(
+        profile = result = meta_equilibrium(
             tree,
             solver="double_oracle" if exact else "regret_minimization",
             variant=None if exact else method,
@@ -206,7 +203,6 @@ def solve(
         run["method"] = _PROGRAM if result.solver == "double_oracle" else result.solver
         if run["method"] != _PROGRAM:
             run |= {"iterations": result.iterations, "trace": result.trace}
-    profile = answered(tree, strategies)[0]
     target = target_nash_conv
     if target is None and method == "exact":
         target = _EXACT * tree.utility_range

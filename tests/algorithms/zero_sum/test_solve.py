@@ -125,7 +125,7 @@ def test_what_the_result_gives(tmp_path):
         plan = found.realization_plan(player)
         assert plan.shape == (1, found.tree.num_entries) and plan.nnz < found.tree.num_entries
         np.testing.assert_array_equal(plan.toarray()[0], found.strategies[player].plan())
-    assert found.plan_actions().tolist() == [0, 1] * found.tree.num_infosets
+    assert found.tree.entry_action.tolist() == [0, 1] * found.tree.num_infosets
     frame = found.to_frame()
     assert list(frame.columns) == ["player", "infoset", "action", "probability", "plan"]
     assert (frame.groupby(["player", "infoset"]).probability.sum().round(12) == 1.0).all()
