@@ -49,7 +49,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 from .equilibrium import meta_equilibrium
 from .exploitability import MetaExploitability, answered
 from .regret_minimization import CFR_VARIANTS
-from .tables import AnyGame, table_of
+from .tables import AnyGame, table_of, tree_of
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""
@@ -178,7 +178,7 @@ def solve(
         for name, value in (("iterations", iterations), ("seconds", seconds), ("checkpoint", checkpoint)):
             if value is not None:
                 raise ArgumentError(f'expected no {name} with method="exact", got {value!r}')
-    tree = game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
+    tree = tree_of(game, max_memory)
     started = time.perf_counter()
     run: dict[str, Any] = {"iterations": 0, "trace": ()}
     profile: MetaExploitability

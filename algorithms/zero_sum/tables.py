@@ -28,7 +28,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support.arguments import Check, FilePath, Game, public
 from precomp_games._support.checks import ArgumentError, check_game, check_instance, check_pair, shown
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.memory import default_memory
+from precomp_games._support.memory import Memory, default_memory
 from precomp_games._support.messages import one_line
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
@@ -47,7 +47,11 @@ AnyGame = Annotated[str | pyspiel.Game | HistoryTree, Check(lambda value, name: 
 
 def _game_or_tree(value: Any, name: str) -> Any:
     if isinstance(value, HistoryTree):
-        return whole_game(value)
+        if value.may_stop:
+            raise ArgumentError(
+                f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}"
+            )
+        return value
     if isinstance(value, str):
         value = named_game(value)
     if (
@@ -58,22 +62,9 @@ def _game_or_tree(value: Any, name: str) -> Any:
     return check_game(value)
 
 
-def whole_game(value: Any) -> HistoryTree:
-    """A tree of a base game alone.
-
-    Raises:
-      ValueError: it is none.
-    """
-    if isinstance(value, HistoryTree) and not value.may_stop:
-        return value
-    raise ArgumentError(
-        f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}"
-    )
-
-
-def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
-    """The tree of what `AnyGame` takes."""
-    return game if isinstance(game, HistoryTree) else HistoryTree.of_game(game)
+def tree_of(game: pyspiel.Game | HistoryTree, max_memory: Memory | None = None) -> HistoryTree:
+    """The tree of what `AnyGame` takes; the memory is for its expansion."""
+    return game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
 
 
 class _Table(openspiel_policy.TabularPolicy):
