@@ -65,7 +65,9 @@ class DecisionTree(NamedTuple):
         and before the next ones of player 0's utility less half of the constant sum, times the probability
         that chance and players who have stopped for sure contribute to the leaf, times the mover's sigma or
         sigma_pre.
-      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre along the path to h.
+      own_reach: float64[2, N], m_i(h), the product of player i's sigma_pre along the path to h. It, `sigma`,
+        `sigma_pre` and `sigma_leaves` are None in a base game alone, where nobody stops and all actions are
+        entries.
       previous: int32[m], the mover's entry before, -1 for none.
       first_entry: int32[m + 1], the entries of information state I are first_entry[I]:first_entry[I + 1];
         None without menus.
@@ -83,11 +85,11 @@ class DecisionTree(NamedTuple):
     first_slot: npt.NDArray[np.int32] | None
     infoset: npt.NDArray[np.int32]
     status: npt.NDArray[np.uint8]
-    sigma: npt.NDArray[np.float64]
-    sigma_pre: npt.NDArray[np.float64]
-    sigma_leaves: np.ndarray
+    sigma: npt.NDArray[np.float64] | None
+    sigma_pre: npt.NDArray[np.float64] | None
+    sigma_leaves: np.ndarray | None
     pre_leaves: np.ndarray
-    own_reach: npt.NDArray[np.float64]
+    own_reach: npt.NDArray[np.float64] | None
     previous: npt.NDArray[np.int32]
     first_entry: npt.NDArray[np.int32] | None
     tree_infoset: npt.NDArray[np.int32]
@@ -140,10 +142,11 @@ class DecisionTree(NamedTuple):
             parent_slot = first_slot[parent] + tree.entry[edges]
             slot = first_slot[at] + tree.entry[last]
             before = first_entry[before] + tree.entry[edges]
-        sigma, sigma_pre = _along(tree.sigma, edges), _along(tree.sigma_pre, edges)
+        sigma_pre = _along(tree.sigma_pre, edges)
         previous = np.full(len(tree_infoset), -1, np.int32)
         own_reach = np.ones((2, len(order)))
         _own(parent, mover, infoset, before, sigma_pre, own_reach, previous)
+        stops = tree.may_stop
         return cls(
             runs=runs,
             shards=shards,
@@ -152,22 +155,22 @@ class DecisionTree(NamedTuple):
             first_slot=first_slot,
             infoset=infoset,
             status=_status(infoset),
-            sigma=sigma,
-            sigma_pre=sigma_pre,
-            sigma_leaves=np.bincount(at, value * _along(tree.sigma, last), len(order)),
+            sigma=_along(tree.sigma, edges) if stops else None,
+            sigma_pre=sigma_pre if stops else None,
+            sigma_leaves=np.bincount(at, value * _along(tree.sigma, last), len(order)) if stops else None,
             pre_leaves=np.bincount(
                 slot,
                 value * _along(tree.sigma_pre, last),
                 len(order) if first_slot is None else int(first_slot[-1]),
             ),
-            own_reach=own_reach,
+            own_reach=own_reach if stops else None,
             previous=previous,
             first_entry=first_entry,
             tree_infoset=tree_infoset,
             tree_entry=tree_entry,
             price=tree.infoset_penalty[tree_infoset],
             players=np.flatnonzero(np.isfinite(tree.penalties)),
-            may_stop=float(tree.may_stop),
+            may_stop=float(stops),
         )
 
 

@@ -14,7 +14,8 @@ less the price. The pass updates regrets, averages and the strategy at once, and
 mixture on to the decisions above. `preparation.decisions` explains why these numbers suffice.
 
 Loops over a menu are written once. `_first` and `_size` see by the type of their argument whether a tree has
-menus. Where it has none, the compiler knows that each loop has one turn.
+menus. Where it has none, the compiler knows that each loop has one turn. In a base game alone, where nobody
+stops, `_at` and `_add` see in the same way that there is nothing to read and write.
 
 Source: `precomputation`, Algorithm 2; the update rules' sources are in `zero_sum.regret_minimization`.
 
@@ -77,14 +78,15 @@ class Work(NamedTuple):
       goes_on, stops: float64[M] and float64[N], the opponent's contribution: after the opponent's own choice
         at its decisions, and elsewhere what memorizes still and what does not.
       worth, after: float64[N] and float64[M], sums over children, zero between passes but for number 0.
+        `stops` and `worth` are None where nobody stops.
       plan: float64[E].
       shared: float64[E, 2], sums over an information state's histories: stop, at its first entry, and
         memorize.
     """
 
     goes_on: npt.NDArray[np.float64]
-    stops: npt.NDArray[np.float64]
-    worth: npt.NDArray[np.float64]
+    stops: npt.NDArray[np.float64] | None
+    worth: npt.NDArray[np.float64] | None
     after: npt.NDArray[np.float64]
     plan: npt.NDArray[np.float64]
     shared: npt.NDArray[np.float64]
@@ -96,9 +98,8 @@ class Work(NamedTuple):
         shared = entries if (tree.status != ALONE).any() else 0
         goes_on = np.zeros(slots)
         goes_on[0] = 1.0
-        return cls(
-            goes_on, np.zeros(n), np.zeros(n), np.zeros(slots), np.zeros(entries), np.zeros((shared, 2))
-        )
+        stops, worth = (None, None) if tree.sigma is None else (np.zeros(n), np.zeros(n))
+        return cls(goes_on, stops, worth, np.zeros(slots), np.zeros(entries), np.zeros((shared, 2)))
 
 
 def iterate(
@@ -174,9 +175,40 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
 
 
 @kernel
+def _row(rows: np.ndarray | None, k: int) -> np.ndarray | None:
+    """rows[k]; None where nobody stops."""
+    if rows is None:
+        return None
+    return rows[k]
+
+
+@kernel
+def _at(array: np.ndarray | None, h: np.uint64, otherwise: float) -> float:
+    """array[h]; `otherwise` where nobody stops."""
+    if array is None:
+        return otherwise
+    return array[h]
+
+
+@kernel
+def _put(array: np.ndarray | None, h: np.uint64, value: float) -> None:
+    """array[h] = value; nothing where nobody stops."""
+    if array is not None:
+        array[h] = value
+
+
+@kernel
+def _add(array: np.ndarray | None, h: np.uint64, value: float) -> None:
+    """array[h] += value; nothing where nobody stops."""
+    if array is not None:
+        array[h] += value
+
+
+@kernel
 def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
     """The opponent's contribution and the player's plan in shard k."""
     parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
+    status = tree.status
     first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
     goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
     for run in range(tree.shards[k], tree.shards[k + 1]):
@@ -187,26 +219,28 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
             h = np.uint64(decision)
             infoset = np.uint64(infosets[h])
             p = np.uint64(parents[h])
-            memorizes, stopped = goes_on[_first(slots, p, h)], stops[p]
+            memorizes, stopped = goes_on[_first(slots, p, h)], _at(stops, p, 0.0)
             if rival_before:
-                memorizes *= sigma_pre[h]
-                stopped *= sigma[h]
+                memorizes *= _at(sigma_pre, h, 1.0)
+                stopped *= _at(sigma, h, 1.0)
             entry, slot = _first(first_entry, infoset, infoset), _first(first_slot, h, h)
             size = _size(first_slot, h)
             if own:
-                before = previous[infoset]
-                reach = plan[np.uint64(before)] if before >= 0 else 1.0
+                if status[h] != ONE_OF_SEVERAL:
+                    before = previous[infoset]
+                    reach = plan[np.uint64(before)] if before >= 0 else 1.0
+                    for e in range(size):
+                        plan[entry + np.uint64(e)] = reach * current[entry + np.uint64(e)]
                 for e in range(size):
-                    plan[entry + np.uint64(e)] = reach * current[entry + np.uint64(e)]
                     goes_on[slot + np.uint64(e)] = memorizes
-                stops[h] = stopped
+                _put(stops, h, stopped)
             else:
                 rest = memorizes + stopped
                 for e in range(size):
                     on = memorizes * current[entry + np.uint64(e)]
                     goes_on[slot + np.uint64(e)] = on
                     rest -= on
-                stops[h] = rest
+                _put(stops, h, rest)
 
 
 @kernel
@@ -214,7 +248,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
     """Values and updates in shard k."""
     parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
     first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
-    sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, tree.own_reach[player]
+    sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, _row(tree.own_reach, player)
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
     plan, shared = work.plan, work.shared
     current, plan_sum = state.current, state.plan_sum
@@ -229,9 +263,9 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
             if own:
                 infoset = np.uint64(infosets[h])
                 entry = _first(first_entry, infoset, infoset)
-                total = goes_on[slot] + stops[h]
-                here = worth[h] + total * sigma_leaves[h]
-                stop = own_reach[h] * here
+                total, own_share = goes_on[slot] + _at(stops, h, 0.0), _at(own_reach, h, 1.0)
+                here = _at(worth, h, 0.0) + total * _at(sigma_leaves, h, 0.0)
+                stop = own_share * here
                 several, complete = status[h] != ALONE, status[h] != ONE_OF_SEVERAL
                 if several:
                     stop += shared[entry, 0]
@@ -240,7 +274,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
                 mean = -0.0  # of what memorizing is worth more than stopping; -0.0 + x costs nothing
                 for e in range(size):
                     j, s = entry + np.uint64(e), slot + np.uint64(e)
-                    memorize = after[s] + own_reach[h] * (total * pre_leaves[s])
+                    memorize = after[s] + own_share * (total * pre_leaves[s])
                     if several:
                         memorize += shared[j, 1]
                         shared[j, 1] = 0.0 if complete else memorize
@@ -252,11 +286,13 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
                 value = 0.0
                 if complete:
                     value = stop + mean
-                    gain = -sign * mean
-                    regret = max(regret_stop[entry] + gain, rule.floor)
-                    regret *= rule.positive if regret > 0.0 else rule.negative
-                    regret_stop[entry] = regret
-                    wishes = may_stop * max(regret + rule.predict * gain, 0.0)
+                    wishes = 0.0
+                    if may_stop > 0.0:
+                        gain = -sign * mean
+                        regret = max(regret_stop[entry] + gain, rule.floor)
+                        regret *= rule.positive if regret > 0.0 else rule.negative
+                        regret_stop[entry] = regret
+                        wishes = max(regret + rule.predict * gain, 0.0)
                     for e in range(size):
                         j, s = entry + np.uint64(e), slot + np.uint64(e)
                         if size > 1:  # with one entry, what the loops leave to each other is at hand
@@ -277,22 +313,23 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
                         current[j] = wish / wishes if wishes > 0.0 else 1.0 / (may_stop + size)
                         plan_sum[j] += rule.weight * plan[j]
             else:
-                leaves = stops[h] * sigma_leaves[h]
+                leaves = _at(stops, h, 0.0) * _at(sigma_leaves, h, 0.0)
                 for e in range(size):
                     leaves += goes_on[slot + np.uint64(e)] * pre_leaves[slot + np.uint64(e)]
-                here = worth[h] + leaves
-                value = own_reach[h] * leaves
+                here = _at(worth, h, 0.0) + leaves
+                value = _at(own_reach, h, 1.0) * leaves
                 for e in range(size):
                     value += after[slot + np.uint64(e)]
                     after[slot + np.uint64(e)] = 0.0
-            worth[h] = 0.0
+            _put(worth, h, 0.0)
             if own_before:
-                here *= sigma[h]
+                here *= _at(sigma, h, 1.0)
             if enters:  # into shard 0, where other threads may write: `_attach` does it
-                goes_on[slot], stops[h] = here, value
+                goes_on[slot] = value
+                _put(stops, h, here)
             else:
                 p = np.uint64(parents[h])
-                worth[p] += here
+                _add(worth, p, here)
                 after[_first(slots, p, h)] += value
 
 
@@ -301,11 +338,12 @@ def _attach(tree: DecisionTree, work: Work, player: int) -> None:
     """Adds the values of the shards to shard 0, always in the same order."""
     parents, slots, runs, first_slot = tree.parent, tree.parent_slot, tree.runs, tree.first_slot
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
-    worth[0] = 0.0
+    _put(worth, np.uint64(0), 0.0)
     after[0] = 0.0
     for run in range(len(runs) - 1, tree.shards[1] - 1, -1):
         if runs[run, 4]:
             for h in range(runs[run, 1] - 1, runs[run, 0] - 1, -1):
-                p = np.uint64(parents[h])
-                worth[p] += goes_on[_first(first_slot, np.uint64(h), np.uint64(h))]
-                after[_first(slots, p, np.uint64(h))] += stops[h]
+                decision = np.uint64(h)
+                p = np.uint64(parents[decision])
+                _add(worth, p, _at(stops, decision, 0.0))
+                after[_first(slots, p, decision)] += goes_on[_first(first_slot, decision, decision)]
