@@ -53,8 +53,8 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
-from precomp_games.policies.leaf_values import Evaluator, evaluated, is_of_history, promises, within
-from precomp_games.policies.rows import LeastProbability
+from precomp_games.policies.leaf_values import Evaluator, evaluated, promises, within
+from precomp_games.policies.rows import LeastProbability, is_of_history
 from precomp_games.tree.facts import Forest
 
 from .budget import best_within_budget

@@ -35,7 +35,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.policies.leaf_values import evaluated, is_of_history, promises
+from precomp_games.policies.leaf_values import evaluated, promises
+from precomp_games.policies.rows import is_of_history
 
 from .partial_tree import PreparationProblem
 

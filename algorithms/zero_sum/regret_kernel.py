@@ -25,7 +25,7 @@ Cost: an iteration reads and writes each array twice, once for either player.
 from __future__ import annotations
 
 import concurrent.futures
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -175,7 +175,7 @@ def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
 
 
 @kernel
-def _row(rows: np.ndarray | None, k: int) -> np.ndarray | None:
+def _row(rows: np.ndarray | None, k: int) -> Any:
     """rows[k]; None where nobody stops."""
     if rows is None:
         return None
@@ -183,7 +183,7 @@ def _row(rows: np.ndarray | None, k: int) -> np.ndarray | None:
 
 
 @kernel
-def _at(array: np.ndarray | None, h: np.uint64, otherwise: float) -> float:
+def _at(array: np.ndarray | None, h: np.uint64, otherwise: float) -> Any:
     """array[h]; `otherwise` where nobody stops."""
     if array is None:
         return otherwise

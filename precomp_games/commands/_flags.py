@@ -143,14 +143,15 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "opponent_plays",
         "softmax",
         list(PLAYS),
-        "How the opponent chooses its move: at random by its scores, the move that its engine answers, or at "
-        "random by what it reports last, of an unfinished iteration too.",
+        "How the opponent chooses its move: at random by its scores, the move that its engine answers, at "
+        "random by what it reports last, of an unfinished iteration too, or what its engine answers in games "
+        "that are played to it as match programs do.",
     )
     define.integer(
         "opponent_samples",
         20,
-        "With --opponent_plays=bestmove and options that make the engine draw its moves: how often it is "
-        "asked in each position.",
+        "With --opponent_plays=bestmove and options that make the engine draw its moves, or "
+        "--opponent_plays=game and a clock: how often it is asked in each position.",
         lower_bound=1,
     )
     define.integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)

@@ -185,11 +185,6 @@ class EvaluatedValues:
         return [evaluated(self.function, states, "leaf_value") for states in levels], 0
 
 
-def is_of_history(evaluator: Any) -> bool:
-    """Whether an evaluator's values depend on more than the position."""
-    return bool(getattr(evaluator, "of_history", False))
-
-
 def promises(evaluator: Any) -> bool:
     """Whether an evaluator says what actions promise (`promised_batch`), as well as what states are worth."""
     return hasattr(evaluator, "promised_batch")

@@ -39,6 +39,7 @@ from precomp_games.policies.rows import (
     PolicyLike,
     PolicyRows,
     as_batch_policy,
+    is_of_history,
     policy_rows,
 )
 from precomp_games.policies.specs import make_policy, register_policy
@@ -153,6 +154,11 @@ class MixturePolicy(openspiel_policy.Policy):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_answers": {}, "_turns": {}}
+
+    @property
+    def of_history(self) -> bool:
+        """Whether a component depends on more than the position, see `is_of_history`."""
+        return any(map(is_of_history, self.policies))
 
     @property
     def components(self) -> tuple[BatchPolicy, ...]:

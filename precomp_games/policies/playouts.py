@@ -34,9 +34,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policies, movers_rows
+from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policies, is_of_history, movers_rows
 
 _NORMAL_95 = 1.959963984540054
+_GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked about it turn by turn
 
 
 @runtime_checkable
@@ -69,7 +70,7 @@ def play_on(
       policies: what the players play. Who is `DrawnForGames` is one and the same in a whole game.
       streams: a game's own each.
       min_probability: see `policy_rows`.
-      batch: how many games are under way at once.
+      batch: how many games are under way at once; fewer where a policy says that it is `of_history`.
       visit: called with (which game, the state) wherever a player or chance is to move, before it does.
       progress: called with the number of finished games, after each action of those under way.
 
@@ -82,6 +83,8 @@ def play_on(
         for player, policy in enumerate(policies)
         if isinstance(policy, DrawnForGames)
     }
+    if any(map(is_of_history, policies)):
+        batch = min(batch, _GAMES_AT_ONCE)
     ends: list[Any] = [None] * len(states)
     under_way: list[tuple[int, Any]] = []
     begun = finished = 0

@@ -361,6 +361,11 @@ def infoset_key(state: Any) -> str:
     return str(state.information_state_string() if named else state.history_str())
 
 
+def is_of_history(asked: Any) -> bool:
+    """Whether a policy's answers, or an evaluator's, depend on more than the position; they say so."""
+    return bool(getattr(asked, "of_history", False))
+
+
 class DistinctStates:
     """States to be asked about, each once, in order of first appearance.
 

@@ -38,7 +38,7 @@ from precomp_games._support.arguments import Ge, Le, PositiveFloat, PositiveInt,
 from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
-from precomp_games.policies.rows import as_batch_policy, infoset_key
+from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 
@@ -295,6 +295,7 @@ class _NoisyPolicy(_NamedPolicy):
         super().__init__(game)
         self.policy, self._epsilon = policy, epsilon
         self._ask = as_batch_policy(policy)
+        self.of_history = is_of_history(policy)
 
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
         rows = []

@@ -1,12 +1,13 @@
 """A UCI engine of no strength that misbehaves on demand.
 
-    python fake_engine.py [--fault NAME] [--times N --state FILE] [--only TEXT] [--lacking NAME]
+    python fake_engine.py [--fault NAME] [--times N --state FILE] [--only TEXT] [--lacking NAME] [--remembers]
 
 A fault happens in every search whose position contains TEXT, or only in the first N of them, which
 are counted in FILE, over all processes. Its scores are a function of position and move. It reports
 depths 1 to 3, then, as an engine does that is interrupted, depth 4 with scores worth nothing; with a limit
 of depth, all depths up to that. It plays the best move of depth 3; with a Skill Level below 20 one of the
-best three, drawn anew each time.
+best three, drawn anew each time. One that remembers plays by what it has searched since the game began
+(`remembered`), as a hash table makes engines do.
 """
 
 import argparse
@@ -28,6 +29,12 @@ def score(board: chess.Board, move: chess.Move, depth: int) -> int:
 
 def ranked(board: chess.Board, depth: int) -> list[chess.Move]:
     return sorted(board.legal_moves, key=lambda m: (-score(board, m, depth), m.uci()))
+
+
+def remembered(searched: list[str]) -> str:
+    """What it plays, of a list of FENs of which the last is to be searched now."""
+    moves = sorted(m.uci() for m in chess.Board(searched[-1]).legal_moves)
+    return moves[zlib.crc32(" ".join(searched).encode()) % len(moves)]
 
 
 def say(text: str) -> None:
@@ -57,8 +64,17 @@ def report(board: chess.Board, depth: int, multipv: int, nodes: int | None) -> N
         )
 
 
-def search(board: chess.Board, multipv: int, nodes: int, fault: str, weak: bool, depth: int = 0) -> None:
+def search(
+    board: chess.Board,
+    multipv: int,
+    nodes: int,
+    fault: str,
+    weak: bool,
+    depth: int = 0,
+    searched: list[str] | None = None,
+) -> None:
     best = random.SystemRandom().choice(ranked(board, 3)[: 3 if weak else 1]).uci()
+    best = best if searched is None else remembered(searched)
     if fault == "exit":
         report(board, 1, multipv, 10)
         sys.exit(1)
@@ -118,13 +134,14 @@ def main() -> None:
     parser.add_argument("--state", default=os.devnull)
     parser.add_argument("--only", default="")
     parser.add_argument("--lacking", default="", help="an option, or 'name'")
+    parser.add_argument("--remembers", action="store_true")
     args = parser.parse_args()
     if args.fault.endswith("-at-start") and not use_up(args.state, args.times):
         args.fault = ""
     if args.fault == "exit-at-start":
         print("cannot load the network", file=sys.stderr, flush=True)
         sys.exit(3)
-    board, multipv, weak = chess.Board(), 1, False
+    board, multipv, weak, searched = chess.Board(), 1, False, []
     for line in sys.stdin:
         words = line.split()
         if words == ["uci"]:
@@ -152,12 +169,19 @@ def main() -> None:
         elif words[:5] == ["setoption", "name", "Skill", "Level", "value"]:
             weak = int(words[5]) < 20
         elif words[:2] == ["position", "fen"]:
-            board = chess.Board(" ".join(words[2:]))
+            fen, _, moves = " ".join(words[2:]).partition(" moves")
+            board = chess.Board(fen)
+            for move in moves.split():
+                board.push_uci(move)
+        elif words == ["ucinewgame"]:
+            searched = []
         elif words[:1] == ["go"]:
             due = args.only in board.fen() and (args.state == os.devnull or use_up(args.state, args.times))
             nodes = int(words[2]) if words[1] == "nodes" else 1000
             depth = int(words[2]) if words[1] == "depth" else 0
-            search(board, multipv, nodes, args.fault if due else "", weak, depth)
+            searched.append(board.fen())
+            fault, memory = args.fault if due else "", searched if args.remembers else None
+            search(board, multipv, nodes, fault, weak, depth, memory)
         elif words == ["quit"]:
             return
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import dataclasses
 import os
 import signal
 import sys
@@ -22,6 +21,7 @@ import chess
 import chess.engine
 
 from precomp_games._support.messages import one_line
+from precomp_games.chess.engines._questions import Question, Turn
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,
@@ -42,8 +42,6 @@ MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not
 MAX_UNKNOWN_LINES = 10_000  # UCI lets an engine write what a GUI does not know, within reason
 EXCESS = 20  # times the node limit, and a million more: an engine that goes on so far does not heed it
 EXHAUSTED_DEPTH = 60  # plies; engines stop by themselves somewhere above this
-MOST_NODES = 1_000_000  # up to which a search with too few lines is made again, for longer
-MOST_MILLISECONDS = 10_000
 QUIT_SECONDS = 1.0
 COUNT_SECONDS = 5.0  # an engine that has reported lines for so long, and no nodes, reports none
 DEEPER = 10  # plies beyond a limit of depth: an engine that goes on so far does not heed it
@@ -73,44 +71,13 @@ class NoNodes(BadOutput):
     """The engine does not report nodes, so that nobody knows whether it heeds a limit of them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Question:
-    """A position to search.
-
-    Attributes:
-        index: which of the positions it is.
-        epd, fen: the position as given, and as sent.
-        limit, multipv: what is asked for.
-        lines: how many lines must come.
-        samples: how many fresh searches tell what is played; 0 where that is not asked for.
-        iterations: whether what is said before the limit of nodes is kept.
-    """
-
-    index: int
-    epd: str
-    fen: str
-    limit: SearchLimit
-    multipv: int
-    lines: int
-    samples: int = 0
-    iterations: bool = False
-
-    def longer(self) -> Question | None:
-        """With twice its limit, for more lines; None where that is out of proportion."""
-        nodes, milliseconds = self.limit.nodes, self.limit.movetime_ms
-        if nodes is not None and 2 * nodes <= MOST_NODES:
-            return dataclasses.replace(self, limit=SearchLimit(nodes=2 * nodes))
-        if milliseconds is not None and 2 * milliseconds <= MOST_MILLISECONDS:
-            return dataclasses.replace(self, limit=SearchLimit(movetime_ms=2 * milliseconds))
-        return None
-
-
 class EngineProcess(chess.engine.UciProtocol):
     """One engine process."""
 
     def __init__(self) -> None:
         super().__init__()
         self.multipv: int | None = None  # what the engine was last told
+        self.turn: Turn | None = None  # the last one that it has searched, where it plays a game
         self._said: collections.deque[str] = collections.deque(maxlen=3)
 
     async def ask(self, command: chess.engine.BaseCommand[_T]) -> _T:
@@ -396,12 +363,13 @@ def _number(name: str, text: str) -> int:
 
 
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
-    """A new game, one position, one search by the engine it is given to."""
+    """One search of a position by the engine it is given to, in a new game or in the one it plays."""
 
-    def __init__(self, engine: EngineProcess, question: Question) -> None:
+    def __init__(self, engine: EngineProcess, question: Question, *, goes_on: bool = False) -> None:
         super().__init__(engine)
         self._uci = engine
         self._question = question
+        self._goes_on = goes_on
         self._since = time.monotonic()
         self._report = SearchReport(question.lines, (question.limit.nodes or 0) * question.iterations)
         self._ready = False
@@ -414,7 +382,9 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
             self._uci.multipv = asked.multipv
         # All in one write: an engine takes its input in order. The answer to isready parts the
         # output of this search from anything that was still to come from earlier ones.
-        sent += ["ucinewgame", "isready", f"position fen {asked.fen}", f"go {asked.limit.uci}"]
+        sent += [] if self._goes_on else ["ucinewgame"]
+        sent += ["isready", f"position {asked.position}", f"go {asked.limit.uci}"]
+        self._uci.turn = asked.turn
         self._uci.send_line("\n".join(sent))
 
     def line_received(self, line: str) -> None:

@@ -40,7 +40,6 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Annotated, Any
 
 import chess
@@ -49,11 +48,11 @@ import chess.engine
 from precomp_games._support.arguments import Ge, Le, Seconds, public
 from precomp_games._support.checks import Unnamed
 from precomp_games._support.messages import one_line
+from precomp_games.chess.engines._questions import Question, Questions, Turn, turns_before
 from precomp_games.chess.engines._uci import (
     BadOutput,
     EngineProcess,
     NoNodes,
-    Question,
     SearchCommand,
     TooFewLines,
 )
@@ -68,11 +67,11 @@ from precomp_games.chess.engines.searches import (
     SearchResult,
     check_command,
     check_iterations,
-    check_position,
 )
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
+_GAMES = 4  # that a worker has under way at once, by an engine each, so that it replays few of them
 
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
@@ -176,7 +175,9 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
         self._lock = threading.Lock()
         self._searching: int | None = None  # the thread that has the lock
         self._warned_too_few = False
-        self._slots: list[EngineProcess | None] = [None] * self.workers
+        # A place for each worker's engine that searches positions, and then for those that play games.
+        self._slots: list[EngineProcess | None] = [None] * (self.workers * (1 + _GAMES))
+        self._last_used, self._busy = [0] * len(self._slots), set[int]()
         self._closed = False
         self.engine_id = ""
         self._loop = asyncio.new_event_loop()
@@ -201,10 +202,31 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
 
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 
-    async def _engine(self, slot: int) -> EngineProcess:
-        engine = self._slots[slot]
+    def _place(self, worker: int, question: Question) -> int:
+        """Where the engine for a question is; in a game, one that has come to it, or the longest idle."""
+        if question.turn is None:
+            return worker
+        idle, before = self._idle_games(), question.turn.before
+        for place in idle:
+            engine = self._slots[place]
+            if engine is not None and engine.turn is not None and engine.turn == before:
+                return place
+        return min(idle, key=self._last_used.__getitem__)
+
+    def _idle_games(self) -> list[int]:
+        """The places of engines for games that nobody waits for."""
+        return [place for place in range(self.workers, len(self._slots)) if place not in self._busy]
+
+    def _idle_turns(self) -> list[Turn]:
+        """Where the games of these engines stand."""
+        engines = (self._slots[place] for place in self._idle_games())
+        return [engine.turn for engine in engines if engine is not None and engine.turn is not None]
+
+    async def _engine(self, place: int) -> EngineProcess:
+        self._last_used[place] = max(self._last_used) + 1
+        engine = self._slots[place]
         if engine is None:
-            engine = self._slots[slot] = await self._spawn()
+            engine = self._slots[place] = await self._spawn()
         return engine
 
     async def _spawn(self) -> EngineProcess:
@@ -298,13 +320,7 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
         Raises:
             ValueError, EngineError: as there.
         """
-        questions = []
-        for index, what in enumerate(asked):
-            board = check_position(what.epd)
-            lines = sum(1 for _ in islice(board.legal_moves, what.multipv))
-            fen = board.fen(en_passant="fen")
-            _, limit, multipv, samples, iterations = what
-            questions.append(Question(index, what.epd, fen, limit, multipv, lines, samples, iterations))
+        questions = [Question.of(index, what) for index, what in enumerate(asked)]
         results: dict[int, SearchResult] = {}
 
         def deliver(index: int, result: SearchResult) -> None:
@@ -326,29 +342,35 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
                 self._searching = None
         return [results[index] for index in range(len(questions))]
 
-    async def _answer(self, slot: int, question: Question) -> SearchResult:
+    async def _answer(self, worker: int, question: Question) -> SearchResult:
         """What a position's first search found, with what all of its searches played."""
-        first = await self._search(slot, question)
+        first = await self._search(worker, question)
         if question.samples < 2:
             return first
         played = collections.Counter(dict(first.played))
         for _ in range(question.samples - 1):
-            played.update(dict((await self._search(slot, question)).played))
+            played.update(dict((await self._search(worker, question)).played))
         ranked = sorted(played.items(), key=lambda entry: (-entry[1], entry[0]))
         return dataclasses.replace(first, played=tuple(ranked))
 
-    async def _search(self, slot: int, question: Question) -> SearchResult:
+    async def _search(self, worker: int, question: Question) -> SearchResult:
+        place = self._place(worker, question)
+        self._busy.add(place)
+        try:
+            return await self._search_at(place, question)
+        finally:
+            self._busy.discard(place)
+
+    async def _search_at(self, place: int, question: Question) -> SearchResult:
         asked, what = question, ""
         problem: BaseException | None = None
         failures = too_few = 0
         while failures <= self.retries:
-            engine = await self._engine(slot)
+            engine = await self._engine(place)
             if question.multipv > 1:
                 self._check_multipv(engine, question.multipv)
-            seconds = self.timeout_seconds + (asked.limit.movetime_ms or 0) / 1000
             try:
-                async with asyncio.timeout(seconds):
-                    return await engine.ask(SearchCommand(engine, asked))
+                return await self._ask(engine, asked)
             except TooFewLines as err:
                 problem, what, too_few = err, str(err), too_few + 1
                 if too_few % 2 == 0:  # not by an accident
@@ -358,7 +380,7 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
                     self._tell_too_few(question)
             except BaseException as err:
                 # Whatever it was, also a cancelled search: this process is in an unknown state.
-                self._slots[slot] = None
+                self._slots[place] = None
                 said = engine.last_words()
                 await engine.kill()
                 if not isinstance(err, _Failure):
@@ -381,6 +403,21 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
             "are kept; try a larger limit, or a move time, fewer lines, the position in the engine by hand, "
             "or another engine"
         ) from problem
+
+    async def _ask(self, engine: EngineProcess, asked: Question) -> SearchResult:
+        """One search; of a game, after those of the turns before it that the engine has not made."""
+        seconds = self.timeout_seconds + (asked.limit.movetime_ms or 0) / 1000
+        for step in (*turns_before(engine.turn, asked), asked):
+            goes_on = (
+                step.turn is not None and step.turn.before is not None and step.turn.before == engine.turn
+            )
+            async with asyncio.timeout(seconds):
+                try:
+                    result = await engine.ask(SearchCommand(engine, step, goes_on=goes_on))
+                except TooFewLines:
+                    if step is asked:
+                        raise
+        return result
 
     def _tell_too_few(self, question: Question) -> None:
         if not self._warned_too_few:
@@ -415,7 +452,7 @@ class _Batch:
 
     def __init__(self, pool: EnginePool, questions: list[Question]) -> None:
         self._pool = pool
-        self._left = iter(questions)
+        self._left = Questions(questions)
         self._workers = min(pool.workers, len(questions))
         self._task: asyncio.Task[None] | None = None
         # Results, and at the end None: the task is over, and its engines are idle or dead.
@@ -469,7 +506,7 @@ class _Batch:
             self._task.cancel()
 
     async def _run(self) -> None:
-        tasks = [asyncio.create_task(self._work(slot)) for slot in range(self._workers)]
+        tasks = [asyncio.create_task(self._work(worker)) for worker in range(self._workers)]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -477,10 +514,13 @@ class _Batch:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work(self, slot: int) -> None:
+    async def _work(self, worker: int) -> None:
         """One engine's share: whatever question is next, until there is none."""
-        for question in self._left:
-            self._queue.put((question.index, await self._pool._answer(slot, question)))
+        while True:
+            question = self._left.take(self._pool._idle_turns())
+            if question is None:
+                return
+            self._queue.put((question.index, await self._pool._answer(worker, question)))
 
 
 def _cores() -> int:

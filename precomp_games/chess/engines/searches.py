@@ -157,7 +157,7 @@ def line_of(move: str, cp: int | None, mate: int | None) -> Line:
 
 
 class Asked(NamedTuple):
-    """A search that is asked for; see `EnginePool.search`."""
+    """A search that is asked for; see `EnginePool.search`. epd: a position, or a game (`game_text`)."""
 
     epd: str
     limit: SearchLimit
@@ -337,8 +337,23 @@ Positions = Annotated[Iterable[str], Check(_positions)]
 """Positions as text, none empty, given as a list; `check_position` says whether they are any."""
 
 
+_GAME = " moves"
+
+
+def game_text(start: chess.Board, moves: Iterable[chess.Move]) -> str:
+    """A game so far as text, "<FEN of its start> moves e2e4 e7e5": what an engine is asked that plays it."""
+    return " ".join([start.fen(en_passant="fen") + _GAME, *(move.uci() for move in moves)])
+
+
+def is_game(text: str) -> bool:
+    """Whether a text is a game so far, and no position alone."""
+    return _GAME in text
+
+
 def check_position(epd: str) -> chess.Board:
-    """The board of an EPD with at least one legal move, clocks at 0 1; ValueError otherwise."""
+    """The board of an EPD, clocks at 0 1, or of a game with its moves; ValueError where nobody can move."""
+    if isinstance(epd, str) and is_game(epd):
+        return _check_game(epd)
     problem = "which is no EPD of four fields"
     with contextlib.suppress(ValueError):
         if isinstance(epd, str) and len(epd.split()) == 4:
@@ -350,6 +365,20 @@ def check_position(epd: str) -> chess.Board:
             else:
                 return board
     raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}, {problem}")
+
+
+def _check_game(text: str) -> chess.Board:
+    fen, moves = text.split(_GAME, 1)
+    with contextlib.suppress(ValueError):
+        board = chess.Board(fen)
+        if board.is_valid():
+            for move in moves.split():
+                board.push_uci(move)
+            if any(board.legal_moves):
+                return board
+    raise ArgumentError(
+        f"expected a game as FEN, 'moves' and legal moves after which another one is, got {shown(text)}"
+    )
 
 
 def check_command(command: Any) -> list[str]:

@@ -47,7 +47,7 @@ from precomp_games._support.checks import ArgumentError, check_choice, check_num
 from precomp_games._support.files import atomic_write
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
-from precomp_games.chess.evaluation.policies import EngineEvaluation, UnfinishedStates
+from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, UnfinishedStates
 from precomp_games.chess.evaluation.scores import centipawns
 from precomp_games.policies.playouts import play_on
 from precomp_games.policies.rows import LeastProbability, PolicyLike, check_policies
@@ -292,7 +292,7 @@ class CalibratedUtility:
             if there != here
         ]
         within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
-        if not (people or settings.opponent or within or given.plays == "bestmove"):
+        if not (people or settings.opponent or within or given.plays in ANSWERS):
             to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
             misfits.append(
                 "The calibrated evaluation was fitted with r from "

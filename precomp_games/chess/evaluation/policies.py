@@ -11,11 +11,16 @@ How a policy plays is one of three:
   n = 20, and a move is missed altogether with probability (1 - p)^n.
 * "last_lines": softmax of what it reported last, where the limit may have interrupted an iteration: bounds,
   and scores of different depths.
+* "game": what it answers when the game is played to it as match programs do: a new game once, then the moves
+  so far at each of its turns. Its hash table stays, so what it answers is a function of the game, not of the
+  position. With a limit of nodes or of depth, and one thread, that is one move. With a move time it has a
+  little randomness of its own, and as many games as `samples` says are played to it. It is told what was
+  played at its earlier turns, whatever it would have played there.
 
-Positions go to the engine as EPD, without clocks and without history, so that what it answers is a function
-of the position alone. So it may repeat a won game into a draw, and does in a quarter of those that a book of
-the default leaves three pawns ahead. With repeats=False it plays as one that has kept score: while it is
-ahead, it enters no position that has occurred, if another of its moves keeps it ahead.
+But for "game", positions go to the engine as EPD, without clocks and without history, so that what it answers
+is a function of the position alone. So it may repeat a won game into a draw, and does in a quarter of those
+that a book of the default leaves three pawns ahead. With repeats=False it plays as one that has kept score:
+while it is ahead, it enters no position that has occurred, if another of its moves keeps it ahead.
 
 Source: `precomputation`, section 5 and appendix, "Experimental Details", for the softmax.
 """
@@ -42,13 +47,22 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_instance, check_integer, check_number, shown
-from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, SearchResult, SomeSamples
+from precomp_games.chess.engines.searches import (
+    Line,
+    Multipv,
+    SearchLimit,
+    SearchResult,
+    SomeSamples,
+    game_text,
+)
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
 from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of, repeats
 
-PLAYS = ("softmax", "bestmove", "last_lines")
+PLAYS = ("softmax", "bestmove", "last_lines", "game")
 """How an `EnginePolicy` may play."""
+ANSWERS = ("bestmove", "game")
+"""Of these: where what it answers is played, and its scores are not read."""
 Plays = Annotated[str, one_of(PLAYS)]
 """One of `PLAYS`."""
 SAMPLES = 20
@@ -72,11 +86,13 @@ class EnginePolicy(openspiel_policy.Policy):
     """What an engine plays: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
 
     Attributes:
-      temperature_cp: r, in centipawns, positive; "bestmove" has no use for it.
+      temperature_cp: r, in centipawns, positive; "bestmove" and "game" have no use for it.
       top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
-        "bestmove" has no use for it.
+        "bestmove" and "game" have no use for it.
       plays: one of `PLAYS`.
-      samples: for "bestmove", how often an engine is asked whose options make it draw; others are asked once.
+      of_history: whether it depends on the game, and not on its position alone.
+      samples: for "bestmove" and "game", how often an engine is asked that draws, by its options, or in a
+        game by its clock; others are asked once.
       repeats: whether it goes by the position alone. Otherwise it depends on the history as well, in games
         with the threefold rule.
     """
@@ -102,18 +118,20 @@ class EnginePolicy(openspiel_policy.Policy):
             repeats=False without scores.
         """
         super().__init__(game, [0, 1])
-        if plays != "bestmove":
+        if plays not in ANSWERS:
             check_scores(engine, "engine")
         elif not repeats:
             raise ArgumentError('expected plays to be "softmax" or "last_lines" with repeats=False')
         self.engine, self.limit = engine, limit
         self.temperature_cp, self.top_k, self.plays = temperature_cp, top_k, plays
-        self.repeats = repeats
-        self.samples = searches_to_see(engine, samples)
+        self.repeats, self.of_history = repeats, plays == "game"
+        timed = plays == "game" and limit.movetime_ms is not None
+        self.samples = samples if timed else searches_to_see(engine, samples)
         self._asked: tuple[Any, ...] = {
             "softmax": (limit, top_k),
             "bestmove": (limit, 1, self.samples),
             "last_lines": (limit, top_k, 1),
+            "game": (limit, 1, self.samples),
         }[plays]
 
     @public
@@ -123,12 +141,15 @@ class EnginePolicy(openspiel_policy.Policy):
         Raises:
           ValueError: what is no state of chess, or one where the game is over.
         """
-        results = self.engine.search([state.epd for state in states], *self._asked)
+        asked = [state.epd for state in states]
+        if self.plays == "game":
+            asked = [game_text(state.get_game().start_board, state.moves()) for state in states]
+        results = self.engine.search(asked, *self._asked)
         return [self._row_of(state, result) for state, result in zip(states, results, strict=True)]
 
     def _row_of(self, state: ChessState, result: SearchResult) -> dict[int, float]:
         """{action: probability} after a search."""
-        if self.plays == "bestmove":
+        if self.plays in ANSWERS:
             odds = {move: count / result.samples for move, count in result.played}
         else:
             lines = self._lines(result)
@@ -280,9 +301,9 @@ def check_opponents(
     checked = tuple(
         check_number(r, f"{name}[{k}]" if several else name, above=0.0) for k, r in enumerate(given)
     )
-    if len(given) > 1 and plays == "bestmove":
+    if len(given) > 1 and plays in ANSWERS:
         raise ArgumentError(
-            f'expected one {name} with opponent_plays="bestmove", which has no use for it, got '
+            f'expected one {name} with opponent_plays="{plays}", which has no use for it, got '
             f"{shown(temperature)}"
         )
     if not isinstance(weights, list | tuple) or len(weights) not in (0, len(given)):

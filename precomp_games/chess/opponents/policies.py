@@ -64,7 +64,7 @@ from precomp_games.chess.records.move_counts import (
 )
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
-from precomp_games.policies.rows import PolicyLike
+from precomp_games.policies.rows import PolicyLike, is_of_history
 from precomp_games.policies.specs import make_policy, register_policy
 
 FITS = ("given", "rolling")
@@ -331,7 +331,8 @@ def opponent_policy(
     finally:
         _READER.reset(token)
     if type(policy) is MixturePolicy and drawn_once(policy):
-        return MixturePolicy(policy.policies, policy.weights.tolist(), position_key=board_key)
+        key = None if is_of_history(policy) else board_key
+        return MixturePolicy(policy.policies, policy.weights.tolist(), position_key=key)
     return policy
 
 

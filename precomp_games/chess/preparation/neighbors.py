@@ -19,6 +19,7 @@ from typing import Any
 from precomp_games._support.arguments import PositiveInt, Seed, public
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
+from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Neighbor, Preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
@@ -48,7 +49,7 @@ def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
                 near = SearchLimit(**{attribute: min(max(1, round(share * amount)), MAX_LIMIT)})
                 if near != limit:
                     add(f"{name} {unit}", opponent_limit=near)
-    if settings.opponent_plays == "bestmove":
+    if settings.opponent_plays in ANSWERS:
         return found
     for name, share in _TEMPERATURES.items():
         each = tuple(share * r for r in settings.opponent_temperatures_cp)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pyspiel
 
 from precomp_games._support.arguments import public
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
-from precomp_games.chess.evaluation.policies import EngineMenu, EnginePolicy
-from precomp_games.chess.game import board_key
+from precomp_games.chess.evaluation.policies import ANSWERS, EngineMenu, EnginePolicy
+from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.preparation.model_files import named_opponent
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.mixtures import MixturePolicy
-from precomp_games.policies.rows import PolicyLike
+from precomp_games.policies.rows import PolicyLike, is_of_history
 
 _OWN_NODES = 1000  # that our own play is taken to search where its limit is another one
 
@@ -34,6 +35,10 @@ class PreparationPolicies:
     sigma_pre: tuple[Any, Any]
     sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
+
+    def shared_by(self, key: Callable[[ChessState], str]) -> Callable[[ChessState], str] | None:
+        """The `position_key` of a tree: none where somebody's play depends on how a position came about."""
+        return None if any(map(is_of_history, self.sigma)) else key
 
 
 @public
@@ -117,5 +122,5 @@ def book_choice(settings: PreparationSettings, analyst: EngineLike) -> EnginePol
 
 def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -> None:
     """Refuses an engine without scores for an opponent that plays by scores."""
-    if opponent is not None and settings.opponent_plays != "bestmove":
+    if opponent is not None and settings.opponent_plays not in ANSWERS:
         check_scores(opponent, "opponent")

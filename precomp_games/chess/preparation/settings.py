@@ -33,7 +33,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.messages import plain_text
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
-from precomp_games.chess.evaluation.policies import SAMPLES, Plays, check_opponents
+from precomp_games.chess.evaluation.policies import ANSWERS, SAMPLES, Plays, check_opponents
 from precomp_games.chess.evaluation.scores import Scale
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
 from precomp_games.chess.preparation.evaluations import EVALUATIONS, Evaluation
@@ -64,8 +64,8 @@ class PreparationSettings:
       own_limit: Searches behind our own play out of book; None: as the opponent's.
       own_repeats: Whether our own play goes by the position alone, or remembers the game, see `EnginePolicy`.
       top_k: Moves a position.
-      opponent_plays, opponent_samples: How the opponent chooses its move, see `EnginePolicy`. "bestmove" has
-        use for neither a temperature nor a number of moves.
+      opponent_plays, opponent_samples: How the opponent chooses its move, see `EnginePolicy`. "bestmove" and
+        "game" have use for neither a temperature nor a number of moves.
       menu: How many of the analyst's best moves the book may choose among. 1: the best one, and of several
         best moves one. 0: the paper's sigma_pre, which plays them all and must know them all.
       menu_window_cp: How much worse than the best move, in centipawns, one of several may be.
@@ -164,8 +164,9 @@ class PreparationSettings:
         """How the opponent plays, in words."""
         if self.opponent:
             return plain_text(self.opponent)
-        if self.opponent_plays == "bestmove":
-            return "the move it answers"
+        if self.opponent_plays in ANSWERS:
+            in_games = " in games that are played to it" if self.opponent_plays == "game" else ""
+            return f"the move it answers{in_games}"
         last = " of what it reports last" if self.opponent_plays == "last_lines" else ""
         each = ", ".join(f"{r:g}" for r in self.opponent_temperatures_cp)
         shares = ", ".join(f"{w:g}" for w in self.opponent_weights)
@@ -178,8 +179,8 @@ class PreparationSettings:
         if self.opponent:
             return self.opponent
         who = f"{engine_id}, {self.opponent_limit}"
-        if self.opponent_plays == "bestmove":
-            return f"{who}, as it answers"
+        if self.opponent_plays in ANSWERS:
+            return f"{who}, as it answers{' in games' if self.opponent_plays == 'game' else ''}"
         return f"{who}, its {self.top_k} best moves by exp(centipawns / r), {self.opponent_play}"
 
     @property

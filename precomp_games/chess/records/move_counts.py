@@ -39,7 +39,7 @@ from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.records.pgn_files import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
-from precomp_games.policies.rows import PolicyLike, as_batch_policy
+from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
 Floats = npt.NDArray[np.float64]
 _BATCH = 20_000  # games
@@ -334,6 +334,7 @@ class CountsPolicy(openspiel_policy.Policy):
         if prior is not None:
             refuse_mixture_inside(prior, "prior")
         self.prior = prior
+        self.of_history = is_of_history(prior)
 
     def prior_share(self, state: ChessState) -> float:
         """How much of what is played at a state the prior says: alpha / (n + alpha), of n games there."""
