@@ -1,7 +1,8 @@
-r"""How random is this opponent? The r and the number of moves that fit what it plays best, with an interval.
+r"""Who is this opponent? The search, the r and the number of moves that fit what it plays best.
 
 The opponent of `precomp-games prepare` plays the k best moves of an engine's search with probabilities
-proportional to exp(cp / r). This says which r and k, and how often none of it holds. Of a person, by games:
+proportional to exp(cp / r). This says how many nodes it searches, which r and k, how far all of that may be
+off, and how often none of it holds. Of a person, by games:
 
   precomp-games opponent --pgn=games.pgn --player="Karpov Anatoli" --skip_plies=20
 
@@ -9,7 +10,8 @@ and of an engine, by what it answers in games with itself, or in the positions o
 
   precomp-games opponent --opponent_option="Skill Level=5"
 
---engine is the model's engine, --opponent_nodes what it searches. Writes result.json.
+--engine is the model's engine, --opponent_nodes between which limits it may search; one number is taken for
+known. One search of each position, to the largest limit, serves for all of them. Writes result.json.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from absl import flags
 
+from precomp_games._support import bars
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.estimation import OpponentFit, fit_opponent, opponent_choices
+from precomp_games.chess.opponents.estimation import NodesFit, choices_by_nodes, fit_nodes
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._app import run_command
@@ -30,7 +33,8 @@ from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
 from precomp_games.commands._flags import Define, define_chess_flags, numbers
 
-_MANY_LAPSES = 0.2
+_NODES = "200-5000"
+_PLAYED_NODES = 1000
 
 
 def define(own: flags.FlagValues) -> None:
@@ -53,17 +57,18 @@ def define(own: flags.FlagValues) -> None:
     define.integer(
         "played_nodes",
         None,
-        "Nodes a move of an engine that is fitted. Default: --opponent_nodes.",
+        f"Nodes a move of an engine that is fitted. Default: --opponent_nodes, or {_PLAYED_NODES}.",
         lower_bound=1,
     )
     define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
-    define.float("confidence", 0.95, "How often the interval shall have the true r in it.")
+    define.float("confidence", 0.95, "How often the region shall have the true nodes and r in it.")
     define.string("output_dir", "output/estimate_opponent", "Where files go.")
-    define_chess_flags(own)
+    define_chess_flags(own, ranges=True)
+    own.set_default("opponent_nodes", _NODES)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Fits r to the moves of a player, for each number of moves."""
+    """Fits nodes and r to the moves of a player, for each number of moves."""
     top_ks = numbers(
         given["top_k_values"], "integers from 2 to 500 separated by commas", lambda k: 2 <= k <= 500, int
     )
@@ -72,24 +77,26 @@ def run(given: flags.FlagValues) -> None:
     if given.player is not None and given.pgn is None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
-    limit = SearchLimit(nodes=given.opponent_nodes)
+    low, high = nodes = _range(given.opponent_nodes)
     with open_engines(given) as engines:
         name, moves = _observed(given, engines)
         with engines.progress("Searching"):
-            choices = [opponent_choices(engines.analyst, limit, top_k, moves) for top_k in top_ks]
+            choices = [choices_by_nodes(engines.analyst, high, top_k, moves) for top_k in top_ks]
         model = engines.analyst.engine_id
-    fits = {
-        top_k: fit_opponent(each, confidence=given.confidence)
-        for top_k, each in zip(top_ks, choices, strict=True)
-    }
-    best_k = max(fits, key=lambda top_k: fits[top_k].log_likelihood)
-    positions = len({epd for epd, _ in moves})
-    print(f"{name}: {fits[best_k].moves} moves in {positions} positions, by {model} ({limit})\n")
-    _print_fits(fits, best_k)
+    fits: dict[int, NodesFit] = {}
+    with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
+        for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
+            fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
+            show(k + 1)
+    best_k = max(fits, key=lambda top_k: fits[top_k].fit.log_likelihood)
+    positions, searched = len({epd for epd, _ in moves}), f"{low} to {high}" if low < high else str(low)
+    found = fits[best_k].fit.moves
+    print(f"{name}: {found} moves in {positions} positions, by {model} ({searched} nodes)\n")
+    _print_fits(fits, best_k, nodes)
     result = {
         "opponent": name,
         "model": model,
-        "limit": str(limit),
+        "nodes": list(nodes),
         "best_top_k": best_k,
         "fits": [_as_json(top_k, fit) for top_k, fit in fits.items()],
     }
@@ -105,7 +112,8 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
         of_pgn = _sampled(pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies), most, seed)
         if given.opponent_engine is None and not given.opponent_option:
             return given.player or "everyone", of_pgn
-    limit = SearchLimit(nodes=given.played_nodes or given.opponent_nodes)
+    low, high = _range(given.opponent_nodes)
+    limit = SearchLimit(nodes=given.played_nodes or (low if low == high else _PLAYED_NODES))
     opponent, samples = engines.opponent, given.opponent_samples
     name = f"{opponent.engine_id} ({limit})"
     with engines.progress("Playing"):
@@ -128,38 +136,57 @@ def _sampled(moves: Moves, most: int, seed: int) -> Moves:
     return {key: count for key, count in moves.items() if key[0] in kept}
 
 
-def _print_fits(fits: Mapping[int, OpponentFit], best_k: int) -> None:
+def _range(nodes: int | tuple[int, int]) -> tuple[int, int]:
+    """The least and the greatest limit that --opponent_nodes says."""
+    return nodes if isinstance(nodes, tuple) else (nodes, nodes)
+
+
+def _print_fits(fits: Mapping[int, NodesFit], best_k: int, nodes: tuple[int, int]) -> None:
     """Prints the fit for each number of moves, and what the best one says."""
-    best = fits[best_k]
-    rows = [
-        (
-            str(top_k),
-            f"{fit.temperature_cp:.1f}",
-            f"{fit.interval[0]:.1f} to {fit.interval[1]:.1f}",
-            f"{100 * fit.lapse:.1f}%",
-            f"{100 * fit.outside / fit.moves:.1f}%",
-            f"{fit.bits:.3f}",
+    best, rows = fits[best_k], []
+    for top_k, found in fits.items():
+        fit = found.fit
+        ends = [row[0] for row in found.region]
+        rows.append(
+            (
+                str(top_k),
+                str(found.nodes),
+                f"{ends[0]} to {ends[-1]}",
+                f"{fit.temperature_cp:.1f}",
+                f"{min(row[1] for row in found.region):.1f} to {max(row[2] for row in found.region):.1f}",
+                f"{100 * fit.lapse:.1f}%",
+                f"{100 * fit.outside / fit.moves:.1f}%",
+                f"{fit.bits:.3f}",
+            )
         )
-        for top_k, fit in fits.items()
-    ]
     percent = f"{100 * best.confidence:g}%"
-    print_table(rows, ("k", "r", f"{percent} interval", "lapses", "outside", "bits a move"))
-    uniform = -best.uniform_log_likelihood / best.moves / math.log(2.0)
+    print_table(rows, ("k", "nodes", percent, "r", percent, "lapses", "outside", "bits a move"))
+    uniform = -best.fit.uniform_log_likelihood / best.fit.moves / math.log(2.0)
     print(
-        f"\nBest: --r={best.temperature_cp:.3g} --top_k={best_k} (any legal move, drawn: {uniform:.3f} "
-        "bits). The interval takes the model for true."
+        f"\nBest: --opponent_nodes={best.nodes} --r={best.fit.temperature_cp:.3g} --top_k={best_k} (any "
+        f"legal move, drawn: {uniform:.3f} bits). The {percent} are of nodes and r together, and take the "
+        "model for true."
     )
-    if best.lapse > _MANY_LAPSES:
+    if not best.explained:
+        between = f"{nodes[0]} to {nodes[1]}" if nodes[0] < nodes[1] else str(nodes[0])
         print(
-            f"In {100 * best.lapse:.0f} of 100 moves the model fails: try larger --top_k_values, other "
-            "--opponent_nodes, or, for an engine, --opponent_plays=bestmove in the preparation."
+            f"No engine of the model's kind with {between} nodes explains these moves: "
+            f"{100 * best.fit.lapse:.0f} of 100 are lapses, and such an engine has none. Try other "
+            "--opponent_nodes or --top_k_values, or, for an engine, --opponent_plays=bestmove or game in the "
+            "preparation; of a person, games say more."
         )
 
 
-def _as_json(top_k: int, fit: OpponentFit) -> dict[str, object]:
+def _as_json(top_k: int, found: NodesFit) -> dict[str, object]:
     """A fit for programs; None is an interval's end that there is not."""
-    ends = [end if math.isfinite(end) else None for end in fit.interval]
-    return dataclasses.asdict(fit) | {"top_k": top_k, "interval": ends, "bits": fit.bits}
+
+    def ends(low: float, high: float) -> list[float | None]:
+        return [end if math.isfinite(end) else None for end in (low, high)]
+
+    fit = dataclasses.asdict(found.fit) | {"top_k": top_k, "bits": found.fit.bits}
+    region = [[n, *ends(low, high)] for n, low, high in found.region]
+    fit |= {"interval": ends(*found.fit.interval), "nodes": found.nodes, "region": region}
+    return fit | {"explained": found.explained}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,14 +2,23 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import chess
 import numpy as np
 import pytest
 
+from precomp_games.chess import EnginePool, EvaluationStore, SearchLimit, StoredEngine, find_engine
 from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.opponents.estimation import Choice, fit_engines, fit_opponent, opponent_choices
+from precomp_games.chess.opponents.estimation import (
+    Choice,
+    choices_by_nodes,
+    fit_engines,
+    fit_nodes,
+    fit_opponent,
+    opponent_choices,
+)
 from tests.chess.test_preparation import SHALLOW, HashEngine
 
 
@@ -150,3 +159,80 @@ def test_a_mixture_of_engines_is_found_again() -> None:
     for wrong in ({}, {1000: shallow, 5000: deep[:-1]}, {1000: []}):
         with pytest.raises(ValueError, match="expected choices of the same moves"):
             fit_engines(wrong, (20.0,))
+
+
+# -- how far it searches -----------------------------------------------------------------------------------
+
+
+class Searches:
+    """What searches of some positions say at each limit, and the moves that one of them drew."""
+
+    def __init__(self, rng: np.random.Generator, positions: int) -> None:
+        self._jumps = np.exp(
+            rng.uniform(np.log(100), np.log(6000), (positions, 8))
+        )  # where an iteration ends
+        self._scores = rng.normal(0.0, 30.0, (positions, 9, 2))
+        self.played: list[int] = [0] * positions
+
+    def scores(self, nodes: int) -> list[tuple[int, ...]]:
+        """Of the two best moves, which have the same names at all limits."""
+        depth = (self._jumps < nodes).sum(axis=1)
+        return [tuple(map(round, row)) for row in self._scores[np.arange(len(depth)), depth].tolist()]
+
+    def draw(self, rng: np.random.Generator, nodes: int, r: float) -> None:
+        """Moves of an engine with these nodes and this r."""
+        self.played = [int(rng.choice(2, p=softmax(scores, r))) for scores in self.scores(nodes)]
+
+    def choices(self, nodes: int) -> list[Choice]:
+        """What `choices_by_nodes` gives."""
+        return [Choice(s, move, 20) for s, move in zip(self.scores(nodes), self.played, strict=True)]
+
+
+@pytest.mark.seconds("a maximum over two numbers each time")
+def test_regions_of_nodes_and_r_hold(cases: Callable[[int], int]) -> None:
+    """The true pair is in the region as often as it says, and the region is what the likelihood says."""
+    rng, held, runs = np.random.default_rng(5), 0, cases(16)
+    for number in range(runs):
+        searches = Searches(rng, 150)
+        nodes, r = round(math.exp(rng.uniform(*np.log([400, 2000])))), math.exp(rng.uniform(*np.log([5, 60])))
+        searches.draw(rng, nodes, r)
+        found = fit_nodes(searches.choices, 300, 3000)
+        assert found.explained and found.contains(found.nodes, found.fit.temperature_cp)
+        held += found.contains(nodes, r)
+        if number < 2:
+            lapses = np.linspace(0.0, 0.1, 101)
+            for n, low, high in found.region[:: max(1, len(found.region) // 3)]:
+                for end in (low, high):
+                    best = log_likelihood(searches.choices(n), end, lapses[1:]).max()
+                    best = max(best, log_likelihood(searches.choices(n), end, 1e-12))
+                    assert found.fit.log_likelihood - best == pytest.approx(2.9957, abs=0.02)
+    assert held >= runs - 3  # 15.2 of 16 on average, with a standard deviation of 0.87
+
+
+def test_an_engine_of_another_kind_is_told() -> None:
+    rng = np.random.default_rng(6)
+    searches = Searches(rng, 150)
+    searches.played = [int(move) for move in rng.integers(0, 2, 150)]
+    choices = [dataclasses.replace(c, played=None if k % 10 == 0 else c.played) for k, c in
+               enumerate(searches.choices(1000))]  # fmt: skip
+    assert not fit_nodes(lambda nodes: choices, 1000, 1000).explained
+    searches.draw(rng, 1000, 20.0)
+    assert fit_nodes(searches.choices, 1000, 1000).explained
+    with pytest.raises(ValueError, match="least_nodes to be at most most_nodes, got 3 and 2"):
+        fit_nodes(searches.choices, 3, 2)
+    with pytest.raises(ValueError, match="two or more moves to compare, got none"):
+        fit_nodes(lambda nodes: [], 2, 3)
+
+
+@pytest.mark.engine
+def test_one_search_for_all_limits() -> None:
+    epds = [
+        chess.Board().epd(),
+        chess.Board("r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3").epd(),
+    ]
+    with EnginePool(find_engine(), workers=1) as pool:
+        engine = StoredEngine(EvaluationStore(":memory:"), pool)
+        moves = {(epd, move): 1 for epd in epds for move in ("b1c3", "d2d4")}
+        at = choices_by_nodes(engine, 4000, 3, moves)
+        for nodes in (500, 1500, 4000):
+            assert at(nodes) == opponent_choices(engine, SearchLimit(nodes=nodes), 3, moves)

@@ -24,7 +24,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines.searches import game_text
-from precomp_games.chess.game import board_key, move_of
+from precomp_games.chess.game import move_of
 from tests.chess import fake_engine
 
 FAKE = [sys.executable, fake_engine.__file__, "--remembers"]
@@ -140,16 +140,16 @@ def test_trees_share_no_positions_against_it() -> None:
     """Two ways to one position are two games, and may be answered otherwise."""
     with EnginePool(FAKE, workers=1, timeout_seconds=20) as pool:
         engine = StoredEngine(EvaluationStore(":memory:"), pool)
-        for plays, key in (("game", None), ("bestmove", board_key)):
+        for plays in ("game", "bestmove"):
             policies = preparation_policies(PreparationSettings(opponent_plays=plays), engine)
-            assert policies.shared_by(board_key) is key
+            assert policies.of_history == (plays == "game")
         for spec in (
             "uci(plays=game)",
             "noisy(policy=uci(plays=game),epsilon=0.1)",
             "mixture(a=uci(plays=game),b=uci())",
         ):
             policies = preparation_policies(PreparationSettings(opponent=spec, trusted=True), engine)
-            assert policies.shared_by(board_key) is None, spec
+            assert policies.of_history, spec
         ways = [["g1f3", "g8f6", "b1c3"], ["b1c3", "g8f6", "g1f3"]]
         played = []
         for way in ways:

@@ -385,12 +385,14 @@ def test_estimate_opponent(tmp_path):
     common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
     theirs = ("--pgn=games.pgn", "--player=US", "--skip_plies=2")
     said = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)
-    assert "US: 7 moves in 7 positions" in said and "Best: --r=" in said
+    assert "US: 7 moves in 7 positions" in said and "Best: --opponent_nodes=1000 --r=" in said
     found = result_of(tmp_path / "out")
     assert [fit["top_k"] for fit in found["fits"]] == [2, 4]
     best = max(found["fits"], key=lambda fit: fit["log_likelihood"])
     assert best["top_k"] == found["best_top_k"] and best["moves"] == 7
-    assert best["log_likelihood"] >= best["uniform_log_likelihood"]
+    assert best["log_likelihood"] >= best["uniform_log_likelihood"] and best["nodes"] == 1000
+    ranged = printed("estimate_opponent", *common[1:], *theirs, "--opponent_nodes=300-1000", cwd=tmp_path)
+    assert "(300 to 1000 nodes)" in ranged and 300 <= result_of(tmp_path / "out")["fits"][0]["nodes"] <= 1000
 
     weak = (*common, "--opponent_option=Skill Level=3", "--opponent_samples=4")
     own = printed("estimate_opponent", *weak, "--games=2", "--plies=5", cwd=tmp_path)

@@ -180,7 +180,12 @@ def table():
         # how an opponent plays
         "played": Arg(1, 2),
         "choices": Arg([Choice((30, 20), 1, 30)] * 3, []),
+        "least_nodes": Arg(100, 0, 10**9),
+        "most_nodes": Arg(200, 0),
+        "fit_nodes.choices": lambda nodes: [Choice((30, 20), 1, 30)] * 3,
         "opponent_choices.engine": analyst,
+        "choices_by_nodes.engine": Arg(engine, store),
+        "choices_by_nodes.moves": Arg({(_START, "e2e4"): 2}, {(_START, "e2e5"): 1}),
         "opponent_choices.moves": Arg(
             {(_START, "e2e4"): 2},
             *[{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}],

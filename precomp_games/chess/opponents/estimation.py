@@ -11,27 +11,49 @@ r whose likelihood, with the epsilon that is best for each, is so near to the gr
 test would not refuse them. It takes the model for true and moves for independent. What fits best among
 several k is the one with the greatest likelihood, each with searches at its own MultiPV.
 
+How far it searches may be unknown, too. One search to the largest limit says what all smaller ones would
+have said (`choices_by_nodes`), and `fit_nodes` finds the limit and the r of the greatest likelihood, with the
+joint region that the likelihood ratio test with two degrees of freedom would not refuse. An engine of the
+model's kind never lapses. So more lapses than such searches differ in say that none of them is it.
+
 Nobody is one engine at one limit. `fit_engines` fits how often, at each move, a player is like each of
 several limits and temperatures, and when it lapses: weights of a mixture, whose likelihood is concave, by
 expectation and maximization.
 
-Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices.
+Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices, for each limit.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import Check, Ge, Gt, Le, Lt, PositiveFloat, each_of, public
+from precomp_games._support.arguments import (
+    Check,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    PositiveFloat,
+    PositiveInt,
+    each_of,
+    public,
+)
 from precomp_games._support.checks import ArgumentError, check_integer, shown
-from precomp_games.chess.engines.searches import MATE_CP, MAX_MULTIPV, SearchLimit, check_position
+from precomp_games.chess.engines.searches import (
+    MATE_CP,
+    MAX_MULTIPV,
+    Line,
+    SearchLimit,
+    check_position,
+)
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.evaluation.scores import centipawns
 
@@ -41,7 +63,12 @@ MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
 _HALVINGS = 30
+_COARSE, _FINE = 0.03, 0.003  # of limits, from one to the next: at first, and around the best ones
+_NEAR = 10.0  # of the logarithm of the likelihood, from the greatest: what may be the best one's neighbor
 _STEPS = 1000  # of expectation and maximization
+_DIFFER = (
+    0.02  # of moves: more lapses are no engine's of the model's kind; one search for all limits has 0.004
+)
 _MOST_ENGINES = 8  # which a mixture has letters for
 _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
@@ -132,23 +159,68 @@ def opponent_choices(
         ValueError: an argument of another kind, or a move that is not legal.
         EngineError, StoreError: a search failed.
     """
+    legal, counts = _checked_moves(moves)
+    results = engine.search(list(legal), limit, top_k)
+    lines = {epd: result.lines for epd, result in zip(legal, results, strict=True)}
+    return _choices(counts, legal, lines)
+
+
+@public
+def choices_by_nodes(
+    engine: ScoringEngine,
+    most_nodes: PositiveInt,
+    top_k: Annotated[int, Ge(2), Le(MAX_MULTIPV)],
+    moves: Mapping[tuple[str, str], int],
+) -> Callable[[int], list[Choice]]:
+    """What the model's engine says of moves that were played, at any limit up to a largest one.
+
+    Args:
+        engine: see `opponent_choices`.
+        most_nodes: the largest limit, which is searched (`SearchResult.before`).
+        top_k: how many moves the model plays, and the MultiPV of its searches.
+        moves: see there.
+
+    Returns:
+        The choices at a limit in nodes.
+
+    Raises:
+        ValueError, EngineError, StoreError: as there.
+    """
+    legal, counts = _checked_moves(moves)
+    found = engine.search(list(legal), SearchLimit(nodes=most_nodes), top_k, iterations=True)
+    results = dict(zip(legal, found, strict=True))
+
+    def at(nodes: int) -> list[Choice]:
+        return _choices(counts, legal, {epd: each.before(nodes).lines for epd, each in results.items()})
+
+    return at
+
+
+def _checked_moves(
+    moves: Mapping[tuple[str, str], int],
+) -> tuple[dict[str, list[str]], dict[tuple[str, str], int]]:
+    """Of `opponent_choices`: the legal moves in each position, and how often each was played."""
     if not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
         raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
     legal: dict[str, list[str]] = {}
-    counts: list[int] = []
+    counts: dict[tuple[str, str], int] = {}
     for (epd, move), count in moves.items():
         if epd not in legal:
             legal[epd] = [m.uci() for m in check_position(epd).legal_moves]
         if move not in legal[epd]:
             raise ArgumentError(f"expected a legal move in {epd!r}, got {shown(move)}")
-        counts.append(check_integer(count, "moves", least=1, most=MAX_COUNT))
-    results = dict(zip(legal, engine.search(list(legal), limit, top_k), strict=True))
+        counts[epd, move] = check_integer(count, "moves", least=1, most=MAX_COUNT)
+    return legal, counts
+
+
+def _choices(
+    moves: Mapping[tuple[str, str], int], legal: Mapping[str, list[str]], lines: Mapping[str, Sequence[Line]]
+) -> list[Choice]:
     choices = []
-    for (epd, move), count in zip(moves, counts, strict=True):
-        lines = results[epd].lines
-        ranks = [line.move for line in lines]
+    for (epd, move), count in moves.items():
+        ranks = [line.move for line in lines[epd]]
         played = ranks.index(move) if move in ranks else None
-        choices.append(Choice(tuple(map(centipawns, lines)), played, len(legal[epd]), count))
+        choices.append(Choice(tuple(map(centipawns, lines[epd])), played, len(legal[epd]), count))
     return choices
 
 
@@ -167,36 +239,104 @@ def fit_opponent(
     Raises:
         ValueError: what are no choices, or none that says anything about r.
     """
-    free = [choice for choice in choices if choice.legal > 1]
-    if not any(len(choice.scores_cp) > 1 for choice in free):
-        raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
-    likelihood = _Likelihood(free)
-    grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
-    heights = np.array([likelihood.profile(r)[0] for r in grid])
-    top = int(heights.argmax())
-    around = grid[max(top - 1, 0)], grid[min(top + 1, _GRID - 1)]
-    refined = scipy.optimize.minimize_scalar(
-        lambda x: -likelihood.profile(math.exp(x))[0],
-        bounds=(math.log(around[0]), math.log(around[1])),
-        method="bounded",
-        options={"xatol": 1e-5},
-    )
-    best = math.exp(refined.x) if -refined.fun > heights[top] else float(grid[top])
-    highest, lapse = likelihood.profile(best)
+    free = _free(choices)
+    curve = _Curve(_Likelihood(free))
     # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
-    floor = highest - float(scipy.special.gammaincinv(0.5, confidence))
+    floor = curve.highest - float(scipy.special.gammaincinv(0.5, confidence))
     return OpponentFit(
-        temperature_cp=best,
-        interval=_interval(likelihood, grid, heights, best, floor),
+        temperature_cp=curve.best,
+        interval=curve.interval(floor),
         confidence=confidence,
-        lapse=lapse,
+        lapse=curve.lapse,
         top_k=max(len(choice.scores_cp) for choice in free),
-        log_likelihood=highest,
+        log_likelihood=curve.highest,
         uniform_log_likelihood=-sum(choice.count * math.log(choice.legal) for choice in free),
         moves=sum(choice.count for choice in free),
         positions=len(free),
         outside=sum(choice.count for choice in free if choice.played is None),
     )
+
+
+def _free(choices: Iterable[Choice]) -> list[Choice]:
+    """Those that say something about r; ArgumentError where there are none."""
+    free = [choice for choice in choices if choice.legal > 1]
+    if not any(len(choice.scores_cp) > 1 for choice in free):
+        raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
+    return free
+
+
+@dataclasses.dataclass(frozen=True)
+class NodesFit:
+    """The limit and the r that fit a player's moves best, together.
+
+    Attributes:
+        nodes: the limit; `fit` says the r, and its interval at this limit.
+        fit: the best one there.
+        region: (nodes, least r, greatest r) of all limits that the moves allow with some r, 0.0 and infinity
+            where there is no end.
+        confidence: how often such a region has the true pair in it.
+    """
+
+    nodes: int
+    fit: OpponentFit
+    region: tuple[tuple[int, float, float], ...]
+    confidence: float
+
+    @property
+    def explained(self) -> bool:
+        """Whether an engine of the model's kind may have played so: it does not lapse."""
+        return self.fit.lapse <= _DIFFER
+
+    @public
+    def contains(self, nodes: PositiveInt, temperature_cp: PositiveFloat) -> bool:
+        """Whether a pair is in the region, by the limit there that is next to it."""
+        n, low, high = min(self.region, key=lambda row: abs(math.log(row[0] / nodes)))
+        return abs(math.log(n / nodes)) <= _FINE and low <= temperature_cp <= high
+
+
+@public
+def fit_nodes(
+    choices: Callable[[int], Sequence[Choice]],
+    least_nodes: PositiveInt,
+    most_nodes: PositiveInt,
+    *,
+    confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95,
+) -> NodesFit:
+    """The limit, the r and the lapses that fit choices best, and all pairs of the first two that may be.
+
+    Args:
+        choices: of the same moves at a limit, see `choices_by_nodes`.
+        least_nodes: the smallest limit that may be.
+        most_nodes: the largest one.
+        confidence: of the region.
+
+    Raises:
+        ValueError: an argument is not as above; see `fit_opponent`.
+    """
+    if least_nodes > most_nodes:
+        raise ArgumentError(
+            f"expected least_nodes to be at most most_nodes, got {least_nodes} and {most_nodes}"
+        )
+    curves: dict[int, _Curve] = {}
+
+    def look(low: float, high: float, step: float) -> None:
+        number = 1 + math.ceil(math.log(high / low) / step)
+        for n in {round(n) for n in np.geomspace(low, high, number).tolist()} - set(curves):
+            curves[n] = _Curve(_Likelihood(_free(choices(n))))
+
+    look(least_nodes, most_nodes, _COARSE)
+    top = max(curve.about for curve in curves.values())
+    for n in [n for n, curve in curves.items() if curve.about >= top - _NEAR]:
+        look(max(least_nodes, n * (1.0 - _COARSE)), min(most_nodes, n * (1.0 + _COARSE)), _FINE)
+    top = max(curve.about for curve in curves.values())
+    # The grid is so fine that no curve rises between its points by a tenth of this.
+    high = {n: curve for n, curve in curves.items() if curve.about >= top + math.log1p(-confidence) - _NEAR}
+    best = max(high, key=lambda n: (high[n].highest, -n))
+    # Half of chi-squared's quantile with two degrees of freedom.
+    floor = high[best].highest + math.log1p(-confidence)
+    allowed = sorted(n for n, curve in high.items() if curve.highest >= floor)
+    region = tuple((n, *curves[n].interval(floor)) for n in allowed)
+    return NodesFit(best, fit_opponent(choices(best), confidence=confidence), region, confidence)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,35 +442,71 @@ class _Likelihood:
 
     def profile(self, r: float) -> tuple[float, float]:
         """The log-likelihood at a temperature with the best epsilon, and that epsilon."""
-        p = self.played(r)
+        heights, lapses = self.profiles([r])
+        return float(heights[0]), float(lapses[0])
+
+    def profiles(self, temperatures: Sequence[float]) -> tuple[npt.NDArray[np.float64], ...]:
+        """The same at several: two float64[m]."""
+        p = np.stack([self.played(r) for r in temperatures])
         rise = self.lapse - p
         # The log-likelihood is concave in epsilon: its slope falls.
-        low, high = 0.0, 1.0
+        low, high = np.zeros(len(p)), np.ones(len(p))
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            slope = float((self._count * rise / (p + middle * rise)).sum())
-            low, high = (middle, high) if slope > 0.0 else (low, middle)
+            rising = (rise / (p + middle[:, np.newaxis] * rise)) @ self._count > 0.0
+            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
         epsilon = 0.5 * (low + high)
-        return float((self._count * np.log(p + epsilon * rise)).sum()), epsilon
+        return np.log(p + epsilon[:, np.newaxis] * rise) @ self._count, epsilon
 
 
-def _interval(
-    likelihood: _Likelihood,
-    grid: npt.NDArray[np.float64],
-    heights: npt.NDArray[np.float64],
-    best: float,
-    floor: float,
-) -> tuple[float, float]:
-    """The least and the greatest r whose profile is above the floor."""
+class _Curve:
+    """The profile likelihood over r, and its top."""
 
-    def crossing(outside: float, inside: float) -> float:
-        def above(x: float) -> float:
-            return likelihood.profile(math.exp(x))[0] - floor
+    def __init__(self, likelihood: _Likelihood) -> None:
+        self._likelihood = likelihood
+        self._grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
+        self._heights, _ = likelihood.profiles(self._grid.tolist())
+        self.about = float(self._heights.max())
+        """The greatest on a grid."""
 
-        return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
+    @functools.cached_property
+    def best(self) -> float:
+        """The r of the greatest."""
+        top = int(self._heights.argmax())
+        around = self._grid[max(top - 1, 0)], self._grid[min(top + 1, _GRID - 1)]
+        refined = scipy.optimize.minimize_scalar(
+            lambda x: -self._likelihood.profile(math.exp(x))[0],
+            bounds=(math.log(around[0]), math.log(around[1])),
+            method="bounded",
+            options={"xatol": 1e-5},
+        )
+        return math.exp(refined.x) if -refined.fun > self._heights[top] else float(self._grid[top])
 
-    inside = [*grid[heights >= floor], best]
-    least, greatest = float(min(inside)), float(max(inside))
-    below, above = grid[grid < least], grid[grid > greatest]
-    low = crossing(float(below.max()), least) if len(below) else 0.0
-    return low, crossing(float(above.min()), greatest) if len(above) else math.inf
+    @functools.cached_property
+    def _top(self) -> tuple[float, float]:
+        return self._likelihood.profile(self.best)
+
+    @property
+    def highest(self) -> float:
+        """The greatest."""
+        return self._top[0]
+
+    @property
+    def lapse(self) -> float:
+        """The epsilon there."""
+        return self._top[1]
+
+    def interval(self, floor: float) -> tuple[float, float]:
+        """The least and the greatest r whose profile is above the floor."""
+
+        def crossing(outside: float, inside: float) -> float:
+            def above(x: float) -> float:
+                return self._likelihood.profile(math.exp(x))[0] - floor
+
+            return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
+
+        inside = [*self._grid[self._heights >= floor], self.best]
+        least, greatest = float(min(inside)), float(max(inside))
+        below, above = self._grid[self._grid < least], self._grid[self._grid > greatest]
+        low = crossing(float(below.max()), least) if len(below) else 0.0
+        return low, crossing(float(above.min()), greatest) if len(above) else math.inf

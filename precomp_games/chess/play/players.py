@@ -22,8 +22,8 @@ from precomp_games._support.arguments import Seed, public
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command
-from precomp_games.chess.game import ChessGame, move_of
-from precomp_games.policies.rows import BatchPolicy, as_batch_policy
+from precomp_games.chess.game import ChessGame, action_of, move_of
+from precomp_games.policies.rows import BatchPolicy, as_batch_policy, is_of_history
 
 FOREVER = frozenset({"infinite", "ponder"})
 """Words of `go` after which an answer waits to be asked for."""
@@ -89,6 +89,7 @@ class PolicyPlayer(Player):
           ValueError: no policy, name or seed.
         """
         self._policy: BatchPolicy = as_batch_policy(policy, "policy")
+        self._asked = policy
         self.name = name
         self._rng = np.random.default_rng(seed)
 
@@ -109,8 +110,13 @@ class PolicyPlayer(Player):
         say(f"bestmove {move}")
 
     def _drawn(self, board: chess.Board) -> chess.Move:
-        fen = board.fen(en_passant="fen")
-        state = ChessGame({"fen": fen, "max_plies": 2}).new_initial_state()
+        # One whose play depends on the game is told all of it; for others the position is enough.
+        before = board.move_stack if is_of_history(self._asked) else []
+        fen = (board.root() if before else board).fen(en_passant="fen")
+        state = ChessGame({"fen": fen, "max_plies": len(before) + 2}).new_initial_state()
+        for move in before:
+            if not state.is_terminal():
+                state.apply_action(action_of(move))
         if state.is_terminal():  # a draw for us, which an interface need not have claimed
             return next(iter(board.legal_moves))
         (row,) = self._policy([state])

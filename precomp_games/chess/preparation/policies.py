@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import pyspiel
@@ -11,7 +10,7 @@ import pyspiel
 from precomp_games._support.arguments import public
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineMenu, EnginePolicy
-from precomp_games.chess.game import ChessState, board_key
+from precomp_games.chess.game import board_key
 from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.preparation.model_files import named_opponent
@@ -36,9 +35,10 @@ class PreparationPolicies:
     sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
 
-    def shared_by(self, key: Callable[[ChessState], str]) -> Callable[[ChessState], str] | None:
-        """The `position_key` of a tree: none where somebody's play depends on how a position came about."""
-        return None if any(map(is_of_history, self.sigma)) else key
+    @property
+    def of_history(self) -> bool:
+        """Whether somebody's play depends on how a position came about: then a tree has no `position_key`."""
+        return any(map(is_of_history, self.sigma))
 
 
 @public

@@ -374,7 +374,7 @@ def _by_best_first(
             order=order,
             budget=budget,
             max_evaluations=max_evaluations,
-            position_key=policies.shared_by(position_key),
+            position_key=None if policies.of_history else position_key,
             min_probability=settings.min_probability,
             progress=lambda done, lower, upper: show(done, f"worth {lower:.4f} to {upper:.4f}"),
         )
@@ -419,7 +419,7 @@ def _by_games(
             promise_games=promising,
             prior_games=policies.leaf_value.utility.prior_games,
             max_evaluations=max_evaluations,
-            position_key=policies.shared_by(board_key),
+            position_key=None if policies.of_history else board_key,
             min_probability=settings.min_probability,
             seed=settings.seed,
             progress=lambda done, games, what: show(done, f"{games} games, {what}"),
