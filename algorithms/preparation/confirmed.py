@@ -72,7 +72,7 @@ _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
 
 Progress = Callable[[int, int, str], Any]
-"""Called with (evaluations so far, games so far, what is being done)."""
+"""Called with (evaluations so far, games so far, what is being done); False looks no further."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +184,8 @@ def confirmed_precomputation(
         taken to be worth the same.
       min_probability: probabilities below this are set to zero and the rest renormalized.
       seed: of the games. Nothing else is random, and what policies do in parallel changes nothing.
-      progress: called with (evaluations so far, games so far, what is being done).
+      progress: called with (evaluations so far, games so far, what is being done). Where it returns False,
+        nothing more is looked at or taught, and games say what the best set so far is worth.
 
     Raises:
       ValueError: an argument, a policy's answer or an evaluation is not as above.
@@ -245,6 +246,7 @@ class _Confirmed:
         self.schedule = _OF_PROMISES if promises(values) else _PLAIN
         self.seed, self.played, self.progress = seed, 0, progress
         self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
+        self.stopped = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
@@ -254,6 +256,10 @@ class _Confirmed:
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)
             opened = self._grow()
+            if self.stopped:  # the best one of what is there, at the price that was asked for
+                self.search.reprice(self.problem.penalty)
+                chosen, bounds = self._take()
+                break
             chosen, bounds = self._take()
             final = step == 0 or bounds is not None  # at a smaller penalty still less would fit
             if final and (not left or (chosen == before and not opened)):
@@ -273,7 +279,7 @@ class _Confirmed:
         """
         before = self.search.tree.opened
         most = math.inf if self.budget is None else before + self.schedule.opened * max(self.budget, 1)
-        while self.search.evaluations < self.most and self.search.tree.opened < most:
+        while self.search.evaluations < self.most and self.search.tree.opened < most and not self.stopped:
             if not self.search.work(self.schedule.batch):
                 break
             self._tell("looking")
@@ -398,4 +404,5 @@ class _Confirmed:
 
     def _tell(self, what: str) -> None:
         if self.progress is not None:
-            self.progress(self.search.evaluations, self.played, what)
+            said = self.progress(self.search.evaluations, self.played, what)
+            self.stopped = self.stopped or said is False

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 
 import chess
 from absl import flags
@@ -84,6 +88,13 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "besides what there is without it. 0: none, and the evaluation is taken at its word.",
         lower_bound=0,
     )
+    define.float(
+        "minutes",
+        None,
+        "Look for so long at most, and then let games say what the best book so far is worth; Ctrl-C ends "
+        "the looking sooner. With --menu of 2 or more, or games.",
+        lower_bound=0.0,
+    )
     define.enum(
         "price",
         "infosets",
@@ -136,6 +147,14 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         menu=(menu, given.menu_window_cp),
         opponent=family_of(given) or given.opponent,
     )
+    if (
+        given.minutes is not None
+        and menu <= 1
+        and not is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree))
+    ):
+        raise ValueError(
+            "--minutes: expected --menu of 2 or more, or games, with it, since a whole tree is looked at"
+        )
     if needs_tree and menu > 1:
         raise ValueError(f"--menu: expected 0 or 1 with --{needs_tree}, got {menu}")
     if given.plan:
@@ -199,19 +218,40 @@ def prepared(
             flush=True,
         )
 
-    return prepare(
-        settings,
-        engines,
-        budget=budget,
-        games=given.play_budget,
-        order=given.order,
-        gap=given.gap,
-        max_evaluations=given.max_evaluations,
-        plan=_plan_sizes(given) if given.plan else (),
-        keep=_kept_moves(given.keep, settings) if given.keep else None,
-        announce=announce,
-        max_memory=given.max_memory,
-    )
+    with contextlib.nullcontext() if given.minutes is None else _enough(60.0 * given.minutes) as enough:
+        return prepare(
+            settings,
+            engines,
+            budget=budget,
+            games=given.play_budget,
+            order=given.order,
+            gap=given.gap,
+            max_evaluations=given.max_evaluations,
+            plan=_plan_sizes(given) if given.plan else (),
+            keep=_kept_moves(given.keep, settings) if given.keep else None,
+            announce=announce,
+            max_memory=given.max_memory,
+            enough=enough,
+        )
+
+
+@contextlib.contextmanager
+def _enough(seconds: float) -> Iterator[Callable[[], bool]]:
+    """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever."""
+    end, pressed = time.monotonic() + seconds, False
+
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        print("Looks no further; Ctrl-C again ends the program.", flush=True)
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed or time.monotonic() > end
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:

@@ -197,6 +197,29 @@ def test_games_of_a_person_take_distrust_back(engines):
     assert set(distrusted_shares(tree, settings, engines.policies(settings).sigma[0])) == {0.8}
 
 
+@pytest.mark.parametrize("by_games", [False, True])
+def test_a_search_ends_when_it_is_enough(by_games, engines):
+    """The best book so far is taken, and games say what it is worth."""
+    settings, how = dataclasses.replace(SETTINGS, menu=3), {"max_evaluations": 60, "budget": 6}
+    if by_games:
+        fen = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # of short games
+        settings = dataclasses.replace(settings, evaluation="calibrated", menu=2, max_plies=4, fen=fen)
+        how |= {"games": 12}
+    whole = prepare(settings, engines, **how)
+    for asked in (0,) if by_games else (0, 1, 3):
+        left = iter(range(asked))
+        made = prepare(settings, engines, enough=lambda left=left: next(left, None) is None, **how)
+        assert made.search["work"]["evaluations"] < whole.search["work"]["evaluations"]
+        assert len(made.book) <= 6
+        if by_games:
+            assert made.search["games"]["promise"] == whole.search["games"]["promise"] > 0
+            assert made.search["games"]["taught"] == 0
+    never = prepare(settings, engines, enough=lambda: False, **how)
+    assert (never.book.positions, never.utility) == (whole.book.positions, whole.utility)
+    with pytest.raises(ValueError, match="a choice of moves, or games, where enough is given"):
+        prepare(SETTINGS, engines, enough=lambda: False)
+
+
 def test_a_choice_needs_no_plan(engines):
     with pytest.raises(ValueError, match=r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"):
         prepare(dataclasses.replace(SETTINGS, menu=2), engines, plan=(1, 2))

@@ -226,6 +226,7 @@ def table():
         "plan": Arg((), (3, 2), ("a",), fine=[(1, 2, 3)]),
         "prepare.keep": Arg(None, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
         "announce": Arg(None, fine=...),
+        "enough": Arg(None, fine=...),
         **dict.fromkeys(("preparation", "made"), Arg(made, face.Preparation)),
         "from_json.data": Arg(made.to_json(), {"settings": 5}),
         "write_preparation.folder": Arg(folder(), fine=["nonsense"]),

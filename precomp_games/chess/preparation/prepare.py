@@ -75,6 +75,7 @@ def prepare(
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
     max_memory: Memory | None = None,
+    enough: Callable[[], bool] | None = None,
 ) -> Preparation:
     """Finds what one side has to know, and what that is worth.
 
@@ -96,6 +97,8 @@ def prepare(
       keep: what is known already and stays, see `preparation_tree`.
       announce: see `preparation_tree`.
       max_memory: see there as well.
+      enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
+        taken, and games say what it is worth.
 
     Returns:
       The preparation. Its `search` says how it was found. Of a whole tree: "learned" (positions that are
@@ -123,9 +126,11 @@ def prepare(
             f"distrust, got {settings.menu}"
         )
     if is_by_games(settings, games, whole_tree=whole_tree):
-        found = _by_games(settings, engines, budget, games, max_evaluations)
+        found = _by_games(settings, engines, budget, games, max_evaluations, enough)
     elif settings.menu > 1:
-        found = _by_best_first(settings, engines, budget, order, gap, max_evaluations)
+        found = _by_best_first(settings, engines, budget, order, gap, max_evaluations, enough)
+    elif enough is not None:
+        raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
     else:
         found = _by_tree(settings, engines, budget, plan, keep, announce, max_memory)
     return _completed(dataclasses.replace(found, budget=budget), engines)
@@ -349,6 +354,16 @@ def _tree_facts(tree: HistoryTree) -> dict[str, Any]:
     }
 
 
+def _told(show: Callable[..., None], enough: Callable[[], bool] | None) -> Callable[[int, str], bool]:
+    """What shows how far a search is, and says whether it goes on."""
+
+    def told(done: int, note: str) -> bool:
+        show(done, note)
+        return enough is None or not enough()
+
+    return told
+
+
 # -- best first --------------------------------------------------------------------------------------------
 
 
@@ -359,10 +374,12 @@ def _by_best_first(
     order: str,
     gap: float,
     max_evaluations: int,
+    enough: Callable[[], bool] | None,
 ) -> Preparation:
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
     with bars.progress("Searching", "evaluations") as show:
+        told = _told(show, enough)
         found = best_first_precomputation(
             settings.game(),
             policies.sigma_pre,
@@ -376,7 +393,7 @@ def _by_best_first(
             max_evaluations=max_evaluations,
             position_key=None if policies.of_history else position_key,
             min_probability=settings.min_probability,
-            progress=lambda done, lower, upper: show(done, f"worth {lower:.4f} to {upper:.4f}"),
+            progress=lambda done, lower, upper: told(done, f"worth {lower:.4f} to {upper:.4f}"),
         )
     utility = found.lower + found.penalty * found.size
     return Preparation(
@@ -400,6 +417,7 @@ def _by_games(
     budget: int | None,
     games: int,
     max_evaluations: int,
+    enough: Callable[[], bool] | None,
 ) -> Preparation:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = engines.policies(settings)
@@ -407,6 +425,7 @@ def _by_games(
     teaching = games // (_FAMILY_TEACHING if of_family else _TEACHING)
     promising = max(2, games - teaching)
     with bars.progress("Searching", "evaluations") as show:
+        told = _told(show, enough)
         found = confirmed_precomputation(
             settings.played_game(),
             policies.sigma_pre,
@@ -422,7 +441,7 @@ def _by_games(
             position_key=None if policies.of_history else board_key,
             min_probability=settings.min_probability,
             seed=settings.seed,
-            progress=lambda done, games, what: show(done, f"{games} games, {what}"),
+            progress=lambda done, games, what: told(done, f"{games} games, {what}"),
         )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()
