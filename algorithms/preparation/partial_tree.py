@@ -41,6 +41,7 @@ from precomp_games.policies.rows import (
     check_policies,
     entry_rows,
     movers_rows,
+    shared_key,
 )
 from precomp_games.tree.meta_strategy import Alternative
 
@@ -170,7 +171,8 @@ class PreparationProblem:
         refuse_mixture(pre, f"sigma_pre[{player}]")
         refuse_mixture(play[player], f"sigma[{player}]")
         as_batch_policy(play[1 - player], f"sigma[{1 - player}]")
-        return cls(game, player, pre, play, penalty, low, high, total, *more)
+        position_key, *rest = more
+        return cls(game, player, pre, play, penalty, low, high, total, shared_key(position_key, play), *rest)
 
     @property
     def range(self) -> float:

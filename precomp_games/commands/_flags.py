@@ -136,8 +136,8 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "opponent_option",
         [],
         'UCI option of the opponent\'s engine, "Name=value"; may be repeated. Those that limit its strength '
-        "(UCI_LimitStrength with UCI_Elo, Skill Level) need --opponent_plays=bestmove, since they leave its "
-        "scores as they are.",
+        "(UCI_LimitStrength with UCI_Elo, Skill Level) need --opponent_plays=bestmove or game, since they "
+        "leave its scores as they are.",
     )
     define.enum(
         "opponent_plays",

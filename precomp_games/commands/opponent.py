@@ -18,14 +18,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from absl import flags
 
 from precomp_games._support import bars
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.estimation import NodesFit, choices_by_nodes, fit_nodes
+from precomp_games.chess.opponents.estimation import (
+    Choice,
+    NodesFit,
+    choices_by_nodes,
+    fit_nodes,
+    opponent_choices,
+)
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._app import run_command
@@ -57,7 +63,8 @@ def define(own: flags.FlagValues) -> None:
     define.integer(
         "played_nodes",
         None,
-        f"Nodes a move of an engine that is fitted. Default: --opponent_nodes, or {_PLAYED_NODES}.",
+        "Nodes a move of an engine that is fitted. Default: --opponent_nodes; of a range "
+        f"{_PLAYED_NODES}, or the end next to it.",
         lower_bound=1,
     )
     define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
@@ -81,7 +88,7 @@ def run(given: flags.FlagValues) -> None:
     with open_engines(given) as engines:
         name, moves = _observed(given, engines)
         with engines.progress("Searching"):
-            choices = [choices_by_nodes(engines.analyst, high, top_k, moves) for top_k in top_ks]
+            choices = [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
         model = engines.analyst.engine_id
     fits: dict[int, NodesFit] = {}
     with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
@@ -113,7 +120,7 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
         if given.opponent_engine is None and not given.opponent_option:
             return given.player or "everyone", of_pgn
     low, high = _range(given.opponent_nodes)
-    limit = SearchLimit(nodes=given.played_nodes or (low if low == high else _PLAYED_NODES))
+    limit = SearchLimit(nodes=given.played_nodes or min(max(_PLAYED_NODES, low), high))
     opponent, samples = engines.opponent, given.opponent_samples
     name = f"{opponent.engine_id} ({limit})"
     with engines.progress("Playing"):
@@ -134,6 +141,16 @@ def _sampled(moves: Moves, most: int, seed: int) -> Moves:
     drawn = np.random.default_rng(seed).choice(len(epds), most, replace=False)
     kept = {epds[k] for k in drawn}
     return {key: count for key, count in moves.items() if key[0] in kept}
+
+
+def _choices(
+    engines: Engines, top_k: int, nodes: tuple[int, int], moves: Moves
+) -> Callable[[int], Sequence[Choice]]:
+    """What searches say at each limit; where there is one only, no search has to say what others would."""
+    if nodes[0] < nodes[1]:
+        return choices_by_nodes(engines.analyst, nodes[1], top_k, moves)
+    known = opponent_choices(engines.analyst, SearchLimit(nodes=nodes[0]), top_k, moves)
+    return lambda limit: known
 
 
 def _range(nodes: int | tuple[int, int]) -> tuple[int, int]:

@@ -43,7 +43,7 @@ from precomp_games._support.checks import (
     utility_sum,
 )
 from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, open_observer
-from precomp_games.policies.rows import PolicyLike, as_batch_policy
+from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
 _NAME = "python_clock"
 _MOST_ACTIONS = 2**31 - 1  # OpenSpiel's
@@ -242,7 +242,7 @@ class ClockPolicy(openspiel_policy.Policy):
           ValueError: an argument is not as above.
         """
         super().__init__(game, [0, 1])
-        self._batch = as_batch_policy(policy)
+        self._batch, self.of_history = as_batch_policy(policy), is_of_history(policy)
         self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", least=0)
 
     @public

@@ -366,6 +366,12 @@ def is_of_history(asked: Any) -> bool:
     return bool(getattr(asked, "of_history", False))
 
 
+def shared_key(position_key: Any, policies: Any) -> Any:
+    """A `position_key`; none where a policy, or one of a pair, says that it depends on more than it tells."""
+    each = policies if isinstance(policies, list | tuple) else (policies,)
+    return None if any(map(is_of_history, each)) else position_key
+
+
 class DistinctStates:
     """States to be asked about, each once, in order of first appearance.
 

@@ -209,6 +209,23 @@ def test_regions_of_nodes_and_r_hold(cases: Callable[[int], int]) -> None:
     assert held >= runs - 3  # 15.2 of 16 on average, with a standard deviation of 0.87
 
 
+def test_limits_with_other_temperatures_are_compared_at_their_best() -> None:
+    """Of many moves a likelihood is so narrow that it rises a lot between the points of a grid."""
+    rng = np.random.default_rng(8)
+    searches = Searches(rng, 4000)
+    scores, choices = searches.scores(1000), {}
+    searches.played = [int(rng.choice(2, p=softmax(each, 200.0))) for each in scores]
+    for nodes, factor in ((900, 1.0), (1100, 0.8)):
+        other = [tuple(round(factor * s) for s in each) for each in scores]
+        other[::400] = [each[::-1] for each in other[::400]] if factor < 1.0 else other[::400]
+        choices[nodes] = [Choice(s, move, 20) for s, move in zip(other, searches.played, strict=True)]
+    found = fit_nodes(lambda nodes: choices[900 if nodes < 1000 else 1100], 900, 1100)
+    fits = {nodes: fit_opponent(each) for nodes, each in choices.items()}
+    best = max(fits, key=lambda nodes: fits[nodes].log_likelihood)
+    assert (found.nodes < 1000) == (best == 900)
+    assert found.fit.log_likelihood == pytest.approx(fits[best].log_likelihood)
+
+
 def test_an_engine_of_another_kind_is_told() -> None:
     rng = np.random.default_rng(6)
     searches = Searches(rng, 150)

@@ -1,5 +1,6 @@
 """Engines that play games: what they answer depends on the game so far, and on nothing else."""
 
+import dataclasses
 import random
 import sys
 from pathlib import Path
@@ -21,10 +22,12 @@ from precomp_games.chess import (
     find_engine,
     opponent_policy,
     preparation_policies,
+    preparation_tree,
 )
 from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines.searches import game_text
 from precomp_games.chess.game import move_of
+from precomp_games.policies.rows import is_of_history
 from tests.chess import fake_engine
 
 FAKE = [sys.executable, fake_engine.__file__, "--remembers"]
@@ -125,13 +128,19 @@ def test_games_are_stored(tmp_path: Path) -> None:
         f"{chess.STARTING_FEN} moves f2f3 e7e5 g2g4 d8h4",  # mate
         "8/8/8/8/8/8/8/8 w - - 0 1 moves",
         "nonsense moves e2e4",
+        f"{chess.STARTING_FEN} moves e2e4 e7e5 0000 d7d5",  # an engine stops to read there
+        f"{chess.STARTING_FEN} movese2e4",
+        f"{chess.STARTING_FEN} moves  e2e4",
+        "4k3/8/8/8/8/8/8/4K2R w K - 0 1 moves e1h1",
+        "4k3/8/8/8/8/8/8/4K2R moves e1g1",
+        "4k3/8/8/8/8/8/8/4K2R w K - 0 99999 moves e1g1",
         " moves",
     ],
 )
 def test_what_is_no_game_is_refused(text: str) -> None:
     with (
         EnginePool(FAKE, workers=1, timeout_seconds=20) as pool,
-        pytest.raises(ValueError, match="expected a game as FEN, 'moves' and legal moves"),
+        pytest.raises(ValueError, match="expected a game as FEN, 'moves' and legal moves as UCI"),
     ):
         pool.search([text], LIMIT, 1)
 
@@ -140,16 +149,20 @@ def test_trees_share_no_positions_against_it() -> None:
     """Two ways to one position are two games, and may be answered otherwise."""
     with EnginePool(FAKE, workers=1, timeout_seconds=20) as pool:
         engine = StoredEngine(EvaluationStore(":memory:"), pool)
-        for plays in ("game", "bestmove"):
-            policies = preparation_policies(PreparationSettings(opponent_plays=plays), engine)
-            assert policies.of_history == (plays == "game")
+        settings = PreparationSettings(opponent_plays="game", penalty=0.01, max_plies=3)
+        assert len(preparation_tree(settings, engine).position) == 0
+        assert len(
+            preparation_tree(dataclasses.replace(settings, opponent_plays="bestmove"), engine).position
+        )
+        with pytest.raises(ValueError, match='expected price="infosets" with a policy that depends on how'):
+            preparation_tree(dataclasses.replace(settings, price="positions"), engine)
         for spec in (
             "uci(plays=game)",
             "noisy(policy=uci(plays=game),epsilon=0.1)",
             "mixture(a=uci(plays=game),b=uci())",
         ):
             policies = preparation_policies(PreparationSettings(opponent=spec, trusted=True), engine)
-            assert policies.of_history, spec
+            assert is_of_history(policies.sigma[1]) and not is_of_history(policies.sigma[0])
         ways = [["g1f3", "g8f6", "b1c3"], ["b1c3", "g8f6", "g1f3"]]
         played = []
         for way in ways:
@@ -183,3 +196,20 @@ def test_as_through_python_chess(side: int, nodes: int) -> None:
             state = state.child(action_of(move))
             board.push(move)
         assert stored.searches == turns_played > 8
+
+
+def test_a_longer_search_is_no_turn_of_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a turn needs more than the limit for all lines, the game before it is played at the limit."""
+    limits: list[tuple[int, int]] = []
+
+    class Counted(pool_module.SearchCommand):
+        def start(self) -> None:
+            limits.append((len(self._question.turn.moves), self._question.limit.nodes))
+            super().start()
+
+    monkeypatch.setattr(pool_module, "SearchCommand", Counted)
+    (moves,) = games(1, 2)
+    _, second = turns(chess.STARTING_FEN, moves)
+    with EnginePool([*FAKE, "--fault=few-lines"], workers=1, timeout_seconds=20) as pool:
+        pool.search([second], LIMIT, 2)
+    assert limits == [(0, 1000), (2, 1000)] * 2 + [(0, 1000), (2, 2000)]

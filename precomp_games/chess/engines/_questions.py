@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable
 from itertools import islice
@@ -76,20 +77,17 @@ class Question:
         """The arguments of UCI's `position`."""
         if self.turn is None:
             return f"fen {self.fen}"
-        return " ".join([f"fen {self.turn.start} moves", *self.turn.moves])
+        moves = ["moves", *self.turn.moves] if self.turn.moves else []
+        return " ".join([f"fen {self.turn.start}", *moves])
 
     def longer(self) -> Question | None:
         """With twice its limit, for more lines; None where that is out of proportion."""
         nodes, milliseconds = self.limit.nodes, self.limit.movetime_ms
-        limit = None
         if nodes is not None and 2 * nodes <= MOST_NODES:
-            limit = SearchLimit(nodes=2 * nodes)
-        elif milliseconds is not None and 2 * milliseconds <= MOST_MILLISECONDS:
-            limit = SearchLimit(movetime_ms=2 * milliseconds)
-        if limit is None:
-            return None
-        turn = None if self.turn is None else self.turn._replace(limit=limit)
-        return dataclasses.replace(self, limit=limit, turn=turn)
+            return dataclasses.replace(self, limit=SearchLimit(nodes=2 * nodes))
+        if milliseconds is not None and 2 * milliseconds <= MOST_MILLISECONDS:
+            return dataclasses.replace(self, limit=SearchLimit(movetime_ms=2 * milliseconds))
+        return None
 
 
 def turns_before(last: Turn | None, question: Question) -> list[Question]:
@@ -107,6 +105,7 @@ def turns_before(last: Turn | None, question: Question) -> list[Question]:
             step = dataclasses.replace(
                 question,
                 fen=board.fen(en_passant="fen"),
+                limit=turn.limit,
                 lines=_number_of_lines(board, question.multipv),
                 samples=0,
                 iterations=False,
@@ -126,6 +125,7 @@ class Questions:
 
     def __init__(self, questions: list[Question]) -> None:
         self._left = {question.index: question for question in questions}
+        self._order = collections.deque(self._left)
         self._next: dict[Turn, list[int]] = {}
         for question in questions:
             if question.turn is not None and question.turn.before is not None:
@@ -135,6 +135,7 @@ class Questions:
         """The next one, where idle engines' games stand at these turns; None where none is left."""
         following = (k for turn in turns for k in self._next.get(turn, ()))
         index = next((k for k in following if k in self._left), None)
-        if index is None:
-            index = next(iter(self._left), None)
+        while index is None and self._order:
+            first = self._order.popleft()
+            index = first if first in self._left else None
         return None if index is None else self._left.pop(index)

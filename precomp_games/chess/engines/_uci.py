@@ -384,7 +384,8 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         # output of this search from anything that was still to come from earlier ones.
         sent += [] if self._goes_on else ["ucinewgame"]
         sent += ["isready", f"position {asked.position}", f"go {asked.limit.uci}"]
-        self._uci.turn = asked.turn
+        # A longer search than the game's is none of its turns.
+        self._uci.turn = asked.turn if asked.turn is None or asked.turn.limit == asked.limit else None
         self._uci.send_line("\n".join(sent))
 
     def line_received(self, line: str) -> None:

@@ -3,12 +3,12 @@
     with DaskEngine("stockfish", "tcp://scheduler:8786") as engines:
         stored = StoredEngine(store, engines)
 
-Each worker process of the cluster has one engine (`_dask_worker`), and one thread. A worker is taken only if
-its engine has the same name and options as the client's, and gives the same lines in reference searches: then
-a search is the same function of its position wherever it runs. Searches travel in batches of some seconds, so
-that the scheduler, which can do a few thousand tasks a second, keeps up with thousands of engines. A task is
-named by its engine, limit, MultiPV and positions, so that one that runs twice, since a worker died, changes
-nothing. Workers may come and go: what one has not finished goes to another.
+Each worker process of the cluster has one engine at work (`_dask_worker`), and one thread. A worker is taken
+only if its engine has the same name and options as the client's, and gives the same lines in reference
+searches: then a search is the same function of its position wherever it runs. Searches travel in batches of
+some seconds, so that the scheduler, which can do a few thousand tasks a second, keeps up with thousands of
+engines. A task is named by its engine, limit, MultiPV and positions, so that one that runs twice, since a
+worker died, changes nothing. Workers may come and go: what one has not finished goes to another.
 
 Only the client writes a store: results come to it, in any order.
 

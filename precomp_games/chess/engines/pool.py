@@ -71,7 +71,7 @@ from precomp_games.chess.engines.searches import (
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
-_GAMES = 4  # that a worker has under way at once, by an engine each, so that it replays few of them
+_GAMES = 8  # or as many as there are workers: under way at once, by an engine each, so that few are replayed
 
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
@@ -132,7 +132,8 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
 
     Args:
         command: the engine's file (`find_engine`), or a list of it and its arguments.
-        workers: how many engines; None for one a core that this process may use.
+        workers: how many engines search at once; None for one a core that this process may use. Where games
+            are played, up to 8 more wait with theirs, or as many more as there are workers.
         options: UCI options over Threads=1 and Hash=16, by name. Those that the pool sets itself
             (MultiPV, Ponder, UCI_Chess960, UCI_Variant) are refused, and so are those with which
             an engine plays other moves than it finds (UCI_LimitStrength, UCI_Elo, Skill Level): a
@@ -148,7 +149,7 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
         engine_id: the engine's UCI name and the options that differ from what the pool sets
             and from the engine's defaults, e.g. "Stockfish 15.1 [Hash=64]": the key in a store.
         command: the command as a list.
-        workers: how many engines at most.
+        workers: how many engines search at once.
 
     Raises:
         ValueError: an argument out of range, or an option that is refused.
@@ -176,7 +177,7 @@ class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
         self._searching: int | None = None  # the thread that has the lock
         self._warned_too_few = False
         # A place for each worker's engine that searches positions, and then for those that play games.
-        self._slots: list[EngineProcess | None] = [None] * (self.workers * (1 + _GAMES))
+        self._slots: list[EngineProcess | None] = [None] * (self.workers + max(self.workers, _GAMES))
         self._last_used, self._busy = [0] * len(self._slots), set[int]()
         self._closed = False
         self.engine_id = ""

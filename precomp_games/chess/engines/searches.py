@@ -338,6 +338,7 @@ Positions = Annotated[Iterable[str], Check(_positions)]
 
 
 _GAME = " moves"
+_MOST_PLIES = 20_000  # by the start's move number as well: engines keep such numbers in 16 bits
 
 
 def game_text(start: chess.Board, moves: Iterable[chess.Move]) -> str:
@@ -374,10 +375,13 @@ def _check_game(text: str) -> chess.Board:
         if board.is_valid():
             for move in moves.split():
                 board.push_uci(move)
-            if any(board.legal_moves):
+            # One text for each game, as `game_text` writes it: no null moves, and no others' ways to write.
+            same = all(board.move_stack) and game_text(board.root(), board.move_stack) == text
+            if same and board.ply() <= _MOST_PLIES and any(board.legal_moves):
                 return board
     raise ArgumentError(
-        f"expected a game as FEN, 'moves' and legal moves after which another one is, got {shown(text)}"
+        "expected a game as FEN, 'moves' and legal moves as UCI writes them, after which another one is, got "
+        f"{shown(text)}"
     )
 
 

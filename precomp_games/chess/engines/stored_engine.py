@@ -221,7 +221,7 @@ def searched(engine: Any, asked: Sequence[Asked]) -> list[SearchResult]:
     return [results[each] for each in asked]
 
 
-_OTHERWISE = "an opponent may also play what its engine answers, 'bestmove'"
+_OTHERWISE = "an opponent may also play what its engine answers, 'bestmove' or 'game'"
 
 
 def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> StoredEngine:

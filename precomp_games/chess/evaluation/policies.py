@@ -1,6 +1,6 @@
 """An engine as a policy, as a menu, and as an evaluation of positions.
 
-How a policy plays is one of three:
+How a policy plays is one of four:
 
 * "softmax": the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of the
   MultiPV scores of the last iteration that was finished, r in centipawns. As r goes to 0 it plays the best
@@ -90,7 +90,7 @@ class EnginePolicy(openspiel_policy.Policy):
       top_k: how many moves, and the MultiPV of the searches; fewer where there are fewer legal moves.
         "bestmove" and "game" have no use for it.
       plays: one of `PLAYS`.
-      of_history: whether it depends on the game, and not on its position alone.
+      of_history: whether it depends on how a position came about, by more than what `position_key` tells.
       samples: for "bestmove" and "game", how often an engine is asked that draws, by its options, or in a
         game by its clock; others are asked once.
       repeats: whether it goes by the position alone. Otherwise it depends on the history as well, in games

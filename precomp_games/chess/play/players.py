@@ -22,8 +22,8 @@ from precomp_games._support.arguments import Seed, public
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command
-from precomp_games.chess.game import ChessGame, action_of, move_of
-from precomp_games.policies.rows import BatchPolicy, as_batch_policy, is_of_history
+from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of
+from precomp_games.policies.rows import BatchPolicy, as_batch_policy
 
 FOREVER = frozenset({"infinite", "ponder"})
 """Words of `go` after which an answer waits to be asked for."""
@@ -89,7 +89,6 @@ class PolicyPlayer(Player):
           ValueError: no policy, name or seed.
         """
         self._policy: BatchPolicy = as_batch_policy(policy, "policy")
-        self._asked = policy
         self.name = name
         self._rng = np.random.default_rng(seed)
 
@@ -110,13 +109,9 @@ class PolicyPlayer(Player):
         say(f"bestmove {move}")
 
     def _drawn(self, board: chess.Board) -> chess.Move:
-        # One whose play depends on the game is told all of it; for others the position is enough.
-        before = board.move_stack if is_of_history(self._asked) else []
-        fen = (board.root() if before else board).fen(en_passant="fen")
-        state = ChessGame({"fen": fen, "max_plies": len(before) + 2}).new_initial_state()
-        for move in before:
-            if not state.is_terminal():
-                state.apply_action(action_of(move))
+        state = _state(board.root(), board.move_stack)
+        if state.is_terminal():  # or was, and the interface plays on
+            state = _state(board, [])
         if state.is_terminal():  # a draw for us, which an interface need not have claimed
             return next(iter(board.legal_moves))
         (row,) = self._policy([state])
@@ -126,6 +121,16 @@ class PolicyPlayer(Player):
     def command(self, line: str) -> None:
         """The move is wanted now."""
         self._stop.set()
+
+
+def _state(start: chess.Board, moves: Sequence[chess.Move]) -> ChessState:
+    """The state after these moves, or where the game was over before: a policy may look at all of it."""
+    params = {"fen": start.fen(en_passant="fen"), "max_plies": len(moves) + 2, "threefold": True}
+    state = ChessGame(params).new_initial_state()
+    for move in moves:
+        if not state.is_terminal():
+            state.apply_action(action_of(move))
+    return state
 
 
 class EnginePlayer(Player):

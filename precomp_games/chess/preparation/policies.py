@@ -16,7 +16,7 @@ from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.preparation.model_files import named_opponent
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.mixtures import MixturePolicy
-from precomp_games.policies.rows import PolicyLike, is_of_history
+from precomp_games.policies.rows import PolicyLike
 
 _OWN_NODES = 1000  # that our own play is taken to search where its limit is another one
 
@@ -34,11 +34,6 @@ class PreparationPolicies:
     sigma_pre: tuple[Any, Any]
     sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
-
-    @property
-    def of_history(self) -> bool:
-        """Whether somebody's play depends on how a position came about: then a tree has no `position_key`."""
-        return any(map(is_of_history, self.sigma))
 
 
 @public

@@ -391,7 +391,7 @@ def _by_best_first(
             order=order,
             budget=budget,
             max_evaluations=max_evaluations,
-            position_key=None if policies.of_history else position_key,
+            position_key=position_key,
             min_probability=settings.min_probability,
             progress=lambda done, lower, upper: told(done, f"worth {lower:.4f} to {upper:.4f}"),
         )
@@ -438,7 +438,7 @@ def _by_games(
             promise_games=promising,
             prior_games=policies.leaf_value.utility.prior_games,
             max_evaluations=max_evaluations,
-            position_key=None if policies.of_history else board_key,
+            position_key=board_key,
             min_probability=settings.min_probability,
             seed=settings.seed,
             progress=lambda done, games, what: told(done, f"{games} games, {what}"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import chess
@@ -21,6 +21,7 @@ from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import GameRecord, position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.policies.rows import is_of_history
 
 # Who left a repertoire, or that its line was at an end.
 BY_OWNER = "you"
@@ -227,7 +228,9 @@ def _reply_rows(
     after: PreparationPolicies,
 ) -> list[dict[str, Any]]:
     """The opponent's replies while the book was followed, and how likely they were and are."""
-    met: dict[tuple[str, int], tuple[ChessState, list[int]]] = {}
+    met: dict[tuple[Hashable, int], tuple[ChessState, list[int]]] = {}
+    rival = 1 - book.player
+    whole = any(is_of_history(each.sigma[rival]) for each in (before, after))
     for record in games:
         state = start
         for action in record.actions:
@@ -235,11 +238,11 @@ def _reply_rows(
                 if action not in book.actions_at(board_key(state)):
                     break
             else:
-                met.setdefault((board_key(state), action), (state, []))[1].append(action)
+                key = tuple(state.history()) if whole else board_key(state)
+                met.setdefault((key, action), (state, []))[1].append(action)
             state = state.child(action)
             if state.is_terminal():
                 break
-    rival = 1 - book.player
     rows = []
     for (_, action), (state, times) in met.items():
         old, new = (

@@ -74,7 +74,7 @@ def preparation_tree(
         pre = (known, None) if settings.player == 0 else (None, known)
         policies, how["weight"] = dataclasses.replace(policies, sigma_pre=pre), known.weight
     if settings.price == "positions":
-        how["position_key"] = None if policies.of_history else board_key
+        how["position_key"] = board_key
     if isinstance(policies.leaf_value, RolloutValues):
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
@@ -152,7 +152,7 @@ def equilibrium_tree(
         progress=progress,
         max_histories=max_histories,
         max_memory=max_memory,
-        **({"game": game, "position_key": None if both.of_history else board_key} if several else {}),
+        **({"game": game, "position_key": board_key} if several else {}),
     )
 
 
@@ -160,8 +160,7 @@ def _tree(
     settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
 ) -> HistoryTree:
     """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
-    key = None if policies.of_history else position_key
-    told = {"game": settings.game(), "position_key": key} | how
+    told = {"game": settings.game(), "position_key": position_key} | how
     return HistoryTree.from_game(
         sigma_pre=policies.sigma_pre,
         sigma=policies.sigma,

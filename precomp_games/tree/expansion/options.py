@@ -15,7 +15,7 @@ from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
-from precomp_games.policies.rows import BatchPolicy, as_batch_policies
+from precomp_games.policies.rows import BatchPolicy, as_batch_policies, shared_key
 from precomp_games.tree.facts import NEVER
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
@@ -90,7 +90,13 @@ class ExpansionOptions:
                 'expected one player with an infinite penalty for stop_value="evaluate" '
                 f"(against a fixed opponent), got penalties {penalty}"
             )
+        shared = shared_key(position_key, sigma)
         if price == "positions":
+            if shared is not position_key:
+                raise ArgumentError(
+                    'expected price="infosets" with a policy that depends on how a position came about, got '
+                    f"{price!r}"
+                )
             _check_positions(game, penalty, position_key)
         if utility_range is None:  # 0 where all payoffs are equal, and nothing is worth memorizing
             utility_range = game.max_utility() - game.min_utility()
@@ -104,7 +110,7 @@ class ExpansionOptions:
             mixture=mixture,
             stop_value=stop_value,
             price=price,
-            position_key=None if position_key is None else hashable(position_key),
+            position_key=None if shared is None else hashable(shared),
             max_memory=default_memory() if max_memory is None else max_memory,
             **more,
         )
