@@ -170,8 +170,9 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
     size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
     decisions = len(ours.decisions.parent)
     say(f"{tree.num_histories} histories, {decisions} decisions, {size / 2**20:.0f} MiB of arrays")
-    inputs: list[Any] = list(ours.decisions[:-2])  # the last ones are no arrays of decisions
-    everything, needed = _copier([*inputs, *ours.state, *ours.work]), _copier([*inputs, *ours.state])
+    # The last two of the tree's are no arrays of decisions.
+    inputs, work = list[Any](ours.decisions[:-2]), list[Any](ours.work)
+    everything, needed = _copier([*inputs, *ours.state, *work]), _copier([*inputs, *ours.state])
     of_tree = _copier(
         [tree.parent, tree.player, tree.infoset, tree.num_children, tree.sigma, tree.sigma_pre, tree.value]
     )

@@ -25,6 +25,7 @@ from precomp_games.chess import (
     preparation_tree,
 )
 from precomp_games.chess.engines import pool as pool_module
+from precomp_games.chess.engines._uci import SearchCommand
 from precomp_games.chess.engines.searches import game_text
 from precomp_games.chess.game import move_of
 from precomp_games.policies.rows import is_of_history
@@ -84,7 +85,7 @@ def test_a_game_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turn by turn a game costs a search each, several of them beside each other and beside positions too."""
     searches: list[bool] = []
 
-    class Counted(pool_module.SearchCommand):
+    class Counted(SearchCommand):
         def start(self) -> None:
             searches.append(self._question.turn is not None)
             super().start()
@@ -202,7 +203,7 @@ def test_a_longer_search_is_no_turn_of_the_game(monkeypatch: pytest.MonkeyPatch)
     """Where a turn needs more than the limit for all lines, the game before it is played at the limit."""
     limits: list[tuple[int, int]] = []
 
-    class Counted(pool_module.SearchCommand):
+    class Counted(SearchCommand):
         def start(self) -> None:
             limits.append((len(self._question.turn.moves), self._question.limit.nodes))
             super().start()
