@@ -79,7 +79,7 @@ def commands():
                 lines = block.text.replace("\\\n", " ").splitlines()
                 for line in lines:
                     if words := shlex.split(line, comments=True):
-                        yield pytest.param(words, id=f"{page.name}:{block.line}: {shlex.join(words)}")
+                        yield pytest.param(words, id=f"{page.name}: {shlex.join(words)}")
 
 
 def inline_commands():

@@ -212,18 +212,23 @@ def test_regions_of_nodes_and_r_hold(cases: Callable[[int], int]) -> None:
 def test_limits_with_other_temperatures_are_compared_at_their_best() -> None:
     """Of many moves a likelihood is so narrow that it rises a lot between the points of a grid."""
     rng = np.random.default_rng(8)
-    searches = Searches(rng, 4000)
+    searches = Searches(rng, 200)
     scores, choices = searches.scores(1000), {}
-    searches.played = [int(rng.choice(2, p=softmax(each, 200.0))) for each in scores]
-    for nodes, factor in ((900, 1.0), (1100, 0.8)):
+    # r = 20 lies amid two points of the grid, and 20 times 0.794 on one of them.
+    for nodes, factor in ((900, 1.0), (1100, 0.794)):
         other = [tuple(round(factor * s) for s in each) for each in scores]
-        other[::400] = [each[::-1] for each in other[::400]] if factor < 1.0 else other[::400]
-        choices[nodes] = [Choice(s, move, 20) for s, move in zip(other, searches.played, strict=True)]
+        if factor < 1.0:
+            other[0] = (other[0][0] + 12, other[0][1])
+        first = [float(softmax(each, 20.0)[0]) for each in scores]
+        choices[nodes] = [
+            Choice(s, move, 20, max(1, round(100 * (p if move == 0 else 1.0 - p))))
+            for s, p in zip(other, first, strict=True)
+            for move in (0, 1)
+        ]
     found = fit_nodes(lambda nodes: choices[900 if nodes < 1000 else 1100], 900, 1100)
     fits = {nodes: fit_opponent(each) for nodes, each in choices.items()}
-    best = max(fits, key=lambda nodes: fits[nodes].log_likelihood)
-    assert (found.nodes < 1000) == (best == 900)
-    assert found.fit.log_likelihood == pytest.approx(fits[best].log_likelihood)
+    assert 0.5 < fits[900].log_likelihood - fits[1100].log_likelihood < 12.0
+    assert found.nodes < 1000 and found.fit.log_likelihood == pytest.approx(fits[900].log_likelihood)
 
 
 def test_an_engine_of_another_kind_is_told() -> None:
