@@ -177,7 +177,7 @@ def _print_fits(fits: Mapping[int, NodesFit], best_k: int, nodes: tuple[int, int
             )
         )
     percent = f"{100 * best.confidence:g}%"
-    print_table(rows, ("k", "nodes", percent, "r", percent, "lapses", "outside", "bits a move"))
+    print_table(rows, ("k", "nodes", percent, "r", f"{percent} of r", "lapses", "outside", "bits a move"))
     uniform = -best.fit.uniform_log_likelihood / best.fit.moves / math.log(2.0)
     print(
         f"\nBest: --opponent_nodes={best.nodes} --r={best.fit.temperature_cp:.3g} --top_k={best_k} (any "
