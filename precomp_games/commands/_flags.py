@@ -326,12 +326,14 @@ def family_of(given: flags.FlagValues) -> str:
     if other := next((name for name, value in beside.items() if value), None):
         raise ValueError(f"--{flag}: expected a number beside {other}, got a range")
     r = named["r"] or (float(positive_numbers(given["r"])[0]),) * 2
-    nodes, top_k = (
-        value if isinstance(value, tuple) else (value,) * 2
-        for value in (named["opponent_nodes"], given.top_k)
-    )
+    nodes, top_k = ends_of(given.opponent_nodes), ends_of(given.top_k)
     ranges = ((name, *ends) for name, ends in (("nodes", nodes), ("r", r), ("k", top_k)))
     return f"family({','.join(f'{name}={low:.15g}:{high:.15g}' for name, low, high in ranges)})"
+
+
+def ends_of(value: int | tuple[int, int]) -> tuple[int, int]:
+    """The least and the greatest number of a flag that may be a range."""
+    return value if isinstance(value, tuple) else (value, value)
 
 
 def r_range(given: flags.FlagValues) -> tuple[float, float] | None:

@@ -37,7 +37,7 @@ from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, define_chess_flags, numbers
+from precomp_games.commands._flags import Define, define_chess_flags, ends_of, numbers
 
 _NODES = "200-5000"
 _PLAYED_NODES = 1000
@@ -84,7 +84,7 @@ def run(given: flags.FlagValues) -> None:
     if given.player is not None and given.pgn is None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
-    low, high = nodes = _range(given.opponent_nodes)
+    low, high = nodes = ends_of(given.opponent_nodes)
     with open_engines(given) as engines:
         name, moves = _observed(given, engines)
         with engines.progress("Searching"):
@@ -119,7 +119,7 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
         of_pgn = _sampled(pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies), most, seed)
         if given.opponent_engine is None and not given.opponent_option:
             return given.player or "everyone", of_pgn
-    low, high = _range(given.opponent_nodes)
+    low, high = ends_of(given.opponent_nodes)
     limit = SearchLimit(nodes=given.played_nodes or min(max(_PLAYED_NODES, low), high))
     opponent, samples = engines.opponent, given.opponent_samples
     name = f"{opponent.engine_id} ({limit})"
@@ -151,11 +151,6 @@ def _choices(
         return choices_by_nodes(engines.analyst, nodes[1], top_k, moves)
     known = opponent_choices(engines.analyst, SearchLimit(nodes=nodes[0]), top_k, moves)
     return lambda limit: known
-
-
-def _range(nodes: int | tuple[int, int]) -> tuple[int, int]:
-    """The least and the greatest limit that --opponent_nodes says."""
-    return nodes if isinstance(nodes, tuple) else (nodes, nodes)
 
 
 def _print_fits(fits: Mapping[int, NodesFit], best_k: int, nodes: tuple[int, int]) -> None:

@@ -67,9 +67,7 @@ _HALVINGS = 30
 _COARSE, _FINE = 0.03, 0.003  # of limits, from one to the next: at first, and around the best ones
 _NEAR = 10.0  # of the logarithm of the likelihood, from the greatest: what may be the best one's neighbor
 _STEPS = 1000  # of expectation and maximization
-_DIFFER = (
-    0.02  # of moves: more lapses are no engine's of the model's kind; one search for all limits has 0.004
-)
+_DIFFER = 0.02  # of moves: more lapses are no engine's of the model's kind; a family's searches have 0.004
 _MOST_ENGINES = 8  # which a mixture has letters for
 _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
