@@ -1,5 +1,6 @@
 """Memory is measured, and what would take too much is refused early, with what to change."""
 
+import gc
 import math
 import subprocess
 import sys
@@ -189,6 +190,7 @@ def estimates(monkeypatch):
     def check(self, ahead=0.0):
         close()
         if ahead > 5e5:
+            gc.collect()  # what is let go later would be taken off what is in use
             tracemalloc.reset_peak()
             last.append((sys._getframe(1).f_globals["__name__"], ahead, tracemalloc.get_traced_memory()[0]))
 
