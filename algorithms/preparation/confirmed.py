@@ -57,6 +57,7 @@ from precomp_games._support.arguments import (
     Seed,
     public,
 )
+from precomp_games._support.checks import ArgumentError
 from precomp_games.policies.leaf_values import Evaluator, promises
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
@@ -70,6 +71,9 @@ _CREDITED = 12  # own turns of a game that it counts for
 _MOST_GAMES = 10_000_000
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
+
+PlayedGame = tuple[Sequence[Any], float]
+"""The player's turns that a game has passed since it left what was memorized, and its score."""
 
 Progress = Callable[[int, int, str], Any]
 """Called with (evaluations so far, games so far, what is being done); False looks no further."""
@@ -151,10 +155,11 @@ def confirmed_precomputation(
     *,
     budget: NonNegativeInt | None = None,
     games: Annotated[int, Ge(0), Le(_MOST_GAMES)] = 300,
-    promise_games: Annotated[int, Ge(2)] = 1000,
+    promise_games: Annotated[int, Ge(0)] = 1000,
     precision: NonNegativeFloat = 0.01,
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
+    played: Sequence[PlayedGame] = (),
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
@@ -174,11 +179,14 @@ def confirmed_precomputation(
       budget: at most so many entries. With a budget that binds, entries cost nothing, and the penalty only
         says how far is looked. None: each costs lambda, however many.
       games: at most so many teach what stops are worth.
-      promise_games: at most so many say what the final set is worth.
+      promise_games: at most so many say what the final set is worth; 0: the promise is what estimates say,
+        without an interval.
       precision: the standard error that the promise should have. How many games that takes is said by
         estimates, before they are played; a hundred at least.
       prior_games: how many games an evaluation is worth.
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
+      played: games that teach before any other, such as real ones: the player's turns that each has passed
+        since it left what was memorized, in their order, and what it scored, the player's utility.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -193,8 +201,13 @@ def confirmed_precomputation(
     problem = PreparationProblem.checked(
         game, sigma_pre, sigma, penalty, player, position_key, min_probability
     )
+    if promise_games == 1:
+        raise ArgumentError("expected promise_games to be 0 or at least 2, got 1")
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
     work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
+    for states, score in played:
+        work.learn(list(states)[:_CREDITED], score)
+    values.learn(work.taught)
     return work.run(games, promise_games, precision)
 
 
@@ -245,7 +258,7 @@ class _Confirmed:
         self.search = BestFirstSearch(problem, values, "optimistic")
         self.schedule = _OF_PROMISES if promises(values) else _PLAIN
         self.seed, self.played, self.progress = seed, 0, progress
-        self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
+        self.taught: list[PlayedGame] = []  # what games passed, and what they scored
         self.stopped = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
@@ -328,7 +341,9 @@ class _Confirmed:
         stops, values, reach, expected = self._left(chosen)
         left, games = float(reach.sum()), 0
         promise, error, interval = expected, 0.0, (expected, expected)
-        if stops:
+        if stops and not most:
+            error, interval = math.nan, (problem.low, problem.high)
+        elif stops:
             spread = left * float(reach @ ((values - problem.low) * (problem.high - values)))
             needed = spread / precision / precision if precision else math.inf
             games = most if needed >= most else min(most, max(_LEAST_PROMISE, math.ceil(needed)))
@@ -394,9 +409,13 @@ class _Confirmed:
         scores = np.array([self.problem.own_utility(end) for end in ends])
         if learn:
             for states, score in zip(passed, scores.tolist(), strict=True):
-                self.values.credit(states, score)
-                self.taught.append((states, score))
+                self.learn(states, score)
         return which, scores
+
+    def learn(self, states: Sequence[Any], score: float) -> None:
+        """Counts a game for the turns that it has passed."""
+        self.values.credit(states, score)
+        self.taught.append((states, score))
 
     def _stream(self, number: int, use: int) -> np.random.Generator:
         """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""

@@ -28,6 +28,7 @@ from precomp_games.chess.opponents.policies import (
     polyglot_policy,
     read_table,
 )
+from precomp_games.chess.play.engine_games import Clock, EngineMatch, MatchEngine
 from precomp_games.chess.play.match import book_exits, play_match
 from precomp_games.chess.preparation.control_books import control_book
 from precomp_games.chess.preparation.engines import Engines
@@ -38,6 +39,7 @@ from precomp_games.chess.preparation.preparation import Preparation, read_prepar
 from precomp_games.chess.preparation.prepare import prepare
 from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.sparring import SparringGames, prepare_from_games
 from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_tree
 from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.pgn_files import GameReport
@@ -52,11 +54,13 @@ __all__ = [
     "CalibratedUtility",
     "ChessGame",
     "ChessState",
+    "Clock",
     "DaskEngine",
     "Drill",
     "EngineError",
     "EngineEvaluation",
     "EngineFamily",
+    "EngineMatch",
     "EngineMenu",
     "EnginePolicy",
     "EnginePool",
@@ -65,6 +69,7 @@ __all__ = [
     "GameReport",
     "GamesPolicy",
     "LinearUtility",
+    "MatchEngine",
     "Preparation",
     "PreparationPolicies",
     "PreparationSettings",
@@ -72,6 +77,7 @@ __all__ = [
     "RepertoireJudgment",
     "ReportBook",
     "SearchLimit",
+    "SparringGames",
     "StoreError",
     "StoredEngine",
     "action_of",
@@ -99,6 +105,7 @@ __all__ = [
     "preparation_policies",
     "preparation_tree",
     "prepare",
+    "prepare_from_games",
     "read_games",
     "read_preparation",
     "read_repertoire",

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 COMMANDS = {
     "prepare": "the positions that are worth knowing by heart against an opponent, as a book",
     "match": "what a book scores in games against that opponent, beside other books and none",
+    "spar": "prepares against an engine by playing against it, and learns from the games",
     "judge": "what a book of your own is worth: what to learn, what to mend, what to drop",
     "review": "where games left your book, what that cost, and what it teaches",
     "drill": "asks you the positions of a book, what costs most first",

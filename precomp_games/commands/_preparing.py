@@ -218,7 +218,7 @@ def prepared(
             flush=True,
         )
 
-    with contextlib.nullcontext() if given.minutes is None else _enough(60.0 * given.minutes) as enough:
+    with looking_until(given.minutes) as enough:
         return prepare(
             settings,
             engines,
@@ -236,9 +236,15 @@ def prepared(
 
 
 @contextlib.contextmanager
-def _enough(seconds: float) -> Iterator[Callable[[], bool]]:
-    """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever."""
-    end, pressed = time.monotonic() + seconds, False
+def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
+    """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever.
+
+    None, and Ctrl-C as ever, where there is no such limit.
+    """
+    if minutes is None:
+        yield None
+        return
+    end, pressed = time.monotonic() + 60.0 * minutes, False
 
     def press(number: int, frame: FrameType | None) -> None:
         nonlocal pressed

@@ -42,7 +42,13 @@ _GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked 
 
 @runtime_checkable
 class DrawnForGames(Protocol):
-    """Several players, of whom a game is played against one: that is less work than all of them."""
+    """Several players, of whom a game is played against one: that is less work than all of them.
+
+    Attributes:
+      per: "game"; where it is "move", each move is another one's, and they are asked as one policy.
+    """
+
+    per: str
 
     def drawn_members(
         self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
@@ -81,7 +87,7 @@ def play_on(
     seated = {
         player: (policy, policy.drawn_members(states, player, streams))
         for player, policy in enumerate(policies)
-        if isinstance(policy, DrawnForGames)
+        if isinstance(policy, DrawnForGames) and policy.per == "game"
     }
     if any(map(is_of_history, policies)):
         batch = min(batch, _GAMES_AT_ONCE)

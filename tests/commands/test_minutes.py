@@ -6,12 +6,12 @@ import signal
 import pytest
 
 from precomp_games.commands import prepare
-from precomp_games.commands._preparing import _enough
+from precomp_games.commands._preparing import looking_until
 
 
 def test_ctrl_c_ends_the_looking_and_then_the_program(capsys):
     before = signal.getsignal(signal.SIGINT)
-    with _enough(3600.0) as enough:
+    with looking_until(60.0) as enough:
         assert not enough()
         os.kill(os.getpid(), signal.SIGINT)
         assert enough() and "Ctrl-C again ends the program" in capsys.readouterr().out
@@ -19,7 +19,7 @@ def test_ctrl_c_ends_the_looking_and_then_the_program(capsys):
             os.kill(os.getpid(), signal.SIGINT)
             signal.pause()
     assert signal.getsignal(signal.SIGINT) is before
-    with _enough(0.0) as enough:
+    with looking_until(0.0) as enough:
         assert enough()
 
 

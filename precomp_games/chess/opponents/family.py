@@ -25,7 +25,7 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import Check, NonNegativeInt, PositiveInt, public
+from precomp_games._support.arguments import Check, NonNegativeInt, PositiveInt, one_of, public
 from precomp_games._support.checks import ArgumentError, check_integer, check_number, shown
 from precomp_games.chess.engines.searches import (
     MAX_LIMIT,
@@ -115,6 +115,7 @@ class EngineFamily(MixturePolicy):
         nodes: _Nodes = (300, 3000),
         temperatures_cp: _Temperatures = (5.0, 60.0),
         top_k: _TopK = (2, 4),
+        per: Annotated[str, one_of(("game", "move"))] = "game",
         *,
         num_limits: PositiveInt = 8,
         num_temperatures: PositiveInt = 4,
@@ -129,6 +130,8 @@ class EngineFamily(MixturePolicy):
           nodes: n, a number or (least, most).
           temperatures_cp: r in centipawns, a number or (least, most).
           top_k: k, a number or (least, most). With 1 r has no meaning.
+          per: "game", one is drawn for the whole game, or "move", one anew at each move, such as an engine
+            under a clock, which visits more nodes or fewer.
           num_limits: how many different n there are, as many apart in logarithms each.
           num_temperatures: how many different r, likewise.
           num_top_k: how many different k there are, as far apart each; each takes a search of its own. None:
@@ -152,13 +155,13 @@ class EngineFamily(MixturePolicy):
         self._searched = SearchLimit(nodes=limits[-1])
         self._grid = (limits, np.array(temperatures), moves)
         each = [FamilyMember(game, engine, member, self._searched) for member in self.members]
-        super().__init__(each, weights, position_key=board_key)
+        super().__init__(each, weights, per, position_key=board_key)
 
     def __str__(self) -> str:
         """One line."""
         return (
-            f"{len(self.members)} opponents by {self.engine.engine_id}, one of them drawn once per game: "
-            f"nodes {_words([m.nodes for m in self.members])}, r = "
+            f"{len(self.members)} opponents by {self.engine.engine_id}, one of them drawn once per "
+            f"{self.per}: nodes {_words([m.nodes for m in self.members])}, r = "
             f"{_words([m.temperature_cp for m in self.members])} cp, "
             f"its {_words([m.top_k for m in self.members])} best moves"
         )

@@ -258,6 +258,7 @@ def reply_games(
     most: PositiveInt = 5,
     max_plies: int = DEFAULT_PLIES,
     before: Annotated[float, INFINITE] = math.inf,
+    copies: bool = False,
     report: GameReport | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[History, ReplyGames]:
@@ -272,6 +273,7 @@ def reply_games(
       most: how many games are listed of a reply.
       max_plies: half-moves of a game that count, as for `games_policy`.
       before: a decimal year. Where it is finite, only games that are known to be older count.
+      copies: whether the games are a match's, see `games_policy`.
       report: is filled with what was read and what was not.
       progress: called now and then with the bytes that were read so far, and with the file's size.
 
@@ -284,7 +286,8 @@ def reply_games(
     """
     root = trie_with_exits(book, exits)
     report = GameReport() if report is None else report
-    records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
+    how: dict[str, Any] = {"max_plies": max_plies, "report": report, "progress": progress}
+    records = read_games(path, player, without=without, setups=copies, copies=copies, **how)
     replies = _replies(root, book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
     newest: dict[tuple[int, int], list[tuple[float, PlayedGame]]] = collections.defaultdict(list)

@@ -139,9 +139,17 @@ def read_table(
 
 
 def _tables(
-    path: Any, player: Any, without: Any, max_plies: Any, report: GameReport, progress: Any = None
+    path: Any,
+    player: Any,
+    without: Any,
+    max_plies: Any,
+    report: GameReport,
+    progress: Any = None,
+    copies: bool = False,
 ) -> Any:
-    records = read_games(path, player, without=without, max_plies=max_plies, report=report, progress=progress)
+    how: dict[str, Any] = {"setups": copies, "copies": copies}  # a match program's openings are its own
+    how |= {"max_plies": max_plies, "report": report, "progress": progress}
+    records = read_games(path, player, without=without, **how)
     return game_tables(records, None if player is None else report.names)
 
 
@@ -212,6 +220,7 @@ def games_policy(
     period: PositiveFloat = 1.0,
     before: Annotated[float, INFINITE] = math.inf,
     max_plies: PositiveInt = DEFAULT_PLIES,
+    copies: bool = False,
 ) -> GamesPolicy:
     """What a player, or everybody, plays in a file of games, with a prior behind it.
 
@@ -229,14 +238,18 @@ def games_policy(
         before: a decimal year. Where it is finite, only games that are known to be older count, and their
             ages are counted up to then.
         max_plies: half-moves of a game that count.
+        copies: whether the games are a match's: one that stands there twice was played twice, and one from
+            another start position counts as well.
 
     Raises:
         ValueError: arguments of another kind; see `read_games`; or no games.
         OSError: the file cannot be read.
     """
     weights = weights or GameWeights()
+    if copies and fit != "given":
+        raise ArgumentError(f'expected fit to be "given" with copies, got {shown(fit)}')
     report, table, fitted = GameReport(), None, None
-    tables = _tables(path, player, without, max_plies, report)
+    tables = _tables(path, player, without, max_plies, report, copies=copies)
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
         weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)
@@ -251,6 +264,7 @@ def games_policy(
     if math.isfinite(before) and not len(counts):
         raise ArgumentError(f"expected dated games before {before:g} in {path!r}, got none")
     read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
+    read["copies"] = copies
     return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, table, read)
 
 
@@ -360,6 +374,7 @@ def _games(
     period: float = 1.0,
     before: float = 0.0,
     max_plies: int = DEFAULT_PLIES,
+    copies: int = 0,
 ) -> GamesPolicy:
     """In a spec, 0 stands for what is not said: no half-life, no date, no rating."""
     weights = GameWeights(
@@ -384,6 +399,7 @@ def _games(
         period=period,
         before=before or math.inf,
         max_plies=max_plies,
+        copies=bool(copies),
     )
 
 
@@ -447,6 +463,7 @@ def _family(
     nodes: str = "300:3000",
     r: str = "5:60",
     k: str = "2:4",
+    per: str = "game",
     num_limits: int = 8,
     num_temperatures: int = 4,
     num_k: int = 0,
@@ -457,7 +474,7 @@ def _family(
         raise ArgumentError("expected an engine that searches for a family, got none")
     ranges = (_ends(nodes, "nodes", int), _ends(r, "r", float), _ends(k, "k", int))
     return EngineFamily(
-        *(game, engine, *ranges),
+        *(game, engine, *ranges, per),
         num_limits=num_limits,
         num_temperatures=num_temperatures,
         num_top_k=num_k or None,

@@ -15,7 +15,7 @@ from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.preparation.model_files import named_opponent
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.policies.mixtures import MixturePolicy
+from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 
 _OWN_NODES = 1000  # that our own play is taken to search where its limit is another one
@@ -38,7 +38,11 @@ class PreparationPolicies:
 
 @public
 def preparation_policies(
-    settings: PreparationSettings, analyst: ScoringEngine, opponent: EngineLike | None = None
+    settings: PreparationSettings,
+    analyst: ScoringEngine,
+    opponent: EngineLike | None = None,
+    *,
+    replies: PolicyLike | None = None,
 ) -> PreparationPolicies:
     """The policies and values that one side prepares with.
 
@@ -46,6 +50,7 @@ def preparation_policies(
       settings: see there.
       analyst: searches for the book, for evaluations and, at the opponent's limit, for our own play.
       opponent: searches for the opponent; by default the analyst's engine.
+      replies: what the opponent plays, where more is known of it than the settings say.
 
     Raises:
       ValueError: settings or engines that are none; `evaluation` "wdl" of an engine without a model.
@@ -53,9 +58,10 @@ def preparation_policies(
     check_opponent(settings, opponent)
     book = book_choice(settings, analyst)
     play = modelled_play(settings, settings.player, analyst)
-    replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
+    if replies is None:
+        replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
     value = settings.kind.leaf_value(settings, analyst)
-    if settings.kind.fitted and isinstance(replies, EngineFamily):
+    if settings.kind.fitted and isinstance(replies, EngineFamily) and drawn_once(replies):
         limit = settings.own_limit or settings.opponent_limit
         value = FamilyEvaluation(
             *(analyst, settings.analyst_limit, settings.multipv, value.utility),

@@ -133,7 +133,7 @@ def prepare(
         raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
     else:
         found = _by_tree(settings, engines, budget, plan, keep, announce, max_memory)
-    return _completed(dataclasses.replace(found, budget=budget), engines)
+    return with_exits(dataclasses.replace(found, budget=budget), engines, engines.policies(settings))
 
 
 def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) -> bool:
@@ -141,10 +141,9 @@ def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) 
     return settings.kind.fitted and settings.menu > 0 and games > 0 and not whole_tree
 
 
-def _completed(found: Preparation, engines: Engines) -> Preparation:
-    """With what there is to say of the book that was found."""
+def with_exits(found: Preparation, engines: Engines, policies: PreparationPolicies) -> Preparation:
+    """With what there is to say of the book that was found, by the policies that it was found with."""
     settings, book = found.settings, found.book
-    policies = engines.policies(settings)
     opponent = policies.sigma[1 - settings.player]
     exits = exits_of(book, settings, policies, found.stops)
     results = engines.analyst.search(

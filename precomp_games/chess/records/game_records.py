@@ -46,6 +46,8 @@ from precomp_games.chess.records.pgn_files import (
 
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
 MAX_PLIES = 1000  # of one game
+BOOK_MOVE = "book"
+"""The comment that match programs write at a move of a book."""
 _SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
 
 SPEEDS = ("bullet", "blitz", "rapid", "classical")
@@ -103,6 +105,7 @@ class GameRecord:
         result: the Result tag.
         keys: of the positions before each move, by the reader's `key`.
         actions: the moves, as `ChessGame` numbers them.
+        booked: which of them, counted from 0, a comment calls a move of a book, as match programs do.
     """
 
     white: str
@@ -114,6 +117,7 @@ class GameRecord:
     result: str
     keys: tuple[Any, ...]
     actions: tuple[int, ...]
+    booked: frozenset[int] = frozenset()
 
     def mover(self, ply: int) -> chess.Color:
         """Whose move `ply` is, counted from 0."""
@@ -135,6 +139,7 @@ def read_games(
     max_plies: PositiveInt = MAX_PLIES,
     max_games: PositiveInt = MAX_GAMES,
     setups: bool = False,
+    copies: bool = False,
     key: Key = position_hash,
     report: GameReport | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -149,6 +154,8 @@ def read_games(
         max_plies: half-moves of a game that are read.
         max_games: games that are read of this file.
         setups: whether games count that begin at another position than the usual.
+        copies: whether a game that stands there twice counts twice: a match program's games, in which the
+            same one is played again, and not a collection's.
         key: what a position is called in the records.
         report: what was read and what was not is added to it.
         progress: called now and then with the bytes that were read so far, and with the file's size.
@@ -175,7 +182,8 @@ def read_games(
             )
     key = _position_hash if key is position_hash else key
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
-    return _records(game_texts(path, report, progress), wanted, reader, max_games, report)
+    seen = None if copies else dict[int, float | None]()
+    return _records(game_texts(path, report, progress), wanted, reader, max_games, report, seen)
 
 
 def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: Mapping[str, int]) -> None:
@@ -193,8 +201,8 @@ def _records(
     reader: Callable[[], _Game],
     max_games: int,
     report: GameReport,
+    seen: dict[int, float | None] | None,
 ) -> Iterator[GameRecord]:
-    seen: dict[int, float | None] = {}
     before = report.games  # of other files, of which the report tells as well
     for text, too_long in texts:
         # Most of a large file is games of others, for which python-chess would take its time.
@@ -222,13 +230,13 @@ def _records(
                 return
 
 
-def _reason(game: _Game, seen: dict[int, float | None], report: GameReport) -> str | None:
-    """Why a game that was read is left out; None if it is not."""
+def _reason(game: _Game, seen: dict[int, float | None] | None, report: GameReport) -> str | None:
+    """Why a game that was read is left out; None if it is not. `seen`: by which copies are known."""
     if not game.tags:
         return "no tags"  # the rest of a game that broke off
     if not game.actions:
         return "no moves"
-    if len(game.tokens) >= _SAME_FROM:
+    if seen is not None and len(game.tokens) >= _SAME_FROM:
         line = [*map(str, game.actions), *game.tokens[len(game.actions) :]][:_SAME_TO]
         line.append(game.tags.get("FEN", ""))
         digest = hashlib.blake2b(" ".join(line).encode(errors="replace"), digest_size=8).digest()
@@ -253,6 +261,7 @@ class _Game(GameVisitor):
         self._setups, self._key = setups, key
         self.keys: list[Any] = []
         self.actions: list[int] = []
+        self.booked: set[int] = set()
         self.tokens: list[str] = []
         self.first = chess.WHITE
         self.cut: str | None = None
@@ -293,6 +302,10 @@ class _Game(GameVisitor):
             self.keys.append(self._key(board))
             self.actions.append(action_of(move))
 
+    def visit_comment(self, comment: Any) -> None:
+        if self.actions and self.cut is None and str(comment).strip().casefold() == BOOK_MOVE:
+            self.booked.add(len(self.actions) - 1)
+
     def handle_error(self, error: Exception) -> None:
         if not self._started:
             self.reason = "another start position"
@@ -310,6 +323,7 @@ class _Game(GameVisitor):
             result=tags.get("Result", "*"),
             keys=tuple(self.keys),
             actions=tuple(self.actions),
+            booked=frozenset(self.booked),
         )
 
 

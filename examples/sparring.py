@@ -1,0 +1,13 @@
+"""Prepares against an engine by playing against it: the command `precomp-games spar`.
+
+python examples/sparring.py --help
+"""
+
+import sys
+
+import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+
+from precomp_games.commands import spar
+
+if __name__ == "__main__":
+    sys.exit(spar.main())

@@ -1,0 +1,370 @@
+"""Preparation by games that were played: what an opponent has shown, and what the games scored.
+
+A model says what an opponent may play; its games say what it has played. So its model is what stands behind
+the games (`games_policy`), with the weight of one game: the posterior mean of independent Dirichlet
+distributions, one a position, which is all that matters for the next game, since a position comes up at most
+once in it. One of several opponents, a mixture, is another matter: there each game says who it probably is,
+and those who it can hardly be are left out.
+
+What the games scored says what stopping is worth where they left the book, and at our turns after that: they
+count as the games that teach `confirmed_precomputation`, and are the only ones, so that nothing is played by
+models of engines where the engines themselves can play.
+
+Nothing here is a promise: the best book by all that is known so far is chosen for luck as well, and what it
+is worth are games that come after it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import chess
+import numpy as np
+
+from precomp_games._support import bars
+from precomp_games._support.arguments import FilePath, NonNegativeInt, PositiveInt, each_of, public
+from precomp_games._support.checks import ArgumentError
+from precomp_games.algorithms import confirmed_precomputation
+from precomp_games.algorithms.preparation.confirmed import PlayedGame
+from precomp_games.chess.books.book import Book
+from precomp_games.chess.evaluation.policies import ANSWERS
+from precomp_games.chess.game import ChessState, action_of, board_key, move_of
+from precomp_games.chess.opponents.family import EngineFamily
+from precomp_games.chess.opponents.policies import GamesPolicy
+from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
+from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.policies import PreparationPolicies, modelled_play, preparation_policies
+from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.prepared_book import certified_book
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.records.game_records import (
+    MAX_PLIES,
+    GameRecord,
+    position_hash,
+    read_games,
+    sides_of,
+)
+from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, game_tables
+from precomp_games.chess.records.pgn_files import GameReport, name_words
+from precomp_games.policies.mixtures import MixturePolicy, drawn_once
+from precomp_games.policies.rows import PolicyLike
+
+_TURNS = 12  # of ours, that a game's score counts for: see `confirmed_precomputation`
+_LIKELY = 0.02  # beside the most likely one; who is less is left out
+_UNLIKELY = 1e-3  # of a mixture's component that has not played what was played: it may be off in one move
+_SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class SparringGames:
+    """The games of one opponent in a file, as a match program or `EngineMatch` wrote them.
+
+    Attributes:
+      name: The opponent's, as tags have it.
+      records: Its games, in their order; each counts, though it may be another one's copy.
+      path: The file, PGN; "" of games that are in none.
+      report: What was read of the file, and what was not.
+    """
+
+    name: str
+    records: Annotated[tuple[GameRecord, ...], each_of(GameRecord)] = ()
+    path: str = ""
+    report: GameReport = dataclasses.field(default_factory=GameReport)
+
+    @classmethod
+    @public
+    def read(cls, path: FilePath, name: str) -> SparringGames:
+        """The games in a file; none where it is empty or not there.
+
+        Raises:
+          ValueError: nobody has that name.
+          OSError: the file cannot be read.
+        """
+        report, where = GameReport(), os.fspath(path)
+        if not os.path.exists(where) or not os.path.getsize(where):
+            return cls(name, (), where, report)
+        records = tuple(read_games(where, name, setups=True, copies=True, report=report))
+        return cls(name, records, where, report)
+
+    @classmethod
+    @public
+    def of_matches(
+        cls, results: Annotated[Sequence[MatchResult], each_of(MatchResult)], name: str = "Opponent"
+    ) -> SparringGames:
+        """The games of matches, as `play_match` gives them."""
+        return cls(name, tuple(_record(result, game, name) for result in results for game in result.games))
+
+    @property
+    def names(self) -> frozenset[tuple[str, ...]]:
+        """The opponent's spellings, as `name_words`."""
+        return frozenset(map(name_words, self.report.names or (self.name,)))
+
+    @public
+    def against(self, settings: PreparationSettings) -> list[tuple[GameRecord, float]]:
+        """The finished games that settings are about: from their start, by their side; and what it scored.
+
+        Raises:
+          ValueError: no settings.
+        """
+        side = chess.WHITE if settings.player == 0 else chess.BLACK
+        start = position_hash(settings.game().new_initial_state().board)
+        return [
+            (record, score if side == chess.WHITE else 1.0 - score)
+            for record in self.records
+            if sides_of(record, self.names) == [not side] and record.keys[:1] == (start,)
+            if (score := _SCORES.get(record.result)) is not None
+        ]
+
+
+def _record(result: MatchResult, game: MatchGame, name: str) -> GameRecord:
+    """A game of a match as if it had been read."""
+    book, board, keys = result.book, result.book.start.copy(stack=False), []
+    for move in game.moves:
+        keys.append(position_hash(board))
+        board.push(move)
+    white = game.score if book.side == chess.WHITE else 1.0 - game.score
+    ours = range(0 if book.start.turn == book.side else 1, len(game.moves), 2)
+    return GameRecord(
+        *(("", name) if book.side == chess.WHITE else (name, "")),
+        first=book.start.turn,
+        year=None,
+        ratings=(None, None),
+        speed="",
+        result=next(text for text, score in _SCORES.items() if score == white),
+        keys=tuple(keys),
+        actions=tuple(map(action_of, game.moves)),
+        booked=frozenset(ply for ply in ours if game.left is None or ply < game.left),
+    )
+
+
+def left_at(record: GameRecord, side: chess.Color) -> int | None:
+    """The half-move at which a side played its first move that is not of a book; None: there was none."""
+    plies = range(0 if record.first == side else 1, len(record.actions), 2)
+    return next((ply for ply in plies if ply not in record.booked), None)
+
+
+def _taught(games: SparringGames, settings: PreparationSettings) -> list[PlayedGame]:
+    """Our turns that each game has passed since it left the book, and what it scored."""
+    side = chess.WHITE if settings.player == 0 else chess.BLACK
+    root, taught = settings.played_game().new_initial_state(), list[PlayedGame]()
+    for record, score in games.against(settings):
+        state, passed, first = root.clone(), list[ChessState](), left_at(record, side)
+        for ply, action in enumerate(record.actions):
+            if state.is_terminal() or first is None or len(passed) == _TURNS:
+                break
+            if ply >= first and state.current_player() == settings.player:
+                passed.append(state.clone())
+            state.apply_action(action)
+        taught.append((passed, score))
+    return taught
+
+
+def _replies(settings: PreparationSettings, engines: Engines, games: SparringGames) -> PolicyLike:
+    """What the opponent plays, by the settings and by its games."""
+    game, rival = settings.game(), 1 - settings.player
+    prior = modelled_play(settings, rival, engines.opponent)
+    if drawn_once(prior):
+        return _identified(prior, settings, games)
+    counts = MoveCounts.of_tables(game_tables(games.records, games.report.names or (games.name,)))
+    read: dict[str, Any] = {"path": games.path, "player": games.name if games.path else None}
+    read |= {"max_plies": MAX_PLIES, "copies": True}
+    return GamesPolicy(game, counts, 1.0, prior, games.report, GameWeights(), None, None, read)
+
+
+def _identified(prior: Any, settings: PreparationSettings, games: SparringGames) -> PolicyLike:
+    """Who one of several probably is after all games, in which it is the same one."""
+    root, rival = settings.played_game().new_initial_state(), 1 - settings.player
+    ends = []
+    for record, _ in games.against(settings):
+        state = root.clone()
+        for action in record.actions:
+            if state.is_terminal():
+                break
+            state.apply_action(action)
+        ends.append(state)
+    # A posterior is the prior times what the game says. Who it cannot be may have been off in one move.
+    said = np.log(np.maximum(prior.posteriors(ends, rival), _UNLIKELY)) - np.log(prior.weights)
+    total = said.sum(axis=0) + np.log(prior.weights)
+    weights = np.exp(total - total.max())
+    likely = np.flatnonzero(weights >= _LIKELY).tolist()
+    if len(likely) == 1:
+        one: PolicyLike = prior.policies[likely[0]]
+        return prior.alone(likely[0]) if isinstance(prior, EngineFamily) else one
+    each = [prior.policies[k] for k in likely]
+    return MixturePolicy(each, weights[likely].tolist(), position_key=board_key)
+
+
+@public
+def informed_policies(
+    settings: PreparationSettings, engines: Engines, games: SparringGames
+) -> PreparationPolicies:
+    """The policies of settings, in which the opponent plays as its games say.
+
+    Raises:
+      ValueError, OSError, EngineError: as `preparation_policies` and `games_policy`.
+    """
+    if not games.records:
+        return engines.policies(settings)
+    replies = _replies(settings, engines, games)
+    return preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
+
+
+@public
+def prepare_from_games(
+    settings: PreparationSettings,
+    engines: Engines,
+    games: SparringGames,
+    *,
+    budget: NonNegativeInt = 150,
+    teaching: NonNegativeInt = 0,
+    max_evaluations: PositiveInt = 20_000,
+    enough: Callable[[], bool] | None = None,
+) -> Preparation:
+    """The best book by what an opponent's games say, and by an evaluation that their scores correct.
+
+    Args:
+      settings: what is prepared, against whom, and how it is valued: a choice of moves (`menu`), and a fitted
+        evaluation.
+      engines: whose searches.
+      games: that were played so far.
+      budget: positions at most.
+      teaching: how many games between the models of both sides teach as well.
+      max_evaluations: how many evaluations there are at most.
+      enough: asked now and then whether to look no further.
+
+    Returns:
+      The preparation. Its utilities are estimates, which games that come after it confirm or refute.
+
+    Raises:
+      ValueError, EngineError, StoreError, OSError: an argument, the engines, the store or the file are not
+        what they should be.
+    """
+    if not settings.kind.fitted or settings.menu < 1:
+        raise ArgumentError(
+            "expected settings with a fitted evaluation and a menu, got "
+            f"evaluation={settings.evaluation!r}, menu={settings.menu}"
+        )
+    policies = informed_policies(settings, engines, games)
+    with bars.progress("Searching", "evaluations") as show:
+
+        def told(done: int, _: int, what: str) -> bool:
+            show(done, what)
+            return enough is None or not enough()
+
+        found = confirmed_precomputation(
+            settings.played_game(),
+            policies.sigma_pre,
+            policies.sigma,
+            settings.penalty,
+            settings.player,
+            policies.leaf_value,
+            budget=budget,
+            games=teaching,
+            promise_games=0,
+            prior_games=policies.leaf_value.utility.prior_games,
+            played=_taught(games, settings),
+            max_evaluations=max_evaluations,
+            position_key=board_key,
+            min_probability=settings.min_probability,
+            seed=settings.seed,
+            progress=told,
+        )
+    book = certified_book(found.preparation)
+    return Preparation(
+        settings,
+        book,
+        (engines.analyst.engine_id, engines.opponent.engine_id),
+        found.promise,
+        found.unprepared,
+        found.promise - settings.penalty * len(book),
+        found.preparation.gain.tolist(),
+        budget=budget,
+        search={"games": {"played": len(games.records)}, "work": found.preparation.work},
+    )
+
+
+@public
+def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
+    """The opponent of `prepare_from_games` as a spec; "" where it is one of several, and settings name it.
+
+    Raises:
+      ValueError: no settings, or no games.
+    """
+    prior = settings.opponent or _spec_of_engine(settings)
+    return f"games(file={games.path},player={games.name},prior={prior},max_plies={MAX_PLIES},copies=1)"
+
+
+def _spec_of_engine(settings: PreparationSettings) -> str:
+    limit = str(settings.opponent_limit).replace("movetime", "movetime_ms")
+    plays = f"plays={settings.opponent_plays}"
+    if settings.opponent_plays in ANSWERS:
+        return f"uci({limit},{plays},samples={settings.opponent_samples})"
+    return f"uci({limit},{plays},r={settings.opponent_temperatures_cp[0]:g},top_k={settings.top_k})"
+
+
+# -- what games said of a book -----------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayedLine:
+    """A line by which games left a book, what they scored, and what is played there now.
+
+    Attributes:
+      moves: Up to where the book had no move.
+      games: How many.
+      score: Their mean.
+      now: In words.
+    """
+
+    moves: tuple[chess.Move, ...]
+    games: int
+    score: float
+    now: str
+
+
+@public
+def played_lines(
+    played: Sequence[tuple[GameRecord, float]], settings: PreparationSettings, now: Book
+) -> list[PlayedLine]:
+    """Where games left the book that they were played with, what cost most first, and what another one does.
+
+    Args:
+      played: games and their scores, see `SparringGames.against`.
+      settings: whose side.
+      now: the book that comes after them.
+
+    Raises:
+      ValueError: arguments of another kind.
+    """
+    side = chess.WHITE if settings.player == 0 else chess.BLACK
+    rows, scores = memorized_rows(now), dict[tuple[int, ...], list[float]]()
+    for record, score in played:
+        ply = left_at(record, side)
+        scores.setdefault(record.actions[:ply], []).append(score)
+    lines = [
+        PlayedLine(tuple(map(move_of, line)), len(each), float(np.mean(each)), _now(line, now, rows))
+        for line, each in scores.items()
+    ]
+    return sorted(lines, key=lambda line: -line.games * (1.0 - line.score))
+
+
+def _now(line: tuple[int, ...], book: Book, rows: dict[tuple[int, ...], dict[int, float]]) -> str:
+    """What a book does in a line by which games left another one."""
+    board = book.start.copy(stack=False)
+    for ply, action in enumerate((*line, None)):
+        if board.turn == book.side:
+            row = rows.get(line[:ply])
+            if row is None:
+                return "as before" if action is None else f"ends at move {board.fullmove_number}"
+            best = max(row, key=lambda move: row[move])
+            if action is None or action not in row:
+                where = "goes on with" if action is None else "plays"
+                dots = "." if board.turn else "..."
+                return f"{where} {board.fullmove_number}{dots}{board.san(move_of(best))}"
+        if action is not None:
+            board.push(move_of(action))
+    return "as before"

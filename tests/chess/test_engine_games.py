@@ -1,0 +1,115 @@
+"""Games between two engine processes, as match programs play them."""
+
+import sys
+
+import chess
+import pytest
+
+from precomp_games.chess import Book, BookMove, BookPosition, Clock, EngineError, EngineMatch, MatchEngine
+from precomp_games.chess.engines.searches import SearchLimit
+from precomp_games.chess.game import move_of
+from precomp_games.chess.play import engine_games
+from precomp_games.chess.play.engine_games import _over
+from precomp_games.chess.preparation.sparring import SparringGames
+from tests.chess import fake_engine
+
+FAKE = (sys.executable, fake_engine.__file__, "--remembers")
+LIMIT = SearchLimit(nodes=1000)
+ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
+EMPTY = Book(chess.Board(ENDGAME), chess.WHITE, ())
+
+
+def entrant(name, *faults, limit=LIMIT):
+    return MatchEngine(name, (*FAKE, *faults), limit)
+
+
+def played(own, opponent, count=3, book=EMPTY, concurrency=1):
+    with EngineMatch(own, opponent, concurrency=concurrency) as match:
+        return sorted(match.games(book, [{"Round": str(k)} for k in range(count)]))
+
+
+def read(texts, path, name="them"):
+    path.write_text("".join(texts), encoding="utf-8")
+    return SparringGames.read(path, name)
+
+
+@pytest.fixture(scope="module")
+def book():
+    """The king's move, and another one after one of the replies."""
+    king, pawn = chess.Move.from_uci("e2e3"), chess.Move.from_uci("d2d4")
+    after = (king, chess.Move.from_uci("f7e7"))
+    return Book(
+        chess.Board(ENDGAME),
+        chess.WHITE,
+        [
+            BookPosition((), (BookMove(king, 1.0),), 1.0, 0.0),
+            BookPosition(after, (BookMove(pawn, 1.0),), 0.5, 0.0),
+        ],
+    )
+
+
+def test_games_are_the_same_whoever_dies(tmp_path, book):
+    """Side by side or not, with engines that end amid a game; a reader finds which moves were a book's."""
+    plain = played(entrant("us"), entrant("them"), book=book)
+    faults = ("--fault=exit", "--times=2", f"--state={tmp_path / 'state'}", "--only=5k2")
+    assert played(entrant("us"), entrant("them", *faults), book=book, concurrency=2) == plain
+    assert (tmp_path / "state").stat().st_size
+    games = read(plain, tmp_path / "games.pgn")
+    assert len(games.records) == 3  # though all are the same
+    record = games.records[0]
+    assert record.white == "us" and record.black == "them"
+    second = move_of(record.actions[1]).uci() == "f7e7"
+    assert record.booked == ({0, 2} if second else {0})
+    assert move_of(record.actions[0]).uci() == "e2e3"
+    assert "{ [%eval" in plain[0] and "{ book }" in plain[0]
+
+
+@pytest.mark.parametrize("fault", ["exit", "no-move", "nonsense"])
+def test_an_engine_that_never_plays_is_told(fault):
+    with pytest.raises(EngineError, match=r"expected an engine to play, got them: .* in each of 3 games"):
+        played(entrant("us"), entrant("them", f"--fault={fault}"))
+
+
+def test_an_engine_that_hangs_is_started_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine_games, "_PATIENCE", 0.5)
+    hanging = entrant("them", "--fault=hang", "--times=1", f"--state={tmp_path / 'state'}")
+    assert played(entrant("us"), hanging, count=1) == played(entrant("us"), entrant("them"), count=1)
+
+
+def test_what_cannot_be_started_is_told():
+    with pytest.raises(EngineError, match="expected a UCI engine, got '/nowhere'"):
+        EngineMatch(entrant("us"), MatchEngine("them", "/nowhere", LIMIT))
+    with pytest.raises(EngineError, match=r"expected options of them, got .*Strength"):
+        EngineMatch(entrant("us"), MatchEngine("them", FAKE, LIMIT, {"Strength": "1"}))
+
+
+def test_whose_time_runs_out_loses(tmp_path):
+    slow = entrant("them", "--fault=slow", limit=Clock(0.5))
+    (text,) = played(entrant("us", limit=Clock(0.5)), slow, count=1)
+    assert '[Termination "time forfeit"]' in text and '[Result "1-0"]' in text
+    assert '[TimeControl "0.5+0"]' in text and "[%clk 0:00:0" in text
+    assert len(read([text], tmp_path / "games.pgn").records[0].actions) < 6
+
+
+def test_adjudication():
+    """Resigned where both agree three times, drawn where both see nothing eight times."""
+    board = chess.Board()
+    assert _over(board, [1000] * 6) == ("1-0", "adjudication")
+    assert _over(board, [-1000] * 6) == ("0-1", "adjudication")
+    assert _over(board, [1000] * 5 + [999]) is None and _over(board, [None, *[1000] * 5]) is None
+    assert _over(board, [10] * 16) is None  # so early
+    for k in range(80):
+        board.push(chess.Move.from_uci(("g1f3", "g8f6", "f3g1", "f6g8")[k % 4]))
+    board.clear_stack()
+    moves = [next(iter(board.legal_moves))] * 80
+    board.move_stack = moves
+    assert _over(board, [10, -10] * 8) == ("1/2-1/2", "adjudication")
+    assert _over(board, [11, -10] * 8) is None
+
+
+def test_clocks():
+    assert Clock.parse("1+0.01") == Clock(1.0, 0.01) and str(Clock(60.0, 0.6)) == "60+0.6"
+    assert Clock(1.0, 0.01).move_ms == 35
+    for wrong in ("", "1", "1+", "a+b", "0+1", "1+-1", None):
+        with pytest.raises(ValueError, match="expected"):
+            Clock.parse(wrong)

@@ -1,0 +1,231 @@
+"""Preparation by games that were played, and the command that plays them."""
+
+import dataclasses
+import math
+import sys
+
+import chess
+import numpy as np
+import pytest
+
+from precomp_games.algorithms import confirmed_precomputation
+from precomp_games.chess import (
+    Book,
+    EngineFamily,
+    EnginePool,
+    Engines,
+    EvaluationStore,
+    PreparationSettings,
+    SparringGames,
+    StoredEngine,
+    action_of,
+    opponent_policy,
+    play_match,
+    prepare_from_games,
+)
+from precomp_games.chess.preparation.sparring import informed_policies, left_at, played_lines
+from precomp_games.commands import spar
+from precomp_games.policies.mixtures import MixturePolicy
+from tests.chess import fake_engine
+
+ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
+
+
+@pytest.fixture(scope="module")
+def engines():
+    with EvaluationStore(":memory:") as store, EnginePool([sys.executable, fake_engine.__file__]) as pool:
+        engine = StoredEngine(store, pool)
+        yield Engines(engine, engine)
+
+
+def settings_of(**changes):
+    how = {"fen": ENDGAME, "menu": 2, "evaluation": "calibrated", "max_plies": 6, "penalty": 1e-3}
+    return PreparationSettings(**(how | changes))
+
+
+def sparred(settings, engines, games=30, opponent=None):
+    """Games without a book between the models of both sides."""
+    sigma, rival = engines.policies(settings).sigma, 1 - settings.player
+    book = Book(settings.played_game().new_initial_state().board, settings.player == 0, ())
+    return play_match(book, opponent or sigma[rival], sigma[1 - rival], games, max_plies=40)
+
+
+# -- what games say of an opponent -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, player):
+    settings = settings_of(player=player, opponent_temperature_cp=200.0, top_k=3)
+    result = sparred(settings, engines)
+    games = SparringGames.of_matches([result])
+    policy = informed_policies(settings, engines, games).sigma[1 - player]
+    prior = engines.policies(settings).sigma[1 - player]
+    state = settings.game().new_initial_state()
+    if player == 1:
+        assert state.current_player() == 0
+    else:
+        state.apply_action(action_of(result.games[0].moves[0]))
+    before = state.history()
+    same = [g for g in result.games if [action_of(m) for m in g.moves[: len(before)]] == before]
+    counts = {}
+    for game in same:
+        action = action_of(game.moves[len(before)])
+        counts[action] = counts.get(action, 0) + 1
+    expected = {
+        action: (counts.get(action, 0) + q) / (len(same) + 1)
+        for action, q in prior.action_probabilities(state).items()
+    }
+    assert policy.action_probabilities(state) == pytest.approx(expected)
+
+
+def test_who_one_of_several_is(engines):
+    """What is left, and with which weights, is Bayes' rule over all games, by products of probabilities."""
+    family = "family(nodes=10:30,r=50:400,k=2:3,num_limits=2,num_temperatures=2)"
+    settings = settings_of(opponent=family, trusted=True)
+    model = opponent_policy(settings.game(), family, engines.opponent)
+    assert isinstance(model, EngineFamily)
+    games = SparringGames.of_matches([sparred(settings, engines, games=4, opponent=model.alone(5))])
+    log = np.log(model.weights.copy())
+    for record, _ in games.against(settings):
+        state = settings.played_game().new_initial_state()
+        for action in record.actions:
+            if state.current_player() == 1:
+                rows = [each.action_probabilities(state) for each in model.policies]
+                log += [math.log(max(row.get(action, 0.0), 1e-300)) for row in rows]
+            state.apply_action(action)
+    weights = np.exp(log - log.max())
+    likely = np.flatnonzero(weights >= 0.02)
+    policy = informed_policies(settings, engines, games).sigma[1]
+    if len(likely) == 1:
+        assert policy.top_k == model.members[likely[0]].top_k
+    else:
+        assert isinstance(policy, MixturePolicy)
+        assert policy.weights == pytest.approx(weights[likely] / weights[likely].sum(), rel=1e-6)
+    assert 5 in likely
+
+
+# -- what scores say of a position -------------------------------------------------------------------------
+
+
+def test_games_that_were_played_teach(engines):
+    """The value of not preparing is that of the start, of which games are samples: (n0 f + T) / (n0 + n)."""
+    settings = settings_of()
+    policies = engines.policies(settings)
+    root = settings.played_game().new_initial_state()
+    n0 = policies.leaf_value.utility.prior_games
+    (value,) = policies.leaf_value.evaluate_batch([root])
+    for scores in ([], [0.0] * 5, [1.0, 0.5]):
+        found = confirmed_precomputation(
+            settings.played_game(),
+            policies.sigma_pre,
+            policies.sigma,
+            1.0,  # nothing is worth learning
+            0,
+            policies.leaf_value,
+            games=0,
+            promise_games=0,
+            prior_games=n0,
+            played=[([root], score) for score in scores],
+        )
+        expected = (n0 * value + sum(scores)) / (n0 + len(scores))
+        assert found.unprepared == found.promise == pytest.approx(expected)
+        assert math.isnan(found.standard_error) and found.interval == (0.0, 1.0)
+    with pytest.raises(ValueError, match="expected promise_games to be 0 or at least 2, got 1"):
+        confirmed_precomputation(
+            settings.played_game(), policies.sigma_pre, policies.sigma, 1.0, 0, lambda _: 0.5, promise_games=1
+        )
+
+
+def test_where_games_are_lost_the_book_plays_something_else(engines):
+    settings = settings_of(penalty=1e-6)
+    first = prepare_from_games(settings, engines, SparringGames("them"), budget=4)
+    move = first.book.positions[0].moves[0].move
+    policies = engines.policies(settings)
+    result = play_match(first.book, policies.sigma[1], policies.sigma[0], 40, max_plies=40)
+    games = SparringGames.of_matches([result])
+    assert all(
+        left_at(record, chess.WHITE) == game.left
+        for record, game in zip(games.records, result.games, strict=True)
+    )
+    lost = SparringGames("Opponent", tuple(dataclasses.replace(r, result="0-1") for r in games.records))
+    now = prepare_from_games(settings, engines, lost, budget=4)
+    assert now.utility < first.utility
+    lines = played_lines(lost.against(settings), settings, now.book)
+    assert sum(line.games for line in lines) == 40 and {line.score for line in lines} == {0.0}
+    if now.book.positions and now.book.positions[0].moves[0].move != move:
+        san = now.book.start.san(now.book.positions[0].moves[0].move)
+        assert {line.now for line in lines} == {f"plays 1.{san}"}
+    with pytest.raises(ValueError, match="expected settings with a fitted evaluation and a menu"):
+        prepare_from_games(settings_of(menu=0), engines, lost)
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """An engine's file that remembers its games, and a folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "remembers"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}" --remembers\n')
+    script.chmod(0o755)
+    return [f"--engine={script}", f"--fen={ENDGAME}", "--max_plies=8", "--minutes=0.05", "--menu=2"]
+
+
+def ran(capsys, *flags):
+    status = spar.main(["spar", *flags])
+    said = capsys.readouterr()
+    return status, said.out, said.err
+
+
+@pytest.mark.seconds("a sparring by engines that are Python")
+def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
+    """By its games alone: those that are there are not played again, broken ones are left out."""
+    how = [*fake, "--opponent_movetime_ms=20", "--opponent_plays=game", "--round=2", "--last=2"]
+    status, said, err = ran(capsys, *how, "--play=2", "--output_dir=out")
+    assert status == 0, err
+    assert "Round 0 " in said and "(no book)" in said and "Promise " in said
+    folder = tmp_path / "out"
+    for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
+        assert (folder / name).exists()
+    first = (folder / "games.pgn").read_text()
+    assert first.count("[Event ") == 2
+    (folder / "last.pgn").unlink()
+    with (folder / "games.pgn").open("a") as file:  # as a run leaves it that is killed
+        file.write('[Event "Sparring, round 1"]\n[Round "1.1"]\n[White "precomp-gam')
+    status, said, err = ran(capsys, *how, "--play=4", "--output_dir=out")
+    assert status == 0, err
+    text = (folder / "games.pgn").read_text()
+    assert text.startswith(first) and "Round 0 " not in said and "Round 1 " in said
+    status, _, err = ran(capsys, *how[:-1], "--side=black", "--last=0", "--play=4", "--output_dir=out")
+    assert status == 1 and "expected a new folder, or games with side 'black', got out with 'white'" in err
+
+
+@pytest.mark.seconds("a sparring by engines that are Python")
+def test_games_of_another_match_program(fake, tmp_path, capsys):
+    """Broken games cost themselves alone."""
+    game = (
+        '[White "Ours"]\n[Black "Theirs"]\n[Result "0-1"]\n[SetUp "1"]\n'
+        f'[FEN "{ENDGAME}"]\n\n1. d4 {{book}} Ke6 2. d5+ {{+0.35/12 0.52s}} Kd6 0-1\n\n'
+    )
+    broken = game.replace("1. d4", "1. Qh9 {book")
+    (tmp_path / "match.pgn").write_text(f"{game}{broken}{game}")
+    status, said, err = ran(capsys, *fake, "--games=match.pgn", "--opponent_name=Theirs", "--output_dir=out")
+    assert status == 0, err
+    assert "Games               2 games; 1 left out" in said
+    assert "Scored              0.00 in 2 games" in said and (tmp_path / "out" / "book.bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--clock=1"], "expected seconds and an increment such as '60+0.6', got '1'"),
+        (["--games=none.pgn"], "--games: expected --opponent_name with it"),
+        (["--games=none.pgn", "--opponent_name=x"], "--games: expected a PGN file, got 'none.pgn'"),
+        (["--evaluation=linear"], "expected settings with a fitted evaluation and a menu"),
+        (["--round=0"], "--round"),
+    ],
+)
+def test_wrong_flags(fake, capsys, flags, expected):
+    status, _, err = ran(capsys, *fake, *flags, "--play=0", "--last=0")
+    assert status == 1 and expected in err and len(err.splitlines()) == 1
