@@ -36,7 +36,7 @@ quasi-perfect equilibrium of a two-player game", Economic Theory 42 (2010), for 
 Deviations: there, l is powers of a symbol, and steps 2 and 3 are not needed. Here, it is numbers that HiGHS
 can tell from rounding, each entry's in proportion to the ways of playing on after it.
 
-Cost: three programs of the size of the equilibrium's, two of them with twice its columns; up to three more
+Cost: three programs of the size of the equilibrium's, two of them with twice its columns; up to four more
 of the first kind where mistakes of mistakes are too rare for HiGHS.
 """
 
@@ -58,7 +58,7 @@ from ..programs import LinearProgramError, Program, unit
 from .sequence_form_lp import EntryMatrices
 
 # Shares of first mistakes and of later ones, tried in turn: the smaller, the nearer, but the harder to solve.
-_TREMBLES = ((1e-3, 1e-3), (1e-3, 1e-2), (1e-3, 0.1), (1e-2, 0.3))
+_TREMBLES = ((1e-3, 1e-3), (1e-3, 1e-2), (1e-3, 0.1), (1e-3, 0.3), (1e-2, 0.3))
 _LEAST = 1e-11  # of l: beside less than that, HiGHS's tolerance is not small
 _ENOUGH = 1e-7  # of the tree's scale: a greater regret against trembling hands, and HiGHS stopped too early
 _HEAVIEST = 1e4  # the greatest w(I)
@@ -282,7 +282,7 @@ def _nearest(
         except LinearProgramError:
             continue
         plan = np.zeros(tree.num_entries)
-        plan[game.own] = np.clip(x, 0.0, 1.0)
+        plan[game.own] = np.clip(x, 0.0, 1.0) + 0.0  # no -0.0
         nearest = _completed(strategy, plan, intended)
         worst = Decisions.against(tree, 1 - player, nearest, alone=True).best().value
         if worst - taken <= _GIVEN_AWAY * tree.scale:

@@ -38,6 +38,7 @@ def test_random_games_stay_exact(cases):
     for seed in range(cases(_CASES)):
         game = random_game(seed)
         found = _check(game, 0.01 if is_perfect(game) else _UP_TO_ROUNDING)
+        assert found.refinement.distance < 0.02
         regrets = conditional_regrets(found.tree, solve(game).strategies, found.refinement.trembling)
         without.append(regrets.max() / found.tree.scale)
     assert len(without) < 20 or np.mean(np.array(without) > 0.01) > 0.3
