@@ -211,13 +211,24 @@ def test_poker_folds_nothing_that_cannot_lose():
 
 def test_one_player_and_constant_sums():
     _check(constant_sum(), 0.01)
-    text = EfgText()
+    for player, best in ((1, [0.0, 1.0]), (2, [1.0, 0.0])):
+        text = EfgText()
+        text.chance({"a": 0.5, "b": 0.5})
+        for worse in (1, 2):
+            text.move(player, 1, ["leave", "go"])
+            text.leaf(0)
+            text.move(player, 2, ["c", "d"])
+            text.leaf(worse)
+            text.leaf(3)
+        rows = _rows(_check(text.game()))
+        assert rows == {0: best, 1: best}
+    text = EfgText()  # nothing is at stake
     text.move(1, 1, ["a", "b"])
-    text.leaf(1)
-    text.move(1, 2, ["a", "b"])
-    text.leaf(0)
-    text.leaf(-1)
-    assert _rows(_check(text.game())) == {0: [1.0, 0.0], 1: [1.0, 0.0]}
+    for _ in range(2):
+        text.move(2, 1, ["c", "d"])
+        text.leaf(0)
+        text.leaf(0)
+    assert _check(text.game()).refinement.gap == 0.0
 
 
 def test_what_cannot_be_refined(monkeypatch):
