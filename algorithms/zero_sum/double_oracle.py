@@ -59,7 +59,8 @@ _LEAST_PLAN = 1e-4  # allowed at first: what is memorized with more than this pr
 _SMALL = 1000  # entries; the program of a tree with no more takes milliseconds
 _PART = 0.4  # of the whole tree's entries; a program with more of them does not pay
 _MOST = 50_000  # entries of a program
-_MOST_OF_GAME = 400_000  # the same of a base game alone, whose program is thinner by far
+MOST_OF_GAME = 400_000
+"""Entries of a program of a base game alone, which is thinner by far."""
 
 
 class OracleState(NamedTuple):
@@ -110,7 +111,7 @@ class DoubleOracle:
         """
         if self.failed:
             return True
-        most = _MOST if self.tree.may_stop else _MOST_OF_GAME
+        most = _MOST if self.tree.may_stop else MOST_OF_GAME
         return self.budgets == (None, None) and int(self.state.allowed.sum()) > most
 
     @property

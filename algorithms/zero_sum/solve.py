@@ -1,6 +1,7 @@
 """An equilibrium of any two-player zero-sum game, by the solvers of the meta-game.
 
     result = solve("leduc_poker")                        # exact: value, NashConv, and a policy for OpenSpiel
+    result = solve("leduc_poker", refine=True)           # and sensible off the path of play
     result = solve("leduc_poker", method="dcfr", target_nash_conv=1e-3)
 
 A player who chooses among all actions, each at no price, is a player of the game alone. So the solvers of the
@@ -46,8 +47,11 @@ from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
+from ..programs import LinearProgramError
+from .double_oracle import MOST_OF_GAME
 from .equilibrium import meta_equilibrium
 from .exploitability import MetaExploitability, answered
+from .refinement import Profile, Refinement, certified, refined
 from .regret_minimization import CFR_VARIANTS
 from .tables import AnyGame, table_of, tree_of
 
@@ -77,6 +81,7 @@ class Equilibrium:
         the range of utilities.
       seconds: What it took, without the expansion of the tree.
       trace: (iterations, nash_conv) each time it was measured.
+      refinement: What certifies that it is sensible off the path of play, with refine=True; else None.
     """
 
     tree: HistoryTree
@@ -89,6 +94,7 @@ class Equilibrium:
     converged: bool
     seconds: float
     trace: tuple[tuple[int, float], ...] = dataclasses.field(repr=False)
+    refinement: Refinement | None = dataclasses.field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
@@ -106,8 +112,8 @@ class Equilibrium:
     def policy(self) -> openspiel_policy.TabularPolicy:
         """Both players' strategies for OpenSpiel.
 
-        Where a player's own play never comes, all its actions are alike, but for backward induction, which
-        plays what is best there too.
+        Where a player's own play never comes, all its actions are alike, but for backward induction and
+        refine=True, which play what is best there too.
         """
         return table_of(self.tree, self.strategies)
 
@@ -145,6 +151,7 @@ def solve(
     game: AnyGame,
     *,
     method: _Method = "exact",
+    refine: bool = False,
     iterations: PositiveInt | None = None,
     target_nash_conv: NonNegativeFloat | None = None,
     seconds: Seconds | None = None,
@@ -161,6 +168,9 @@ def solve(
         which saves expanding it again. Games in which players move at once are solved as OpenSpiel's
         `turn_based_simultaneous_game` of them.
       method: "exact", or a variant of regret minimization: one of `METHODS`.
+      refine: whether players do what is best off the path of play as well, against an opponent whose hand
+        trembles: of all exact equilibria, one nearest to a quasi-perfect one. `refinement` of the result
+        certifies it, and `zero_sum.refinement` says how. Of method="exact" only.
       iterations: of regret minimization; see `meta_equilibrium`, as for the next ones.
       target_nash_conv: stop as soon as NashConv is at most this.
       seconds: stop regret minimization at the first measurement after so many.
@@ -172,13 +182,20 @@ def solve(
       progress: called with (iterations, NashConv) at each measurement.
 
     Raises:
-      ValueError: an argument or the game is not as above.
+      ValueError: an argument or the game is not as above; with refine=True, also a game whose linear program
+        is too large or too hard for HiGHS.
     """
+    if refine and method != "exact":
+        raise ArgumentError(f'expected method="exact" with refine=True, got {method!r}')
     if method == "exact":
         for name, value in (("iterations", iterations), ("seconds", seconds), ("checkpoint", checkpoint)):
             if value is not None:
                 raise ArgumentError(f'expected no {name} with method="exact", got {value!r}')
     tree = tree_of(game, max_memory)
+    if refine and tree.infoset_keys is not None and tree.num_entries > MOST_OF_GAME:
+        raise ArgumentError(
+            f"expected a game of at most {MOST_OF_GAME} actions with refine=True, got {tree.num_entries}"
+        )
     started = time.perf_counter()
     run: dict[str, Any] = {"iterations": 0, "trace": ()}
     profile: MetaExploitability
@@ -203,6 +220,9 @@ def solve(
         run["method"] = _PROGRAM if result.solver == "double_oracle" else result.solver
         if run["method"] != _PROGRAM:
             run |= {"iterations": result.iterations, "trace": result.trace}
+    if refine:
+        strategies, run["refinement"] = _refined(tree, strategies, run["method"])
+        profile = answered(tree, strategies)[0]
     target = target_nash_conv
     if target is None and method == "exact":
         target = _EXACT * tree.utility_range
@@ -216,6 +236,18 @@ def solve(
         seconds=time.perf_counter() - started,
         **run,
     )
+
+
+def _refined(tree: HistoryTree, strategies: Profile, method: str) -> tuple[Profile, Refinement]:
+    """Strategies that are sensible off the path as well; backward induction's are as they are."""
+    if method == BACKWARD_INDUCTION:
+        return strategies, certified(tree, strategies)
+    try:
+        if method == _PROGRAM:
+            return refined(tree, strategies)
+    except LinearProgramError as error:
+        raise ArgumentError(f"expected a game that HiGHS can refine, got {tree}: {error}") from error
+    raise ArgumentError(f"expected a game that HiGHS can solve with refine=True, got {tree}")
 
 
 def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:

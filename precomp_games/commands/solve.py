@@ -1,11 +1,13 @@
 r"""An equilibrium of any two-player zero-sum game that OpenSpiel knows, and how far it is from one.
 
   precomp-games solve --game=leduc_poker --output_dir=output/leduc
+  precomp-games solve --game=leduc_poker --refine
   precomp-games solve --game="liars_dice(dice_sides=4)" --method=pcfr+ --target_nash_conv=1e-3
 
 Nobody prepares here: this is the game by itself. The exact method is one sparse linear program, or backward
 induction where information is perfect; the others are counterfactual regret minimization. Games in which
-players move at once are solved as turns that hide what the other one did.
+players move at once are solved as turns that hide what the other one did. Off the path of play an equilibrium
+may do anything; with --refine it does what is best there too, against an opponent whose hand trembles.
 
 Prints the value to player 0, NashConv, measured by best responses, and what --infosets information states are
 played. Writes policy.npz (`precomp_games.algorithms.load_policy` makes an OpenSpiel policy of it),
@@ -39,6 +41,9 @@ def define(own: flags.FlagValues) -> None:
     define = Define(own)
     define.string("game", "kuhn_poker", "The game, as OpenSpiel loads it.")
     define.enum("method", "exact", list(METHODS), "How to solve it.")
+    define.bool(
+        "refine", False, "Play what is best off the path of play as well. Of the exact method; still exact."
+    )
     define.integer("iterations", None, "Of regret minimization, at most so many.", lower_bound=1)
     define.float("target_nash_conv", None, "Stop at this NashConv.", lower_bound=0.0)
     define.float("seconds", None, "Stop regret minimization after so many.", lower_bound=0.001)
@@ -55,12 +60,15 @@ def run(given: flags.FlagValues) -> None:
     """Solves the game, prints and writes what came out."""
     if given.efg and given.output_dir is None:
         raise ValueError("--efg: expected --output_dir, where the file goes, got none")
+    if given.refine and given.method != "exact":
+        raise ValueError(f"--refine: expected --method=exact, got {given.method}")
     game = named_game(given.game)
     folder = None if given.output_dir is None else output_folder(given.output_dir)
     with progress(given.method, "iterations", total=given.iterations) as show:
         result = solve(
             game,
             method=given.method,
+            refine=given.refine,
             iterations=given.iterations,
             target_nash_conv=given.target_nash_conv,
             seconds=given.seconds,
@@ -81,6 +89,8 @@ def _print(result: Equilibrium, count: int) -> None:
         f"Value to player 0: {round(result.value, 12) + 0.0:.10g}\n"
         f"NashConv: {result.nash_conv:.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
+    if result.refinement is not None:
+        print(f"Off the path, against trembling hands: nowhere more than {result.refinement.gap:.2g} to gain")
     if not result.converged:
         print("That is more than was asked for; more --iterations or --seconds may help.")
     if count:
@@ -125,6 +135,8 @@ def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
         "seconds": result.seconds,
         "trace": result.trace,
     }
+    if result.refinement is not None:
+        report |= {"gap": result.refinement.gap, "distance": result.refinement.distance}
     names = ["policy.npz", "result.json"]
     with write_together(folder) as drafts:
         save_policy(result.policy(), drafts / "policy.npz")

@@ -43,6 +43,15 @@ def test_perfect_information_and_moves_at_once(capsys):
     assert "Value to player 0: 0\n" in said and said.count("0.333") == 6
 
 
+def test_refined(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = _solve(capsys, "--refine", "--output_dir=out", "--infosets=0")
+    assert "Off the path, against trembling hands: nowhere more than " in said
+    assert 0.0 <= result_of(tmp_path / "out")["gap"] < 1e-12
+    said = _solve(capsys, "--refine", "--method=cfr", status=1)
+    assert said == "error: --refine: expected --method=exact, got cfr\n"
+
+
 @pytest.mark.parametrize(
     ("flag", "error"),
     [

@@ -143,7 +143,7 @@ def test_where_there_is_no_program_regret_minimization_takes_over(too, monkeypat
     if too == "hard":
         monkeypatch.setattr(double_oracle, "equilibrium_plans", fails)
     else:
-        monkeypatch.setattr(double_oracle, "_MOST_OF_GAME", 20)
+        monkeypatch.setattr(double_oracle, "MOST_OF_GAME", 20)
     found = solve("kuhn_poker")
     assert found.method == "pdcfr+" and found.iterations == 1000
     assert found.nash_conv < 1e-11 and found.converged == (found.nash_conv <= 1e-12 * 4.0)
