@@ -33,7 +33,6 @@ from precomp_games.chess import (
     opponent_policy,
     prepare_from_games,
 )
-from precomp_games.chess.play.match import MatchResult
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
 
 FLAGS = flags.FLAGS
@@ -108,7 +107,7 @@ def _match(
         f"book, {knowing:.2f} for whoever knows it",
         flush=True,
     )
-    played: list[MatchResult] = []
+    played: list[Any] = []  # results of matches of one game
     rows = []
     for game in range(_ROUNDS.value):
         games = SparringGames.of_matches(played)

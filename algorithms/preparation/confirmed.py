@@ -55,6 +55,7 @@ from precomp_games._support.arguments import (
     PositiveFloat,
     PositiveInt,
     Seed,
+    each_of,
     public,
 )
 from precomp_games._support.checks import ArgumentError
@@ -159,7 +160,7 @@ def confirmed_precomputation(
     precision: NonNegativeFloat = 0.01,
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
-    played: Sequence[PlayedGame] = (),
+    played: Annotated[Sequence[PlayedGame], each_of(tuple)] = (),
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,

@@ -157,7 +157,8 @@ def table():
         ),
         "certified_precomputation.epsilon": 2.5,
         "games": 4,
-        "promise_games": 100,
+        "promise_games": Arg(100, 1),
+        "confirmed_precomputation.played": Arg((), [7]),
         "confirmed_precomputation.seed": Arg(1, fine=[10**30, [1], (1, 2, 3)]),
         # both sides prepare
         "model_probability": Arg(0.5, 1.5),

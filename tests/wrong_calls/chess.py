@@ -83,6 +83,8 @@ def table():
     two = face.Engines(engine, engine)
     within = dataclasses.replace(settings, max_plies=2, top_k=1, analyst_limit=limit, opponent_limit=limit)
     made = face.prepare(within, two)
+    fitted = dataclasses.replace(within, menu=1, evaluation="calibrated")
+    entrant = face.MatchEngine("Us", fake, limit)
     (folder() / "result.json").write_text(json.dumps(made.to_json()))
 
     new_path = Arg(folder() / "new", "\0", fine=["nonsense"])
@@ -302,6 +304,25 @@ def table():
         "result": face.play_match(book, first, first, 2, max_plies=4),
         "positions": Arg(2, -1),
         "control_book.moves": Arg(3, 0),
+        # games between engines, and what they teach
+        "Clock.seconds": Arg(1.0, 0.0),
+        "increment": Arg(0.1, -1.0),
+        "Clock.text": Arg("1+0.01", "1", "a+b"),
+        "MatchEngine.name": "Us",
+        "MatchEngine.options": Arg({"Hash": 8}, {"MultiPV": 2}, fine=[{"a": "b"}]),
+        "MatchEngine.limit": face.SearchLimit(nodes=5),
+        **dict.fromkeys(("EngineMatch.own", "EngineMatch.opponent"), entrant),
+        "concurrency": Arg(1, 0),
+        "EngineMatch.games.headers": Arg([], 7),
+        "SparringGames.name": "Them",
+        "records": Arg((), [7]),
+        "SparringGames.path": "",
+        "SparringGames.read.path": Arg("none.pgn", fine=["nonsense"]),
+        "results": Arg([], [7]),
+        "prepare_from_games.settings": Arg(fitted, small, face.PreparationSettings),
+        "prepare_from_games.games": face.SparringGames("Them"),
+        "prepare_from_games.budget": Arg(2, -1),
+        "teaching": Arg(0, -1),
         # for chess programs
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.

@@ -33,12 +33,12 @@ import chess.engine
 import chess.pgn
 import numpy as np
 
-from precomp_games._support.arguments import Ge, Gt, Le, Seed, public
+from precomp_games._support.arguments import Ge, Gt, Le, Seed, each_of, public
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError
-from precomp_games.chess.engines.searches import Options, SearchLimit
+from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import MATCH_PLIES, memorized_rows
 from precomp_games.chess.records.game_records import BOOK_MOVE
@@ -109,6 +109,10 @@ class MatchEngine:
     limit: SearchLimit | Clock
     options: Options = dataclasses.field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Checks the command."""
+        object.__setattr__(self, "command", check_command(self.command))
+
 
 @dataclasses.dataclass
 class _Side:
@@ -163,7 +167,9 @@ class EngineMatch(contextlib.AbstractContextManager["EngineMatch"]):
             raise
 
     @public
-    def games(self, book: Book, headers: Sequence[Mapping[str, str]], *, seed: Seed = 0) -> Iterator[str]:
+    def games(
+        self, book: Book, headers: Annotated[Sequence[Mapping[str, str]], each_of(dict)], *, seed: Seed = 0
+    ) -> Iterator[str]:
         """Plays a game for each of the headers; gives the text of each as it ends.
 
         Args:
@@ -174,6 +180,9 @@ class EngineMatch(contextlib.AbstractContextManager["EngineMatch"]):
         Raises:
           EngineError: an engine fails three times in one game.
         """
+        return self._games(book, headers, seed)
+
+    def _games(self, book: Book, headers: Sequence[Mapping[str, str]], seed: Any) -> Iterator[str]:
         rows = memorized_rows(book)
         ended: queue.Queue[str | BaseException] = queue.Queue()
         todo = iter(list(enumerate(headers)))
@@ -243,7 +252,7 @@ class EngineMatch(contextlib.AbstractContextManager["EngineMatch"]):
 
 
 def _started(player: MatchEngine) -> _Side:
-    command = [player.command] if isinstance(player.command, str) else list(player.command)
+    command = list(player.command)
     try:
         engine = chess.engine.SimpleEngine.popen_uci(command, timeout=_PATIENCE, setpgrp=True)
     except (OSError, TimeoutError, chess.engine.EngineError) as error:
