@@ -34,6 +34,7 @@ from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.preparation.evaluations import EXPECTED_SCORE
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.policies.specs import parsed_spec
 
 _History = tuple[chess.Move, ...]
 # What another kind of value than was written ends in.
@@ -327,6 +328,12 @@ def read_preparation(folder: FilePath) -> Preparation:
         raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
 
 
+def _title(spec: str) -> str:
+    """Whom PGN tags call the opponent of a spec: a person by its name."""
+    parsed = parsed_spec(spec) if spec else {}
+    return str(parsed.get("player") or spec) if parsed.get("name") == "games" else spec
+
+
 @public
 def write_preparation(
     preparation: Preparation, folder: FilePath, more: Mapping[str, Any] | None = None
@@ -346,7 +353,7 @@ def write_preparation(
       OSError: a file cannot be written.
     """
     settings, book, exits = preparation.settings, preparation.book, preparation.exits
-    opponent = settings.opponent or preparation.engines[1]
+    opponent = _title(settings.opponent) or preparation.engines[1]
     names = ("Book", opponent) if settings.player == 0 else (opponent, "Book")
     headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
     if preparation.standard_error is None:  # what evaluations count is no expected score

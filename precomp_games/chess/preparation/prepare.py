@@ -35,6 +35,7 @@ from precomp_games.algorithms import (
     robust_precomputation,
     value_against_components,
 )
+from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
@@ -482,18 +483,23 @@ def _by_games(
             },
             "work": preparation.work,
             "rounds": [dataclasses.asdict(each) for each in found.rounds],
-            "stops": [
-                {
-                    "after": [move_of(action).uci() for action in stop.history],
-                    "reach": stop.reach,
-                    "value": stop.value,
-                    "games": stop.games,
-                }
-                for stop in found.stops
-            ],
+            "stops": told_stops(found),
         }
         | refused,
     )
+
+
+def told_stops(found: ConfirmedPrecomputation) -> list[dict[str, Any]]:
+    """Where lines leave a book, and what games have taught of it, as JSON has it: see `Preparation.stops`."""
+    return [
+        {
+            "after": [move_of(action).uci() for action in stop.history],
+            "reach": stop.reach,
+            "value": stop.value,
+            "games": stop.games,
+        }
+        for stop in found.stops
+    ]
 
 
 def _gaining(book: Book, gains: Sequence[float], more: float) -> tuple[Book, list[float]]:

@@ -38,6 +38,7 @@ from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_row
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.policies import PreparationPolicies, modelled_play, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.prepare import told_stops
 from precomp_games.chess.preparation.prepared_book import certified_book
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import (
@@ -283,7 +284,11 @@ def prepare_from_games(
         found.promise - settings.penalty * len(book),
         found.preparation.gain.tolist(),
         budget=budget,
-        search={"games": {"played": len(games.records)}, "work": found.preparation.work},
+        search={
+            "games": {"played": len(games.records)},
+            "work": found.preparation.work,
+            "stops": told_stops(found),
+        },
     )
 
 
