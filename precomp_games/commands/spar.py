@@ -391,7 +391,7 @@ def _tell_last(work: _Sparring, made: Preparation, told: Sequence[_Round], score
             f"(95 %: {low:.3f} to {high:.3f}){beside}"
         )
         if without and without.scores and last.score <= without.score:
-            print("That is no more than without a book: it is no advice. More --play or --minutes look further.")
+            print("No more than without a book, so no advice: more --play or --minutes look further.")
         search = {**made.search, "standard_error": last.error, "interval": (low, high)}
         unprepared = without.score if without and without.scores else made.unprepared
         made = dataclasses.replace(
