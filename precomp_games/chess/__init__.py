@@ -30,6 +30,7 @@ from precomp_games.chess.opponents.policies import (
 )
 from precomp_games.chess.play.engine_games import Clock, EngineMatch, MatchEngine
 from precomp_games.chess.play.match import book_exits, play_match
+from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
 from precomp_games.chess.preparation.control_books import control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.judging import RepertoireJudgment, judge_repertoire
@@ -70,6 +71,7 @@ __all__ = [
     "GamesPolicy",
     "LinearUtility",
     "MatchEngine",
+    "MatchStatistics",
     "Preparation",
     "PreparationPolicies",
     "PreparationSettings",
@@ -112,6 +114,7 @@ __all__ = [
     "read_table",
     "reply_games",
     "report_book",
+    "sprt",
     "write_exports",
     "write_pgn",
     "write_polyglot",
