@@ -40,6 +40,7 @@ from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.engine_games import Clock, EngineMatch, MatchEngine
+from precomp_games.chess.play.match_statistics import MatchStatistics
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
 from precomp_games.chess.preparation.prepare import with_exits
@@ -390,6 +391,7 @@ def _tell_last(work: _Sparring, made: Preparation, told: Sequence[_Round], score
             f"Promise             {last.score:.3f} +- {last.error:.3f} in {len(scores)} games "
             f"(95 %: {low:.3f} to {high:.3f}){beside}"
         )
+        print(f"Elo                 {MatchStatistics.of_scores(scores)}")
         search = {**made.search, "standard_error": last.error, "interval": (low, high)}
         unprepared = without.score if without and without.scores else made.unprepared
         made = dataclasses.replace(
