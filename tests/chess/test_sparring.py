@@ -185,6 +185,7 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     status, said, err = ran(capsys, *how, "--play=2", "--output_dir=out")
     assert status == 0, err
     assert "Round 0 " in said and "(no book)" in said and "Promise " in said
+    assert "\nElo                 " in said
     folder = tmp_path / "out"
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
