@@ -92,7 +92,7 @@ def _match(
     side = not settings.player
 
     def tried(name: str, book: Book) -> float:
-        games, seed = FLAGS.match_games, (FLAGS.match_seed, number)
+        games, seed = FLAGS.match_games, (FLAGS.match_seed, number, 1)
         return engines.match(name, book, settings, games, seed=seed, against=known).score
 
     def plan(of: PreparationSettings, games: SparringGames) -> Book:
@@ -115,7 +115,7 @@ def _match(
         began = time.perf_counter()
         book = plan(settings, games)
         seconds = time.perf_counter() - began
-        seed = (_HIDDEN_SEED.value, number, game)
+        seed = (_HIDDEN_SEED.value, number, game, 2)
         played.append(engines.match(f"Game {game + 1}", book, settings, 1, seed=seed, against=known))
         score = tried(f"Book of game {game + 1}", book)
         rows.append(

@@ -28,8 +28,9 @@ from precomp_games.chess.opponents.policies import (
     polyglot_policy,
     read_table,
 )
-from precomp_games.chess.play.engine_games import Clock, EngineMatch, MatchEngine
+from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
 from precomp_games.chess.play.match import book_exits, play_match
+from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
 from precomp_games.chess.preparation.control_books import control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.judging import RepertoireJudgment, judge_repertoire
@@ -60,7 +61,6 @@ __all__ = [
     "EngineError",
     "EngineEvaluation",
     "EngineFamily",
-    "EngineMatch",
     "EngineMenu",
     "EnginePolicy",
     "EnginePool",
@@ -70,6 +70,7 @@ __all__ = [
     "GamesPolicy",
     "LinearUtility",
     "MatchEngine",
+    "MatchStatistics",
     "Preparation",
     "PreparationPolicies",
     "PreparationSettings",
@@ -97,6 +98,7 @@ __all__ = [
     "move_of",
     "opponent_choices",
     "opponent_policy",
+    "play_engine_games",
     "play_match",
     "play_neighbors",
     "polyglot_policy",
@@ -112,6 +114,7 @@ __all__ = [
     "read_table",
     "reply_games",
     "report_book",
+    "sprt",
     "write_exports",
     "write_pgn",
     "write_polyglot",

@@ -9,8 +9,10 @@ analyst's main lines and their likeliest departures; the positions that linear e
 menu, where the book is another one), and the analyst all game. --r, --opponent_nodes and --top_k put another
 opponent in the place of the one that the book was made for.
 
-Prints scores with intervals, beside what was promised, where games leave the book, and which of these places
-do not keep what they promised. Writes result.json, games.pgn (the book's games), match.png and match.svg.
+Prints scores with intervals, beside what was promised, the Elo difference to the opponent with the book and
+without, where games leave the book, and which of these places do not keep what they promised. With --sprt=0,5
+the book's games, in their order, test how its player compares to the opponent: is the Elo difference 0 (H0),
+or 5 (H1)? Writes result.json, games.pgn (the book's games), match.png and match.svg.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.evaluation.policies import EnginePolicy
 from precomp_games.chess.play.match import ExitScore, MatchResult, write_match_pgn
+from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
 from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation
@@ -36,7 +39,7 @@ from precomp_games.chess.preparation.prepare import exits_of
 from precomp_games.chess.preparation.prepared_book import preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import preparation_tree
-from precomp_games.commands._app import run_command
+from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
 from precomp_games.commands._flags import Define, family_of, settings_of
@@ -59,8 +62,28 @@ def define(own: flags.FlagValues) -> None:
     )
     define.bool("controls", True, "Whether to play controls, and the analyst all game.")
     define.integer("exits", 12, "How many exits of the book to print.", lower_bound=0)
+    define.list(
+        "sprt",
+        None,
+        "Two Elo differences of the book's player to the opponent, H0 and H1, such as 0,5, between which its "
+        "games decide, with errors of 5 %. With a third word, 0,5,normalized, they are normalized Elo.",
+    )
     define.alias("games", "match_games")
     define.string("output_dir", "output/book_match", "Where files go.")
+
+
+def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
+    """The test that --sprt asks for."""
+    if given.sprt is None:
+        return None
+    *numbers, model = given.sprt if len(given.sprt) == 3 else (*given.sprt, "logistic")
+    try:
+        elo0, elo1 = map(float, numbers)
+    except ValueError:
+        told = f"two Elo differences, such as 0,5 or 0,5,normalized, got {','.join(given.sprt)!r}"
+        raise ValueError(f"--sprt: expected {told}") from None
+    with errors_by_flag("sprt", "Elo differences"):
+        return sprt(scores, elo0, elo1, model=model)
 
 
 class Played(NamedTuple):
@@ -166,6 +189,7 @@ def run(given: flags.FlagValues) -> None:
     """Plays the matches that the flags ask for."""
     if not given.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
+    _tested(given, [0.5])  # a wrong one is an error before any work
     read = [trusted_by(given, made) for made in read_folders(given.book_dir)]
     folder = output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
@@ -227,7 +251,12 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
     by_name = {each.name: each for each in played}
     own = by_name["the book"]
     line = match_line(made.utility, own.result, by_name["no book"].result)
-    print(f"\nMatch               {line}\nSearches            {searches} new\n")
+    print(f"\nMatch               {line}")
+    for name, called in (("the book", "Elo with the book"), ("no book", "Elo without")):
+        print(f"{called:<20}{MatchStatistics.of_scores(by_name[name].result.scores)}")
+    if (test := _tested(given, own.result.scores.tolist())) is not None:
+        print(f"{'SPRT with the book':<20}{test}")
+    print(f"Searches            {searches} new\n")
     exits = own.result.exit_scores(own.exits)
     if given.exits and made.book.positions:
         print("Where games leave the book:")
@@ -260,6 +289,8 @@ def _print_exits(given: flags.FlagValues, book: Book, rows: Sequence[ExitScore])
 def _row(made: Preparation, played: Played) -> dict[str, Any]:
     result = played.result
     low, high = result.interval
+    told = MatchStatistics.of_scores(result.scores)
+    elo_low, elo_high = told.elo_interval
     return {
         "side": made.side,
         "player": played.name,
@@ -270,6 +301,12 @@ def _row(made: Preparation, played: Played) -> dict[str, Any]:
         "standard_error": _number(result.standard_error),
         "low": low,
         "high": high,
+        "wins": told.wins,
+        "draws": told.draws,
+        "losses": told.losses,
+        "elo": _number(told.elo),
+        "elo_low": _number(elo_low),
+        "elo_high": _number(elo_high),
         "ended_in_book": result.inside,
         "exits": [
             {
@@ -286,7 +323,7 @@ def _row(made: Preparation, played: Played) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None
 
 
 def _plot(

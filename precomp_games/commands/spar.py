@@ -9,11 +9,13 @@ each move or a clock. What it plays is in its games, and behind them is what the
 plays so far to it (--opponent_plays=game). The first games are played without a book. After each round of
 --round games the book is made anew, from all games so far: they say what the opponent plays, and their scores
 what it is worth to leave the book there. When --play games are played, the last book is made, and --last
-fresh games, which teach nothing, say what it is worth. Where nothing is random, one game a round is played.
+fresh games, which teach nothing, say what it is worth. Where nothing is random, a round is one game, and so
+is the last match.
 
-Games are kept as they end, so that a run that was ended goes on where it was: the folder is the state.
-With --games nothing is played: the games of another match program, with the comment "book" at moves of
-the book, are what is learned from.
+Games are kept as they end, so that a run that was ended goes on where it was: the folder is the state. With a
+larger --play it goes on from there as well, and the last match of before is put aside. With --games nothing
+is played: the games of another match program, with the comment "book" at moves of the book, are what is
+learned from.
 
 Writes games.pgn and last.pgn, with evaluations and clocks; book.bin (Polyglot), book.pgn (variations) and
 result.json, as `precomp-games prepare` does; rounds.csv and rounds.png, how the score grew.
@@ -39,7 +41,8 @@ from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
 from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.play.engine_games import Clock, EngineMatch, MatchEngine
+from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
+from precomp_games.chess.play.match_statistics import MatchStatistics
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
 from precomp_games.chess.preparation.prepare import with_exits
@@ -54,34 +57,36 @@ from precomp_games.chess.preparation.sparring import (
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv, write_json
-from precomp_games.commands._flags import Define
-from precomp_games.commands._preparing import (
-    define_preparation_flags,
-    looking_until,
-    preparation_settings,
+from precomp_games.commands._flags import (
+    Define,
+    define_chess_flags,
+    define_menu_flags,
+    define_opponent_flag,
+    settings_of,
 )
-from precomp_games.commands.prepare import print_files
+from precomp_games.commands._preparing import looking_until
 from precomp_games.policies.playouts import mean_interval
 
 _OWN = "precomp-games"
-_BUDGET = 150  # positions
 _LINES = 8  # that are printed of a round
+_R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
-# shares of what it visits in its time in the start position. See docs/chess.md.
+# shares of what it visits in its time in the start position. See docs/sparring.md.
 _NODES = (0.5, 5.0)
 _LIMITS = 16
 _LAST = 1 << 32  # in place of a round's number, in seeds
+_REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
     define = Define(own)
-    define_preparation_flags(own)
+    define.enum("side", "white", ["white", "black"], "Who prepares.")
     define.string(
         "clock",
         None,
-        "Seconds and increment that each side has for a game, such as 1+0.01, in place of "
-        "--opponent_nodes or --opponent_movetime_ms for each move.",
+        "Seconds and increment that each side has for a game, such as 1+0.01, in place of a limit for each "
+        "move.",
     )
     define.string(
         "own_engine", None, "UCI engine that plays for us where the book ends. Default: that of --engine."
@@ -97,18 +102,100 @@ def define(own: flags.FlagValues) -> None:
         lower_bound=1,
         upper_bound=256,
     )
+    define.integer("budget", 150, "Learn at most so many positions, as well as possible.", lower_bound=0)
+    define.float("minutes", 3.0, "Look so long for each book at most.", lower_bound=0.0)
+    define.integer("max_evaluations", 20_000, "Stop looking after so many evaluations.", lower_bound=1)
     define.string("games", None, "A PGN file to learn from; nothing is played.")
     define.string("opponent_name", None, "With --games: the opponent's name there.")
+    define_chess_flags(own)
+    define_opponent_flag(own)
+    define_menu_flags(own, 4, "")
     define.string("output_dir", "output/sparring", "Where files go, and where a run goes on that was ended.")
+    own.set_default("evaluation", "calibrated")
     own.set_default("opponent_plays", "game")
     own.set_default("opponent_samples", 1)
     own.set_default("analyst_nodes", 50_000)
-    own.set_default("minutes", 3.0)
+
+
+def run(given: flags.FlagValues) -> None:
+    """Spars by the flags."""
+    settings = _settings(given)
+    folder = output_folder(given.output_dir)
+    with open_engines(given) as engines:
+        if not engines.can_search:
+            raise EngineError("expected an engine to play games, got stored searches alone")
+        work = _Sparring(given, _with_clock(given, settings, engines), engines)
+        if given.games is not None:
+            work.learn()
+            return
+        _check_conditions(folder / "sparring.json", work.conditions())
+        print(
+            f"{given.side.capitalize()}, against {engines.opponent.engine_id} ({work.opponent.limit}), "
+            f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}.",
+            flush=True,
+        )
+        told = work.rounds()
+        made = work.last_book()
+        work.tell(made, told, work.last(made))
+
+
+def _settings(given: flags.FlagValues) -> PreparationSettings:
+    """The settings of the flags; a wrong one is an error before any work."""
+    if (given.games is None) != (given.opponent_name is None):
+        raise ValueError("--games: expected --opponent_name with it, and neither without the other")
+    if given.games is not None and not os.path.isfile(given.games):
+        raise ValueError(f"--games: expected a PGN file, got {given.games!r}")
+    flag = "output_dir" if given.games is None else "games"
+    path = str(given[flag].value)
+    if _REFUSED.search(path):
+        raise ValueError(
+            f"--{flag}: expected a path without parentheses, commas and equals signs, got {path!r}"
+        )
+    if given.evaluation != "calibrated" or given.menu < 1:
+        raise ValueError(
+            "--evaluation: expected calibrated, and a --menu of 1 or more, got "
+            f"{given.evaluation} and {given.menu}"
+        )
+    settings = settings_of(
+        given,
+        0 if given.side == "white" else 1,
+        _R,
+        evaluated=True,
+        menu=(given.menu, given.menu_window_cp),
+        opponent=given.opponent,
+    )
+    if settings.game().new_initial_state().is_terminal():
+        raise ValueError(f"--fen: expected a position in which the game goes on, got {given.fen!r}")
+    if given.clock is None:
+        return settings
+    limit = SearchLimit(movetime_ms=Clock.parse(given.clock).move_ms)
+    for each in ("own_nodes", "opponent_nodes", "opponent_movetime_ms"):
+        if given[each].present:
+            raise ValueError(f"--{each}: expected none beside --clock, got {given[each].value}")
+    return dataclasses.replace(settings, opponent_limit=limit, own_limit=None)
+
+
+def _with_clock(
+    given: flags.FlagValues, settings: PreparationSettings, engines: Engines
+) -> PreparationSettings:
+    """Settings in which an opponent under a clock is an engine that visits more nodes or fewer.
+
+    How many it visits in its time here is asked once, in the start position. One that plays other moves than
+    it finds is asked in games.
+    """
+    time, weak = settings.opponent_limit.movetime_ms, weakened_by(engines.opponent.engine_id)
+    if time is None or weak or settings.opponent or given["opponent_plays"].present:
+        return settings
+    epd = settings.game().new_initial_state().epd
+    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)
+    low, high = (max(1, round(share * result.nodes)) for share in _NODES)
+    spec = f"family(nodes={low}:{high},k=1,per=move,num_limits={_LIMITS},num_temperatures=1)"
+    return dataclasses.replace(settings, opponent=spec)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Round:
-    """What is told of a round; `made` is the book that it was played with, None before there is one."""
+    """What is told of a round; `made` is the book that it was played with, None where that is not known."""
 
     number: int
     made: Preparation | None
@@ -120,9 +207,12 @@ class _Round:
 
     @property
     def error(self) -> float:
-        return (
-            float(np.std(self.scores, ddof=1)) / math.sqrt(len(self.scores)) if len(self.scores) > 1 else 0.0
-        )
+        count = len(self.scores)
+        return float(np.std(self.scores, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+
+    def __str__(self) -> str:
+        error = "" if math.isnan(self.error) else f" +- {self.error:.2f}"
+        return f"{self.score:.2f}{error} in {len(self.scores)} game{'s' * (len(self.scores) != 1)}"
 
 
 class _Sparring:
@@ -130,115 +220,114 @@ class _Sparring:
 
     def __init__(self, given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> None:
         self.given, self.settings, self.engines = given, settings, engines
-        self.clock = None if given.clock is None else Clock.parse(given.clock)
         self.folder = pathlib.Path(given.output_dir)
         self.side = chess.WHITE if settings.player == 0 else chess.BLACK
-        command = find_engine(given.engine)
+        self.start = settings.game().new_initial_state().board
+        clock = None if given.clock is None else Clock.parse(given.clock)
         own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit
-        self.name = _plain(engines.opponent.engine_id)
+        options = {
+            name: named_options(given[name].value, name)
+            for name in ("engine_option", "own_option", "opponent_option")
+        }
+        mine = {} if given.own_engine else options["engine_option"]
+        same = not (given.opponent_engine or given.opponent_option)
         self.own = MatchEngine(
-            _OWN,
-            find_engine(given.own_engine) if given.own_engine else command,
-            self.clock or own,
-            named_options(given.own_option, "own_option"),
+            _OWN, find_engine(given.own_engine or given.engine), clock or own, mine | options["own_option"]
         )
         self.opponent = MatchEngine(
-            self.name,
-            find_engine(given.opponent_engine) if given.opponent_engine else command,
-            self.clock or theirs,
-            {"Hash": "16"} | named_options(given.opponent_option, "opponent_option"),
+            _plain(engines.opponent.engine_id),
+            find_engine(given.opponent_engine or given.engine),
+            clock or theirs,
+            options["engine_option" if same else "opponent_option"],
         )
-        timed = self.clock is not None or (own.movetime_ms, theirs.movetime_ms) != (None, None)
-        self.random = timed or bool(weakened_by(engines.opponent.engine_id)) or bool(given.own_option)
+        timed = clock is not None or (own.movetime_ms, theirs.movetime_ms) != (None, None)
+        self.random = timed or any(map(_draws, (self.own, self.opponent)))
 
     def conditions(self) -> dict[str, Any]:
         """What games of one folder have in common."""
+        played = (("own", self.own), ("opponent", self.opponent))
         return {
             "side": chess.COLOR_NAMES[self.side],
-            "opponent": self.engines.opponent.engine_id,
-            "opponent_limit": str(self.opponent.limit),
-            "own_limit": str(self.own.limit),
             "fen": self.settings.fen,
+            "round": self.given.round,
+            **{name: each.name for name, each in played},
+            **{f"{name}_limit": str(each.limit) for name, each in played},
+            **{f"{name}_command": list(each.command) for name, each in played},
+            **{f"{name}_options": dict(each.options) for name, each in played},
         }
 
     def read(self, name: str = "games.pgn") -> SparringGames:
         """The games that are there already."""
-        return SparringGames.read(self.folder / name, self.name)
+        return SparringGames.read(self.folder / name, self.opponent.name, own=True)
 
     def plan(self, games: SparringGames) -> Preparation:
         """The best book by these games."""
         with looking_until(self.given.minutes) as enough:
-            budget = _BUDGET if self.given.budget is None else self.given.budget
             return prepare_from_games(
                 self.settings,
                 self.engines,
                 games,
-                budget=budget,
+                budget=self.given.budget,
                 max_evaluations=self.given.max_evaluations,
                 enough=enough,
             )
 
-    def play(self, match: EngineMatch, book: Book, title: str, numbers: range, number: int | None) -> None:
+    def play(self, book: Book, title: str, numbers: range, number: int | None) -> None:
         """Plays games of a round, or of the last match; each is in the file when it has ended."""
         last = number is None
         name = "last" if last else str(number)
         headers = [{"Event": f"Sparring, {title.lower()}", "Round": f"{name}.{k + 1}"} for k in numbers]
-        seed = (self.settings.seed, _LAST if number is None else number, numbers.start)
+        seed = (self.settings.seed, _LAST if number is None else number, numbers.start, 1)
         path = self.folder / ("last.pgn" if last else "games.pgn")
         with (
             bars.progress(title, "games", total=len(headers)) as show,
             open(path, "a", encoding="utf-8") as out,
         ):
-            for done, text in enumerate(match.games(book, headers, seed=seed), start=1):
+            done = 0
+
+            def ended(text: str) -> None:
+                nonlocal done
                 out.write(text)
                 out.flush()
                 os.fsync(out.fileno())
-                show(done)
+                show(done := done + 1)
 
-    def rounds(self, match: EngineMatch) -> list[_Round]:
+            how = {"seed": seed, "concurrency": self.given.concurrency}
+            play_engine_games(book, self.own, self.opponent, headers, ended, **how)
+
+    def rounds(self) -> list[_Round]:
         """Plays what is left of the games to learn from, round by round."""
         size = self.given.round if self.random else 1
         told: list[_Round] = []
-        made: Preparation | None = None
         before: Book | None = None
-        start = self.settings.game().new_initial_state().board
         for number, first in enumerate(range(0, self.given.play, size)):
-            games = self.read()
-            last = min(first + size, self.given.play)
+            games, last = self.read(), min(first + size, self.given.play)
             there = len(games.records)
             if there >= last:  # played by an earlier run
                 told.append(_Round(number, None, self._scores(games, first, last)))
                 continue
-            made = self.plan(games) if there else None
-            book = made.book if made else Book(start, self.side, ())
-            if there:
-                self._tell_changes(games, told, book)
+            made = self.plan(games) if number else None
+            book = made.book if made else Book(self.start, self.side, ())
+            if number:
+                self._tell_changes(games, told[-1:], book)
             if not self.random and before is not None and _same(before, book):
                 print("The book is the same, and nothing is random: the game would be, too.")
                 break
-            self.play(match, book, f"Round {number}", range(there - first, last - first), number)
+            self.play(book, f"Round {number}", range(there - first, last - first), number)
             before = book
             told.append(_Round(number, made, self._scores(self.read(), first, last)))
-            self._tell(told[-1])
+            what = "no book" if made is None else f"{len(made.book)} positions, expected {made.utility:.2f}"
+            print(f"Round {number:<14}scored {told[-1]} ({what})", flush=True)
         return told
 
     def _scores(self, games: SparringGames, first: int, last: int) -> list[float]:
-        names = {id(record): score for record, score in games.against(self.settings)}
-        return [names[id(record)] for record in games.records[first:last] if id(record) in names]
-
-    def _tell(self, told: _Round) -> None:
-        made = told.made
-        book = "no book" if made is None else f"{len(made.book)} positions, expected {made.utility:.2f}"
-        print(
-            f"Round {told.number:<14}scored {told.score:.2f} +- {told.error:.2f} in {len(told.scores)} games "
-            f"({book})",
-            flush=True,
-        )
+        scores = {id(record): score for record, score in games.against(self.settings)}
+        return [scores[id(record)] for record in games.records[first:last] if id(record) in scores]
 
     def _tell_changes(self, games: SparringGames, told: Sequence[_Round], book: Book) -> None:
-        """Prints which lines of the last round were lost, and what the book plays there now."""
-        count = len(told[-1].scores) if told else len(games.records)
-        played = games.against(self.settings)[-count:] if count else []
+        """Prints which lines of the last round, or of all games, were lost, and what a book plays there."""
+        played = games.against(self.settings)
+        played = played[-len(told[-1].scores) :] if told and told[-1].scores else played
         lines = [line for line in played_lines(played, self.settings, book) if line.score < 1.0][:_LINES]
         if lines:
             print_table(
@@ -246,18 +335,120 @@ class _Sparring:
                 ("games", "score", "now", "left the book after"),
             )
 
-    def last(self, match: EngineMatch, made: Preparation) -> list[float]:
+    def last_book(self) -> Preparation:
+        """The book that all games make; where its match has begun, the one that it began with."""
+        games, count = self.read(), len(self.read("last.pgn").records)
+        if count and (self.folder / "result.json").is_file():
+            made = read_preparation(self.folder)
+            played = made.search.get("games", {}).get("played")
+            if played == len(games.records):
+                return made
+            os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
+        made = self._finished(self.plan(games), games)
+        if games.records:
+            print("\nBy all games:")
+            self._tell_changes(games, (), made.book)
+        print(
+            f"The last book       {len(made.book)} positions, {made.utility:.2f} expected by "
+            f"{len(games.records)} games",
+            flush=True,
+        )
+        write_preparation(made, self.folder)
+        return made
+
+    def _finished(self, made: Preparation, games: SparringGames) -> Preparation:
+        """With what there is to say of a book, and settings that name the games."""
+        policies, settings = informed_policies(self.settings, self.engines, games), self.settings
+        if isinstance(policies.sigma[1 - settings.player], GamesPolicy):
+            settings = dataclasses.replace(settings, opponent=spec_of_games(settings, games))
+        return with_exits(dataclasses.replace(made, settings=settings), self.engines, policies)
+
+    def last(self, made: Preparation) -> list[float]:
         """Plays what is left of the games that teach nothing; their scores."""
+        count = self.given.last if self.random else min(1, self.given.last)
         there = len(self.read("last.pgn").records)
-        if there < self.given.last:
-            self.play(match, made.book, "Last match", range(there, self.given.last), None)
-        games = self.read("last.pgn")
-        return self._scores(games, 0, self.given.last)
+        if there < count:
+            self.play(made.book, "Last match", range(there, count), None)
+        return self._scores(self.read("last.pgn"), 0, self.given.last)
+
+    def learn(self) -> None:
+        """The book that the games of a file make."""
+        games = SparringGames.read(self.given.games, self.given.opponent_name)
+        print(f"Games               {games.report}", flush=True)
+        played = games.against(self.settings)
+        if not played:
+            color = chess.COLOR_NAMES[not self.side]
+            raise ValueError(
+                f"--games: expected finished games in which {self.given.opponent_name!r} has {color} from "
+                f"the start position, got none in {self.given.games!r}"
+            )
+        made = self._finished(self.plan(games), games)
+        write_preparation(made, self.folder)
+        print(f"Scored              {_Round(0, None, [score for _, score in played])}")
+        self._tell_changes(games, (), made.book)
+        print(f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games")
+        self._tell_files()
+
+    def tell(self, made: Preparation, told: Sequence[_Round], scores: Sequence[float]) -> None:
+        """Prints and writes what the last match says, and how the score grew."""
+        without = told[0] if told and told[0].scores else None
+        if scores:
+            low, high = mean_interval(np.array(scores), 0.0, 1.0)
+            last = _Round(len(told), made, scores)
+            beside = f"; without a book {without}" if without else ""
+            print(f"Promise             {last} (95 %: {low:.3f} to {high:.3f}){beside}")
+            print(f"Elo                 {MatchStatistics.of_scores(scores)}")
+            if without and last.score <= without.score:
+                print("No more than without a book, so no advice: more --play or --minutes look further.")
+            search = {**made.search, "interval": (low, high)}
+            if len(scores) > 1:
+                search["standard_error"] = last.error
+            unprepared = without.score if without else made.unprepared
+            made = dataclasses.replace(
+                made, utility=last.score, unprepared=unprepared, value=last.score, search=search
+            )
+            write_preparation(made, self.folder)
+        rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
+        if rows:
+            write_csv(self.folder / "rounds.csv", rows)
+            self._plot(told, scores)
+        self._tell_files(", games.pgn, rounds.csv, rounds.png" if rows else "")
+
+    def _tell_files(self, more: str = "") -> None:
+        print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
+
+    def _plot(self, told: Sequence[_Round], scores: Sequence[float]) -> None:
+        """The score by round, and that of the last match."""
+        with figure(self.folder / "rounds.png", figsize=(7.0, 4.0)) as (drawing, axes):
+            for label, style, rounds in (
+                ("rounds", "o-", told),
+                (f"{len(scores)} last games", "D", [_Round(len(told), None, scores)] if scores else []),
+            ):
+                numbers = [each.number for each in rounds]
+                errors = [each.error for each in rounds]
+                values = [each.score for each in rounds]
+                axes.errorbar(numbers, values, errors, fmt=style, capsize=3, label=label)
+            axes.axhline(told[0].score, color="0.5", ls="--", lw=1.0, label="without a book (round 0)")
+            axes.set_ylim(0.0, 1.02)
+            axes.set_xlabel("round, each with a book made from the games of those before")
+            axes.set_ylabel("score, and its standard error")
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            side = chess.COLOR_NAMES[self.side].capitalize()
+            axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
+            axes.legend(loc="lower right")
+            drawing.tight_layout()
 
 
 def _plain(name: str) -> str:
     """A name that PGN tags and specs take."""
     return " ".join(re.sub(r"[^A-Za-z0-9.+-]+", " ", name).split())[:60] or "Opponent"
+
+
+def _draws(engine: MatchEngine) -> bool:
+    """Whether options make an engine play other moves each time."""
+    texts = [f"{name}={value}" for name, value in engine.options.items()]
+    threads = any(re.fullmatch(r"(?i)threads=(?!1$).*", text) for text in texts)
+    return threads or bool(weakened_by(f"{engine.name} [{', '.join(texts)}]"))
 
 
 def _same(one: Book, other: Book) -> bool:
@@ -269,98 +460,6 @@ def _short(book: Book, moves: Sequence[chess.Move]) -> str:
     return line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
 
 
-def run(given: flags.FlagValues) -> None:
-    """Spars by the flags."""
-    if (given.games is None) != (given.opponent_name is None):
-        raise ValueError("--games: expected --opponent_name with it, and neither without the other")
-    if given.games is not None and not os.path.isfile(given.games):
-        raise ValueError(f"--games: expected a PGN file, got {given.games!r}")
-    if given.clock is not None:
-        Clock.parse(given.clock)  # a wrong one is an error before any work
-    settings = preparation_settings(given)
-    if given.clock is not None:
-        limit = SearchLimit(movetime_ms=Clock.parse(given.clock).move_ms)
-        settings = dataclasses.replace(settings, opponent_limit=limit, own_limit=None)
-    folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
-        if not engines.can_search:
-            raise EngineError("expected an engine to play games, got stored searches alone")
-        work = _Sparring(given, _with_clock(given, settings, engines), engines)
-        if given.games is not None:
-            _learn(work)
-            return
-        _check_conditions(folder / "sparring.json", work.conditions())
-        print(
-            f"{given.side.capitalize()}, against {engines.opponent.engine_id} ({work.opponent.limit}), "
-            f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}.",
-            flush=True,
-        )
-        with EngineMatch(work.own, work.opponent, concurrency=given.concurrency) as match:
-            told = work.rounds(match)
-            games = work.read()
-            made = _last_book(work, games)
-            print(
-                f"\nThe last book       {len(made.book)} positions, {made.utility:.2f} expected by "
-                f"{len(games.records)} games",
-                flush=True,
-            )
-            scores = work.last(match, made)
-        _tell_last(work, made, told, scores)
-
-
-def _with_clock(
-    given: flags.FlagValues, settings: PreparationSettings, engines: Engines
-) -> PreparationSettings:
-    """Settings in which an opponent under a clock is an engine that visits more nodes or fewer.
-
-    How many it visits in its time here is asked once, in the start position.
-    """
-    time, plays = settings.opponent_limit.movetime_ms, given["opponent_plays"]
-    if time is None or settings.opponent or plays.present:
-        return settings
-    epd = settings.game().new_initial_state().epd
-    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)
-    low, high = (max(1, round(share * result.nodes)) for share in _NODES)
-    spec = f"family(nodes={low}:{high},k=1,per=move,num_limits={_LIMITS},num_temperatures=1)"
-    return dataclasses.replace(settings, opponent=spec)
-
-
-def _last_book(work: _Sparring, games: SparringGames) -> Preparation:
-    """The book that all games make; where its match has begun, the one that it began with."""
-    if work.read("last.pgn").records and (work.folder / "result.json").is_file():
-        return read_preparation(work.folder)
-    made = work.plan(games)
-    if games.records:
-        work._tell_changes(games, (), made.book)
-    made = _finished(work, made, games)
-    write_preparation(made, work.folder)
-    return made
-
-
-def _finished(work: _Sparring, made: Preparation, games: SparringGames) -> Preparation:
-    """With what there is to say of a book, and settings that name the games."""
-    policies, settings = informed_policies(work.settings, work.engines, games), work.settings
-    if isinstance(policies.sigma[1 - settings.player], GamesPolicy):
-        settings = dataclasses.replace(settings, opponent=spec_of_games(settings, games))
-    return with_exits(dataclasses.replace(made, settings=settings), work.engines, policies)
-
-
-def _learn(work: _Sparring) -> None:
-    """The book that the games of a file make."""
-    given = work.given
-    games = SparringGames.read(given.games, given.opponent_name)
-    print(f"Games               {games.report}", flush=True)
-    work.name = games.name
-    made = _finished(work, work.plan(games), games)
-    write_preparation(made, work.folder)
-    played = games.against(work.settings)
-    if played:
-        print(f"Scored              {np.mean([score for _, score in played]):.2f} in {len(played)} games")
-        work._tell_changes(games, (), made.book)
-    print(f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games")
-    print_files(given, made, work.folder)
-
-
 def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
     """Refuses to go on with games that were played under other conditions."""
     try:
@@ -369,78 +468,15 @@ def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
         write_json(path, now)
         return
     except (ValueError, RecursionError):
+        before = None
+    if not isinstance(before, dict):
         before = {}
-    if before != now:
-        other = next((k for k in now if not isinstance(before, dict) or before.get(k) != now[k]), "side")
-        was = before.get(other) if isinstance(before, dict) else None
-        raise ValueError(
-            f"--output_dir: expected a new folder, or games with {other} {now[other]!r}, got {path.parent} "
-            f"with {was!r}"
-        )
-
-
-def _tell_last(work: _Sparring, made: Preparation, told: Sequence[_Round], scores: Sequence[float]) -> None:
-    """Prints and writes what the last match says, and how the score grew."""
-    without = told[0] if told else None
-    if scores:
-        low, high = mean_interval(np.array(scores), 0.0, 1.0)
-        last = _Round(len(told), made, scores)
-        beside = f"; without a book {without.score:.2f} +- {without.error:.2f}" if without else ""
-        print(
-            f"Promise             {last.score:.3f} +- {last.error:.3f} in {len(scores)} games "
-            f"(95 %: {low:.3f} to {high:.3f}){beside}"
-        )
-        if without and without.scores and last.score <= without.score:
-            print("No more than without a book, so no advice: more --play or --minutes look further.")
-        search = {**made.search, "standard_error": last.error, "interval": (low, high)}
-        unprepared = without.score if without and without.scores else made.unprepared
-        made = dataclasses.replace(
-            made, utility=last.score, unprepared=unprepared, value=last.score, search=search
-        )
-        write_preparation(made, work.folder)
-    rows = [
-        {"round": each.number, "games": len(each.scores), "score": each.score, "standard_error": each.error}
-        for each in told
-    ]
-    if rows:
-        write_csv(work.folder / "rounds.csv", rows)
-        _plot(work, told, scores)
-    print_files(work.given, made, work.folder)
-
-
-def _plot(work: _Sparring, told: Sequence[_Round], scores: Sequence[float]) -> None:
-    """The score by round, and that of the last match."""
-    with figure(work.folder / "rounds.png", figsize=(7.0, 4.0)) as (drawing, axes):
-        numbers = [each.number for each in told]
-        axes.errorbar(
-            numbers,
-            [each.score for each in told],
-            [each.error for each in told],
-            fmt="o-",
-            capsize=3,
-            label="rounds, and their standard errors",
-        )
-        if told:
-            axes.axhline(told[0].score, color="0.5", ls="--", lw=1.0, label="without a book (round 0)")
-        if scores:
-            last, label = _Round(len(told), None, scores), f"{len(scores)} last games"
-            axes.errorbar(
-                [last.number],
-                [last.score],
-                [last.error],
-                fmt="D",
-                capsize=3,
-                label=label,
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise ValueError(
+                f"--output_dir: expected a new folder, or games with {name} {value!r}, got {path.parent} "
+                f"with {before.get(name)!r}"
             )
-        axes.set_ylim(0.0, 1.02)
-        axes.set_xlabel("round (each with a book made from the games of those before)")
-        axes.set_ylabel("score")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_title(
-            f"{chess.COLOR_NAMES[work.side].capitalize()} against {work.name}, {work.opponent.limit}"
-        )
-        axes.legend(loc="lower right")
-        drawing.tight_layout()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,7 +5,15 @@ import sys
 import chess
 import pytest
 
-from precomp_games.chess import Book, BookMove, BookPosition, Clock, EngineError, EngineMatch, MatchEngine
+from precomp_games.chess import (
+    Book,
+    BookMove,
+    BookPosition,
+    Clock,
+    EngineError,
+    MatchEngine,
+    play_engine_games,
+)
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import move_of
 from precomp_games.chess.play import engine_games
@@ -24,8 +32,9 @@ def entrant(name, *faults, limit=LIMIT):
 
 
 def played(own, opponent, count=3, book=EMPTY, concurrency=1):
-    with EngineMatch(own, opponent, concurrency=concurrency) as match:
-        return sorted(match.games(book, [{"Round": str(k)} for k in range(count)]))
+    texts, headers = [], [{"Round": str(k)} for k in range(count)]
+    play_engine_games(book, own, opponent, headers, texts.append, concurrency=concurrency)
+    return sorted(texts)
 
 
 def read(texts, path, name="them"):
@@ -66,7 +75,9 @@ def test_games_are_the_same_whoever_dies(tmp_path, book):
 
 @pytest.mark.parametrize("fault", ["exit", "no-move", "nonsense"])
 def test_an_engine_that_never_plays_is_told(fault):
-    with pytest.raises(EngineError, match=r"expected an engine to play, got them: .* in each of 3 games"):
+    with pytest.raises(
+        EngineError, match=r"expected an engine to play, got .* from them, in each of 3 games"
+    ):
         played(entrant("us"), entrant("them", f"--fault={fault}"))
 
 
@@ -77,10 +88,13 @@ def test_an_engine_that_hangs_is_started_anew(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_started_is_told():
-    with pytest.raises(EngineError, match="expected a UCI engine, got '/nowhere'"):
-        EngineMatch(entrant("us"), MatchEngine("them", "/nowhere", LIMIT))
-    with pytest.raises(EngineError, match=r"expected options of them, got .*Strength"):
-        EngineMatch(entrant("us"), MatchEngine("them", FAKE, LIMIT, {"Strength": "1"}))
+    with pytest.raises(EngineError, match="expected '/nowhere' to start as a UCI engine"):
+        played(entrant("us"), MatchEngine("them", "/nowhere", LIMIT))
+    with pytest.raises(EngineError, match=r"start as a UCI engine, got .*Strength .* from them: check"):
+        played(entrant("us"), MatchEngine("them", FAKE, LIMIT, {"Strength": "1"}))
+    for name in ("", 'a"b', "a\nb"):
+        with pytest.raises(ValueError, match="expected a name without quotes"):
+            MatchEngine(name, FAKE, LIMIT)
 
 
 def test_whose_time_runs_out_loses(tmp_path):
@@ -89,6 +103,13 @@ def test_whose_time_runs_out_loses(tmp_path):
     assert '[Termination "time forfeit"]' in text and '[Result "1-0"]' in text
     assert '[TimeControl "0.5+0"]' in text and "[%clk 0:00:0" in text
     assert len(read([text], tmp_path / "games.pgn").records[0].actions) < 6
+
+
+def test_who_gets_no_move_done_plays_no_game():
+    """A game without a move would be none for who reads it, and would be played for ever."""
+    slow = entrant("them", "--fault=slow", limit=Clock(0.1))
+    with pytest.raises(EngineError, match="no time left after the first move of them, in each of 3 games"):
+        played(entrant("us", limit=Clock(5.0)), slow, count=1)
 
 
 def test_adjudication():

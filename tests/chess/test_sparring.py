@@ -155,7 +155,7 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
     if now.book.positions and now.book.positions[0].moves[0].move != move:
         san = now.book.start.san(now.book.positions[0].moves[0].move)
         assert {line.now for line in lines} == {f"plays 1.{san}"}
-    with pytest.raises(ValueError, match="expected settings with a fitted evaluation and a menu"):
+    with pytest.raises(ValueError, match="expected settings with a fitted evaluation, a menu"):
         prepare_from_games(settings_of(menu=0), engines, lost)
 
 
@@ -181,24 +181,63 @@ def ran(capsys, *flags):
 @pytest.mark.seconds("a sparring by engines that are Python")
 def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     """By its games alone: those that are there are not played again, broken ones are left out."""
-    how = [*fake, "--opponent_movetime_ms=20", "--opponent_plays=game", "--round=2", "--last=2"]
-    status, said, err = ran(capsys, *how, "--play=2", "--output_dir=out")
+    how = [*fake, "--opponent_movetime_ms=20", "--opponent_plays=game", "--round=2", "--output_dir=out"]
+    folder, broken = tmp_path / "out", '[Event "Sparring, round 0"]\n[Site'  # as a full disk leaves it
+    folder.mkdir()
+    (folder / "games.pgn").write_text(broken)
+    status, said, err = ran(capsys, *how, "--play=1", "--last=0")
     assert status == 0, err
-    assert "Round 0 " in said and "(no book)" in said and "Promise " in said
-    folder = tmp_path / "out"
+    assert "Round 0             scored" in said and "in 1 game (no book)" in said
+    status, said, err = ran(capsys, *how, "--play=2", "--last=2")
+    assert status == 0, err
+    assert "in 2 games (no book)" in said and "Promise " in said and "Elo " in said
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
     first = (folder / "games.pgn").read_text()
-    assert first.count("[Event ") == 2
-    (folder / "last.pgn").unlink()
+    assert first.count("[Result ") == 2
+    status, again, err = ran(capsys, *how, "--play=2", "--last=2")  # there is nothing left to do
+    assert status == 0 and again.splitlines()[-3:] == said.splitlines()[-3:], err
     with (folder / "games.pgn").open("a") as file:  # as a run leaves it that is killed
         file.write('[Event "Sparring, round 1"]\n[Round "1.1"]\n[White "precomp-gam')
-    status, said, err = ran(capsys, *how, "--play=4", "--output_dir=out")
+    status, said, err = ran(capsys, *how, "--play=4", "--last=1")
     assert status == 0, err
-    text = (folder / "games.pgn").read_text()
-    assert text.startswith(first) and "Round 0 " not in said and "Round 1 " in said
-    status, _, err = ran(capsys, *how[:-1], "--side=black", "--last=0", "--play=4", "--output_dir=out")
+    assert (folder / "games.pgn").read_text().startswith(first)
+    assert "Round 0 " not in said and "Round 1 " in said and "expected by 4 games" in said
+    assert (folder / "last_2.pgn").read_text().count("[Result ") == 2
+    assert (folder / "last.pgn").read_text().count("[Result ") == 1
+    status, _, err = ran(capsys, *how, "--side=black")
     assert status == 1 and "expected a new folder, or games with side 'black', got out with 'white'" in err
+
+
+@pytest.mark.seconds("a sparring by engines that are Python")
+def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
+    """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
+    seen = []
+    real = spar.play_engine_games
+
+    def watched(book, own, opponent, *rest, **how):
+        seen.append((own, opponent))
+        real(book, own, opponent, *rest, **how)
+
+    monkeypatch.setattr(spar, "play_engine_games", watched)
+    script = tmp_path / "without"
+    script.write_text(
+        (tmp_path / "remembers").read_text().replace("--remembers", "--remembers --lacking=Hash")
+    )
+    script.chmod(0o755)
+    how = [*fake, "--play=3", "--last=5", "--engine_option=Style=Wild", "--output_dir=out"]
+    status, said, err = ran(capsys, *how)
+    assert status == 0, err
+    assert (
+        "in 1 game (no book)" in said and (tmp_path / "out" / "last.pgn").read_text().count("[Result ") == 1
+    )
+    assert all(dict(each.options) == {"Style": "Wild"} for each in seen[0])
+    other = [f"--opponent_engine={script}", "--opponent_nodes=300", "--own_nodes=200"]
+    status, _, err = ran(capsys, *fake, *other, "--play=1", "--last=0", "--output_dir=other")
+    assert status == 0, err
+    own, opponent = seen[-1]
+    assert (str(own.limit), str(opponent.limit)) == ("nodes=200", "nodes=300")
+    assert opponent.command == [str(script)] and not opponent.options
 
 
 @pytest.mark.seconds("a sparring by engines that are Python")
@@ -213,7 +252,7 @@ def test_games_of_another_match_program(fake, tmp_path, capsys):
     status, said, err = ran(capsys, *fake, "--games=match.pgn", "--opponent_name=Theirs", "--output_dir=out")
     assert status == 0, err
     assert "Games               2 games; 1 left out" in said
-    assert "Scored              0.00 in 2 games" in said and (tmp_path / "out" / "book.bin").exists()
+    assert "Scored              0.00 +- 0.00 in 2 games" in said and (tmp_path / "out" / "book.bin").exists()
 
 
 @pytest.mark.parametrize(
@@ -222,8 +261,11 @@ def test_games_of_another_match_program(fake, tmp_path, capsys):
         (["--clock=1"], "expected seconds and an increment such as '60+0.6', got '1'"),
         (["--games=none.pgn"], "--games: expected --opponent_name with it"),
         (["--games=none.pgn", "--opponent_name=x"], "--games: expected a PGN file, got 'none.pgn'"),
-        (["--evaluation=linear"], "expected settings with a fitted evaluation and a menu"),
+        (["--evaluation=linear"], "--evaluation: expected calibrated, and a --menu of 1 or more, got linear"),
         (["--round=0"], "--round"),
+        (["--clock=1+1", "--own_nodes=5"], "--own_nodes: expected none beside --clock, got 5"),
+        (["--output_dir=a,b"], "--output_dir: expected a path without parentheses, commas and equals signs"),
+        (["--fen=7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"], "--fen: expected a position in which the game goes on"),
     ],
 )
 def test_wrong_flags(fake, capsys, flags, expected):

@@ -1,7 +1,10 @@
 """examples/book_match.py as a user runs it."""
 
+import math
+
 import pytest
 
+from precomp_games.chess import MatchStatistics
 from tests.chess.test_book import games_of
 from tests.chess.test_report import data_of
 from tests.examples.launcher import files, is_png, printed, result_of, table
@@ -58,8 +61,17 @@ def test_books_of_both_colors(tmp_path, searches):
 @pytest.mark.seconds("an example")
 def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
     flags = (*PLAYED, "--menu=2", "--budget=4", "--play_budget=8", f"--store={searches}")
-    printed("book_match", *flags, "--games=2", "--output_dir=out", cwd=tmp_path)
+    said = printed("book_match", *flags, "--games=2", "--sprt=0,5", "--output_dir=out", cwd=tmp_path)
+    assert "SPRT with the book  LLR " in said and "H0: +0, H1: +5 logistic Elo: goes on\n" in said
     told = result_of(tmp_path / "out")
+    for row in told["matches"]:
+        found = MatchStatistics(row["wins"], row["draws"], row["losses"])
+        assert (found.games, found.score) == (2, row["score"])
+        for kept, value in zip(("elo", "elo_low", "elo_high"), (found.elo, *found.elo_interval), strict=True):
+            assert row[kept] == (value if math.isfinite(value) else None)
+        if row["player"] in ("the book", "no book"):
+            called = "Elo with the book" if row["player"] == "the book" else "Elo without"
+            assert f"{called:<20}{found}\n" in said
     assert [row["player"] for row in told["matches"]][-2:] == ["linear evaluation", "analyst all game"]
     assert all(row["positions"] <= 4 for row in told["matches"])
     # What there is without it comes from seven games, of which the match has the first ones.

@@ -1,13 +1,13 @@
 """Games between a book with an engine behind it and another engine, as match programs play them.
 
-Both engines are processes of their own, started and asked by python-chess's implementation of UCI: a new
-game once, and then at each turn the start and all moves so far, with a limit or with both clocks. Nothing of
-the rest of this library stands between them, so what is scored here is scored elsewhere.
+Both engines are processes of their own, asked by python-chess's implementation of UCI: a new game once, and
+then at each turn the start and all moves so far, with a limit or with both clocks, which begin when the
+engine has said that it is ready. One thread and a hash of 16 MB, unless options say otherwise.
 
 Rules: those of chess, with draws claimed as soon as they stand on the board, and a draw after `MATCH_PLIES`
-half-moves. A side whose clock has run out loses. A game is resigned where both engines agree for three moves
-of each that one of them is ten pawns ahead, and drawn after 40 moves where for eight moves of each neither
-sees more than a tenth of a pawn: what match programs do by their usual settings.
+half-moves. A side that has used up its time loses. A game is resigned where both engines agree for three
+moves of each that one of them is ten pawns ahead, and drawn after 40 moves where for eight moves of each
+neither sees more than a tenth of a pawn: what match programs do by their usual settings.
 
 A game in which an engine dies, hangs or plays no legal move is played again from its start, by new
 processes; what was played of it counts for nothing.
@@ -21,11 +21,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import queue
 import re
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -37,6 +35,7 @@ from precomp_games._support.arguments import Ge, Gt, Le, Seed, each_of, public
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
+from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
 from precomp_games.chess.game import action_of, move_of
@@ -46,11 +45,15 @@ from precomp_games.chess.records.game_records import BOOK_MOVE
 _RESIGN_CP, _RESIGN_MOVES = 1000, 3
 _DRAW_CP, _DRAW_MOVES, _DRAW_FROM = 10, 8, 80  # half-moves from the start
 _MATE_CP = 100_000
-_OVERSTEPPED = 0.05  # seconds that a clock may be off, as the way through two pipes takes time
-_PATIENCE = 30.0  # seconds over its time, after which an engine is taken for hung
+_OVERSTEPPED = 0.05  # seconds that a clock may be off in all, as the way through two pipes takes time
+_PATIENCE = 60.0  # seconds over its time, after which an engine is taken for hung
 _TRIES = 3  # of a game
 _STREAMS = int.from_bytes(b"spar", "big")
+_MOVES_TO_GO = 40.0
 _CLOCK = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)\+([0-9]{1,4}(?:\.[0-9]{1,3})?)")
+_NO_NAME = re.compile(r'["\\\x00-\x1f\x7f]')  # of a tag, which is written as it is
+
+Rows = Mapping[tuple[int, ...], Mapping[int, float]]
 
 
 @public
@@ -89,9 +92,6 @@ class Clock:
         return max(1, round(1000.0 * (self.seconds / _MOVES_TO_GO + self.increment)))
 
 
-_MOVES_TO_GO = 40.0
-
-
 @public
 @dataclasses.dataclass(frozen=True)
 class MatchEngine:
@@ -101,7 +101,7 @@ class MatchEngine:
       name: In PGN.
       command: Its file, or that and its arguments.
       limit: What it has for each move, or for all.
-      options: UCI options, over its own defaults but for one thread.
+      options: UCI options.
     """
 
     name: str
@@ -110,267 +110,243 @@ class MatchEngine:
     options: Options = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Checks the command."""
+        """Checks the name and the command."""
+        if not self.name or _NO_NAME.search(self.name):
+            raise ArgumentError(f"expected a name without quotes and control characters, got {self.name!r}")
         object.__setattr__(self, "command", check_command(self.command))
 
 
-@dataclasses.dataclass
-class _Side:
-    """An engine in a game: its process, and what it has left."""
+@public
+def play_engine_games(
+    book: Book,
+    own: MatchEngine,
+    opponent: MatchEngine,
+    headers: Annotated[Sequence[Mapping[str, str]], each_of(dict)],
+    ended: Callable[[str], Any],
+    *,
+    seed: Seed = 0,
+    concurrency: Annotated[int, Ge(1), Le(256)] = 1,
+) -> None:
+    """Plays a game for each of the headers.
 
-    player: MatchEngine
-    engine: chess.engine.SimpleEngine
-    left: float = 0.0
+    Args:
+      book: what one side plays from, while its games are in it; an empty one is no book.
+      own: plays where the book ends.
+      opponent: the other side.
+      headers: PGN tags of each game, as text without quotes.
+      ended: called with the text of each game as it ends.
+      seed: of the book's moves, where it has several at a position; nothing else is random here.
+      concurrency: how many games are under way at once, each by two engines of which one thinks. More than
+        there are cores take each other's time.
 
-    def begin(self) -> None:
-        """Sets the clock."""
-        self.left = self.player.limit.seconds if isinstance(self.player.limit, Clock) else 0.0
+    Raises:
+      ValueError: an argument is none of these.
+      EngineError: an engine cannot be started, lacks an option, or fails three times in one game.
+    """
+    asyncio.run(_games(book, own, opponent, headers, ended, seed, concurrency))
+
+
+async def _games(
+    book: Book,
+    own: MatchEngine,
+    opponent: MatchEngine,
+    headers: Sequence[Mapping[str, str]],
+    ended: Callable[[str], Any],
+    seed: Any,
+    concurrency: int,
+) -> None:
+    """See `play_engine_games`."""
+    # Callbacks of processes that were killed are no news; failures reach the caller as errors.
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    rows, todo = memorized_rows(book), enumerate(headers)
+
+    async def play() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            sides = [_Side(own), _Side(opponent)]
+            for side in sides:
+                stack.push_async_callback(side.end)
+            for number, tags in todo:  # shared by all
+                stream = np.random.SeedSequence(seed, spawn_key=(_STREAMS, number))
+                ended(await _played(sides, book, rows, tags, stream))
+
+    tasks = [asyncio.create_task(play()) for _ in range(min(concurrency, len(headers)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _played(
+    sides: Sequence[_Side],
+    book: Book,
+    rows: Rows,
+    tags: Mapping[str, str],
+    stream: np.random.SeedSequence,
+) -> str:
+    """The text of a game, which is begun anew where an engine fails."""
+    for tried in range(_TRIES):
+        try:
+            for side in sides:
+                await side.begin()
+            return _game_text(await _play(sides, book, rows, tags, np.random.default_rng(stream)))
+        except _Failed as error:
+            for side in sides:
+                await side.end()
+            if tried == _TRIES - 1:
+                raise EngineError(
+                    f"expected an engine to play, got {one_line(error)}, in each of {_TRIES} games: check "
+                    "that it runs by itself, and has the time that it needs"
+                ) from None
+    raise AssertionError
 
 
 class _Failed(Exception):
     """An engine did not play; the game counts for nothing."""
 
 
-class EngineMatch(contextlib.AbstractContextManager["EngineMatch"]):
-    """Pairs of engine processes, which play games side by side.
+_PROBLEMS = (chess.engine.EngineError, TimeoutError, OSError)
 
-    Attributes:
-      own, opponent: The engine behind the book, and the other one.
-    """
 
-    @public
-    def __init__(
-        self, own: MatchEngine, opponent: MatchEngine, *, concurrency: Annotated[int, Ge(1), Le(256)] = 1
-    ) -> None:
-        """Starts the engines.
+class _Side:
+    """An engine in a game: its process, if there is one, and what is left of its time."""
 
-        Args:
-          own: plays where the book ends.
-          opponent: the other side.
-          concurrency: how many games are under way at once, each by two engines of which one thinks. More
-            than there are cores take each other's time.
+    def __init__(self, player: MatchEngine) -> None:
+        self.player = player
+        self.left = 0.0
+        self.moved = False
+        self._engine: EngineProcess | None = None
 
-        Raises:
-          EngineError: an engine cannot be started, or lacks an option.
-        """
-        self.own, self.opponent = own, opponent
-        self._waiting: queue.Queue[list[_Side | None]] = queue.Queue()
-        self._sides: list[list[_Side | None]] = []
-        self._closed = False
+    @property
+    def clock(self) -> Clock | None:
+        """Its clock, where it has one."""
+        return self.player.limit if isinstance(self.player.limit, Clock) else None
+
+    async def begin(self) -> None:
+        """Gets the engine ready for another game."""
+        if self._engine is None:
+            await self._start()
+        assert self._engine is not None
+        self._engine.send_line("ucinewgame")
+        self._engine.first_game = False  # else `play` would send it, on the player's time
         try:
-            for _ in range(concurrency):
-                pair: list[_Side | None] = [_started(own), _started(opponent)]
-                self._sides.append(pair)
-                self._waiting.put(pair)
-        except BaseException:
-            self.close()
-            raise
+            async with asyncio.timeout(_PATIENCE):
+                await self._engine.ping()
+        except _PROBLEMS as error:
+            raise _Failed(self._words(error)) from None
+        self.left, self.moved = self.clock.seconds if self.clock else 0.0, False
 
-    @public
-    def games(
-        self, book: Book, headers: Annotated[Sequence[Mapping[str, str]], each_of(dict)], *, seed: Seed = 0
-    ) -> Iterator[str]:
-        """Plays a game for each of the headers; gives the text of each as it ends.
+    async def _start(self) -> None:
+        command = list(self.player.command)
+        try:
+            _, self._engine = await EngineProcess.popen(command, setpgrp=True)
+            async with asyncio.timeout(_PATIENCE):
+                await self._engine.initialize()
+                given = chess.engine.UciOptionMap(self.player.options.items())
+                for name, usual in BASE_OPTIONS.items():
+                    if name in self._engine.options:
+                        given.setdefault(name, usual)
+                await self._engine.configure(given)
+        except _PROBLEMS as error:
+            raise EngineError(
+                f"expected {' '.join(command)!r} to start as a UCI engine, got {self._words(error)}: check "
+                "that it runs by itself, and has these options"
+            ) from None
 
-        Args:
-          book: what one side plays from, while its games are in it.
-          headers: PGN tags of each game.
-          seed: of the book's moves, where it has several at a position; nothing else is random here.
+    async def end(self) -> None:
+        """Ends the engine, in whatever state it is."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.quit_or_kill()
 
-        Raises:
-          EngineError: an engine fails three times in one game.
-        """
-        return self._games(book, headers, seed)
+    async def move(
+        self, board: chess.Board, sides: Mapping[chess.Color, _Side]
+    ) -> tuple[chess.Move | None, chess.engine.PovScore | None]:
+        """The engine's move, and what it thinks of it; no move where its time has run out."""
+        assert self._engine is not None
+        limit = self.player.limit
+        if isinstance(limit, Clock):
+            clocks: dict[str, Any] = {
+                f"{chess.COLOR_NAMES[color]}_{name}": value
+                for color, side in sides.items()
+                if side.clock is not None
+                for name, value in (("clock", max(side.left, 1e-3)), ("inc", side.clock.increment))
+            }
+            how = chess.engine.Limit(**clocks)
+            longest = self.left
+        else:
+            seconds = None if limit.movetime_ms is None else limit.movetime_ms / 1000.0
+            how = chess.engine.Limit(time=seconds, nodes=limit.nodes, depth=limit.depth)
+            longest = seconds or 0.0
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(longest + _PATIENCE):
+                said = await self._engine.play(board, how, info=chess.engine.INFO_SCORE)
+        except _PROBLEMS as error:
+            raise _Failed(self._words(error)) from None
+        if said.move is None:
+            raise _Failed(f"no move from {self.player.name}")
+        if isinstance(limit, Clock):
+            self.left -= time.perf_counter() - began
+            if self.left < -_OVERSTEPPED:
+                if not self.moved:  # a game without a move of its would be no game
+                    raise _Failed(f"no time left after the first move of {self.player.name}")
+                return None, None
+            self.left += limit.increment
+        self.moved = True
+        return said.move, said.info.get("score")
 
-    def _games(self, book: Book, headers: Sequence[Mapping[str, str]], seed: Any) -> Iterator[str]:
-        rows = memorized_rows(book)
-        ended: queue.Queue[str | BaseException] = queue.Queue()
-        todo = iter(list(enumerate(headers)))
-        lock = threading.Lock()
-
-        def work() -> None:
-            pair = self._waiting.get()
-            try:
-                while not self._closed:
-                    with lock:
-                        number, tags = next(todo, (-1, {}))
-                    if number < 0:
-                        break
-                    stream = np.random.SeedSequence(seed, spawn_key=(_STREAMS, number))
-                    ended.put(self._played(pair, book, rows, tags, stream))
-            except BaseException as error:
-                ended.put(error)
-            finally:
-                self._waiting.put(pair)
-
-        workers = [threading.Thread(target=work, daemon=True) for _ in self._sides]
-        for worker in workers:
-            worker.start()
-        for _ in headers:
-            said = ended.get()
-            if isinstance(said, BaseException):
-                with lock:
-                    todo = iter(())
-                raise said
-            yield said
-
-    def _played(
-        self,
-        pair: list[_Side | None],
-        book: Book,
-        rows: Mapping[tuple[int, ...], Mapping[int, float]],
-        tags: Mapping[str, str],
-        stream: np.random.SeedSequence,
-    ) -> str:
-        """The text of a game, which is begun anew where an engine fails."""
-        for tried in range(_TRIES):
-            try:
-                for k, player in enumerate((self.own, self.opponent)):
-                    pair[k] = pair[k] or _started(player)
-                sides = [side for side in pair if side is not None]
-                return _game_text(_play(sides, book, rows, tags, np.random.default_rng(stream)))
-            except _Failed as error:
-                for side in pair:
-                    _end(side)
-                pair[:] = [None, None]
-                if self._closed or tried == _TRIES - 1:
-                    raise EngineError(
-                        f"expected an engine to play, got {one_line(error)} in each of {_TRIES} games: check "
-                        "that it runs by itself"
-                    ) from None
-        raise AssertionError
-
-    def close(self) -> None:
-        """Ends the engines."""
-        self._closed = True
-        for pair in self._sides:
-            for side in pair:
-                _end(side)
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def _started(player: MatchEngine) -> _Side:
-    command = list(player.command)
-    try:
-        engine = chess.engine.SimpleEngine.popen_uci(command, timeout=_PATIENCE, setpgrp=True)
-    except (OSError, TimeoutError, chess.engine.EngineError) as error:
-        raise EngineError(
-            f"expected a UCI engine, got {' '.join(command)!r} ({one_line(error)}): check that it runs by "
-            "itself"
-        ) from None
-    side = _Side(player, engine)
-    try:
-        known = {name.lower() for name in engine.options}
-        given = {name: value for name, value in {"Threads": 1}.items() if name.lower() in known}
-        engine.configure({**given, **player.options})
-    except chess.engine.EngineError as error:
-        _end(side)
-        raise EngineError(f"expected options of {player.name}, got {one_line(error)}") from None
-    return side
-
-
-def _end(side: _Side | None) -> None:
-    """Ends an engine, in whatever state it is."""
-    if side is not None:
-        with contextlib.suppress(Exception):  # it may be gone already, or hang
-            side.engine.close()
+    def _words(self, error: BaseException) -> str:
+        what = one_line(error) or f"no answer within {_PATIENCE:g} s over its time"
+        return f"{what} from {self.player.name}"
 
 
 # -- a game ------------------------------------------------------------------------------------------------
 
 
-def _play(
-    sides: Sequence[_Side],
-    book: Book,
-    rows: Mapping[tuple[int, ...], Mapping[int, float]],
-    tags: Mapping[str, str],
-    rng: np.random.Generator,
+async def _play(
+    pair: Sequence[_Side], book: Book, rows: Rows, tags: Mapping[str, str], rng: np.random.Generator
 ) -> chess.pgn.Game:
-    """One game; `sides` are the book's and the opponent's."""
-    board, token = book.start.copy(stack=False), object()
-    by_color = {book.side: sides[0], not book.side: sides[1]}
+    """One game; `pair` are the book's side and the opponent's."""
+    board, sides = book.start.copy(stack=False), {book.side: pair[0], not book.side: pair[1]}
     game = chess.pgn.Game()
     game.setup(board)
-    for name, value in tags.items():
-        game.headers[name] = value
-    game.headers["White"] = by_color[chess.WHITE].player.name
-    game.headers["Black"] = by_color[chess.BLACK].player.name
-    if isinstance(sides[1].player.limit, Clock):
-        game.headers["TimeControl"] = str(sides[1].player.limit)
-    for side in sides:
-        side.begin()
+    game.headers.update(tags)
+    for color, name in ((chess.WHITE, "White"), (chess.BLACK, "Black")):
+        game.headers[name] = sides[color].player.name
+    if pair[1].clock is not None:
+        game.headers["TimeControl"] = str(pair[1].clock)
     node: chess.pgn.GameNode = game
-    thought: list[int | None] = []  # centipawns for White, of each half-move out of book
+    thought: list[int | None] = []  # centipawns for White, of each half-move since the book
     actions: tuple[int, ...] = ()
     in_book = True
     while (over := _over(board, thought)) is None:
-        side = by_color[board.turn]
-        row = rows.get(actions) if in_book and board.turn == book.side else None
-        in_book = in_book and (board.turn != book.side or row is not None)
+        ours = board.turn == book.side
+        row = rows.get(actions) if ours and in_book else None
+        in_book = in_book and not (ours and row is None)
         if row is not None:
-            moves, odds = list(row), np.array(list(row.values()))
-            move = move_of(int(rng.choice(moves, p=odds / odds.sum())))
+            odds = np.array(list(row.values()))
+            move = move_of(int(rng.choice(list(row), p=odds / odds.sum())))
             node = node.add_variation(move, comment=BOOK_MOVE)
             thought.clear()
         else:
-            said, score = _asked(side, board, by_color, token)
-            if said is None:
-                game.headers["Result"] = "0-1" if board.turn else "1-0"
-                game.headers["Termination"] = "time forfeit"
-                return game
-            move = said
+            side = sides[board.turn]
+            found, score = await side.move(board, sides)
+            if found is None:
+                over = ("0-1" if board.turn else "1-0", "time forfeit")
+                break
+            move = found
             node = node.add_variation(move)
             if score is not None:
                 node.set_eval(score)
-            if isinstance(side.player.limit, Clock):
-                node.set_clock(side.left)
+            if side.clock is not None:
+                node.set_clock(max(side.left, 0.0))
             thought.append(None if score is None else score.white().score(mate_score=_MATE_CP))
         actions += (action_of(move),)
         board.push(move)
     game.headers["Result"], game.headers["Termination"] = over
     return game
-
-
-def _asked(
-    side: _Side, board: chess.Board, by_color: Mapping[chess.Color, _Side], token: object
-) -> tuple[chess.Move | None, chess.engine.PovScore | None]:
-    """An engine's move, and what it thinks of it; no move where its time has run out."""
-    limit = side.player.limit
-    if isinstance(limit, Clock):
-        white, black = by_color[chess.WHITE], by_color[chess.BLACK]
-        how = chess.engine.Limit(**_clock(white, "white"), **_clock(black, "black"), remaining_moves=None)
-        longest = side.left
-    else:
-        seconds = None if limit.movetime_ms is None else limit.movetime_ms / 1000.0
-        how = chess.engine.Limit(time=seconds, nodes=limit.nodes, depth=limit.depth)
-        longest = seconds or _PATIENCE
-    protocol = side.engine.protocol
-    began = time.perf_counter()
-    work = protocol.play(board, how, game=token, info=chess.engine.INFO_SCORE)
-    try:
-        # SimpleEngine.play waits for ever where a limit has no time, or where an engine dies as it is asked:
-        # then its loop may end before it begins with this.
-        waiting = asyncio.wait_for(work, longest + _PATIENCE)
-        said = asyncio.run_coroutine_threadsafe(waiting, protocol.loop).result(longest + 2.0 * _PATIENCE)
-    except (chess.engine.EngineError, TimeoutError, OSError, RuntimeError) as error:
-        raise _Failed(f"{side.player.name}: {one_line(error) or 'no answer in time'}") from None
-    if isinstance(limit, Clock):
-        side.left += -(time.perf_counter() - began)
-        if side.left < -_OVERSTEPPED:
-            return None, None
-        side.left = max(side.left, 0.0) + limit.increment
-    if said.move is None:
-        raise _Failed(f"{side.player.name}: no move")
-    return said.move, said.info.get("score")
-
-
-def _clock(side: _Side, color: str) -> dict[str, Any]:
-    limit = side.player.limit
-    if not isinstance(limit, Clock):
-        return {}
-    return {f"{color}_clock": max(side.left, 0.001), f"{color}_inc": limit.increment}
 
 
 def _over(board: chess.Board, thought: Sequence[int | None]) -> tuple[str, str] | None:

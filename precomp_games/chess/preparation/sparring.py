@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -49,7 +50,7 @@ from precomp_games.chess.records.game_records import (
     sides_of,
 )
 from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, game_tables
-from precomp_games.chess.records.pgn_files import GameReport, name_words
+from precomp_games.chess.records.pgn_files import GameReport, count_names, name_words
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 
@@ -78,15 +79,20 @@ class SparringGames:
 
     @classmethod
     @public
-    def read(cls, path: FilePath, name: str) -> SparringGames:
-        """The games in a file; none where it is empty or not there.
+    def read(cls, path: FilePath, name: str, *, own: bool = False) -> SparringGames:
+        """The games in a file.
+
+        Args:
+          path: the file.
+          name: the opponent's, see `read_games`.
+          own: whether the file is one that grows as games are played: it need not be there, or have any yet.
 
         Raises:
           ValueError: nobody has that name.
           OSError: the file cannot be read.
         """
         report, where = GameReport(), os.fspath(path)
-        if not os.path.exists(where) or not os.path.getsize(where):
+        if own and not (os.path.exists(where) and name in count_names(where)):
             return cls(name, (), where, report)
         records = tuple(read_games(where, name, setups=True, copies=True, report=report))
         return cls(name, records, where, report)
@@ -244,10 +250,11 @@ def prepare_from_games(
       ValueError, EngineError, StoreError, OSError: an argument, the engines, the store or the file are not
         what they should be.
     """
-    if not settings.kind.fitted or settings.menu < 1:
+    if not settings.kind.fitted or settings.menu < 1 or settings.distrust or settings.price != "infosets":
         raise ArgumentError(
-            "expected settings with a fitted evaluation and a menu, got "
-            f"evaluation={settings.evaluation!r}, menu={settings.menu}"
+            "expected settings with a fitted evaluation, a menu, no distrust and a price per history, got "
+            f"evaluation={settings.evaluation!r}, menu={settings.menu}, distrust={settings.distrust:g}, "
+            f"price={settings.price!r}"
         )
     policies = informed_policies(settings, engines, games)
     with bars.progress("Searching", "evaluations") as show:
@@ -292,15 +299,11 @@ def prepare_from_games(
     )
 
 
-@public
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
-    """The opponent of `prepare_from_games` as a spec; "" where it is one of several, and settings name it.
-
-    Raises:
-      ValueError: no settings, or no games.
-    """
+    """The opponent of `prepare_from_games` as a spec, of games in a file against no one of several."""
     prior = settings.opponent or _spec_of_engine(settings)
-    return f"games(file={games.path},player={games.name},prior={prior},max_plies={MAX_PLIES},copies=1)"
+    name = " ".join(re.sub(r"[(),=]", " ", games.name).split())
+    return f"games(file={games.path},player={name},prior={prior},max_plies={MAX_PLIES},copies=1)"
 
 
 def _spec_of_engine(settings: PreparationSettings) -> str:
@@ -308,7 +311,7 @@ def _spec_of_engine(settings: PreparationSettings) -> str:
     plays = f"plays={settings.opponent_plays}"
     if settings.opponent_plays in ANSWERS:
         return f"uci({limit},{plays},samples={settings.opponent_samples})"
-    return f"uci({limit},{plays},r={settings.opponent_temperatures_cp[0]:g},top_k={settings.top_k})"
+    return f"uci({limit},{plays},r={settings.opponent_temperatures_cp[0]:.15g},top_k={settings.top_k})"
 
 
 # -- what games said of a book -----------------------------------------------------------------------------

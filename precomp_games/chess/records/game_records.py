@@ -303,7 +303,8 @@ class _Game(GameVisitor):
             self.actions.append(action_of(move))
 
     def visit_comment(self, comment: Any) -> None:
-        if self.actions and self.cut is None and str(comment).strip().casefold() == BOOK_MOVE:
+        read = self.cut is None and 0 < len(self.actions) == len(self.tokens)
+        if read and str(comment).strip().casefold() == BOOK_MOVE:
             self.booked.add(len(self.actions) - 1)
 
     def handle_error(self, error: Exception) -> None:

@@ -31,6 +31,8 @@ _REPORTED = 1 << 20  # bytes between two calls of progress
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 V = TypeVar("V", bound=chess.pgn.BaseVisitor[Any])
 _STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
+# What specs have other uses for, and dots, which are written or not.
+_SEPARATORS = str.maketrans(dict.fromkeys(",.()=", " "))
 _TAG_LINE = re.compile(r'\[\w+\s+"')
 
 
@@ -99,7 +101,7 @@ def count_names(path: str) -> collections.Counter[str]:
 
 def name_words(name: str) -> tuple[str, ...]:
     """A name as it is compared: "Karpov, A." and "karpov a" are the same."""
-    return tuple(name.casefold().replace(",", " ").replace(".", " ").split())
+    return tuple(name.casefold().translate(_SEPARATORS).split())
 
 
 def alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
