@@ -213,7 +213,7 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
 def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
     """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
     seen = []
-    real = spar.play_engine_games
+    real = spar.play_engine_games  # type: ignore[attr-defined]
 
     def watched(book, own, opponent, *rest, **how):
         seen.append((own, opponent))

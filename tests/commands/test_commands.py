@@ -21,7 +21,7 @@ def test_without_a_command_it_says_what_there_is(capsys):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["perpare"], "error: expected one of prepare, match, judge, review, drill, report, opponent, "
+        (["perpare"], "error: expected one of prepare, match, spar, judge, review, drill, report, opponent, "
                       "calibrate, equilibrium, solve, got 'perpare' (did you mean prepare?)\n"),
         (["x" * 5000], f"got {'x' * 100!r}\n"),
         (["judge", "--hoziron=3"], "flag 'hoziron'. Did you mean: horizon ? (see --help)\n"),
