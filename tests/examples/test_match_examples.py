@@ -129,6 +129,23 @@ def test_opponents_that_were_held_out(tmp_path, searches):
 
 
 @pytest.mark.engine
+@pytest.mark.test_all("a match against an opponent that was drawn")
+def test_hidden_opponents(tmp_path, searches):
+    family = "--family=family(nodes=50:100,r=20,k=2,num_limits=2,num_temperatures=1)"
+    small = ("--analyst_nodes=200", "--menu=2", "--teaching=0", "--budget=3", "--max_evaluations=20")
+    flags = (family, *small, "--opponents=2", "--rounds=2", "--match_games=2", f"--store={searches}")
+    said = printed("hidden_opponents", *flags, "--output_dir=out", cwd=tmp_path)
+    rows = table(tmp_path / "out" / "games.csv")
+    assert [row["game"] for row in rows] == ["1", "2", "1", "2"]
+    assert {row["nodes"] for row in rows} == {"50", "100"}
+    assert is_png(tmp_path / "out" / "games.png") and "knowing who it is" in said
+    assert printed("hidden_opponents", *flags, "--output_dir=again", cwd=tmp_path)
+    strip = [[row[name] for name in row if name != "seconds"] for row in rows]
+    again = table(tmp_path / "again" / "games.csv")
+    assert [[row[name] for name in row if name != "seconds"] for row in again] == strip
+
+
+@pytest.mark.engine
 @pytest.mark.test_all("a preparation against several opponents")
 def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
