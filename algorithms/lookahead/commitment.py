@@ -18,7 +18,7 @@ is said in `plan_search`, what a program over them is in `plan_programs`, how ty
 Whatever is found is played by `evaluate_against_lookahead`, against each type.
 
 Source: `limited_lookahead`, section 5. Several types are ours: section 7 asks for uncertainty about h that is
-stochastic ("mean"), and says that there is a robust one elsewhere, for other sets of h ("worst").
+stochastic ("mean"), and refers to Kroer, Farina and Sandholm 2018 for what is robust ("worst").
 
 Deviations: a program without big M (method="big_m" is the paper's, see `plan_programs`); no epsilon:
 strictness is decided after the fact, and the supremum reported beside an attained value.
