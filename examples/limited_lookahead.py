@@ -3,6 +3,7 @@ r"""What is it worth to know that the opponent looks only a few moves ahead?
   python examples/limited_lookahead.py                          # Kuhn and KJ poker, 10 draws: a minute
   python examples/limited_lookahead.py --draws=100              # the paper's Figures 6 and 7: minutes
   python examples/limited_lookahead.py --games=kuhn_poker --tie_breaking=favorable --noise=cumulative
+  python examples/limited_lookahead.py --games=kuhn_poker --types=1,2,3   # k is not known: seconds
 
 One player is rational and commits to a strategy; the other one sees k moves ahead, and evaluates what it sees
 by its expected value in equilibrium, with Gaussian noise of standard deviation gamma: on every history alike
@@ -10,9 +11,12 @@ by its expected value in equilibrium, with Gaussian noise of standard deviation 
 moves and each gamma, so many evaluation functions are drawn, the same standard draws for every gamma and k,
 and the best commitment to each is computed exactly and played by an independent recursion.
 
+With --types, how far the other one sees is not known. A commitment is made for each number of moves, one for
+what is earned on average over them, and one for the worst of them, and each meets all types.
+
 Prints a table, and writes limited_lookahead.csv (mean, standard deviation and more at each point), draws.csv,
-a figure for each kind of noise, and settings.json. The same flags give the same numbers on any number of
-workers.
+a figure for each kind of noise, and settings.json; with --types, types.csv in place of the first. The same
+flags give the same numbers on any number of workers.
 """
 
 from __future__ import annotations
@@ -33,12 +37,15 @@ from absl import flags
 from kept_work import kept_work
 
 from precomp_games.algorithms.lookahead import (
+    FollowerType,
     NodeValues,
     commit_against_lookahead,
+    commit_against_types,
     cumulative_noise,
     equilibrium,
     equilibrium_values,
     independent_noise,
+    type_losses,
 )
 
 FLAGS = flags.FLAGS
@@ -54,6 +61,12 @@ _GAMMAS = flags.DEFINE_list(
     "Standard deviations of the noise, in utility; numbers of at least 0 separated by commas.",
 )
 _LOOKAHEADS = flags.DEFINE_list("lookaheads", ["1", "2"], "How many moves ahead the limited player sees.")
+_TYPES = flags.DEFINE_list(
+    "types",
+    None,
+    "In place of --lookaheads: how many moves ahead the limited player may see, all as probable; one "
+    "commitment for each, one for their average and one for the worst, each against all.",
+)
 _PLAYERS = flags.DEFINE_list(
     "players",
     ["0", "1"],
@@ -72,17 +85,19 @@ _MOST = flags.DEFINE_integer("max_histories", 20_000, "Refuse games of more hist
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/limited_lookahead", "Where files go.")
 
 _POINT = ("game", "noise", "rational_player", "lookahead", "gamma")
+_TYPES_POINT = ("game", "noise", "rational_player", "gamma", "made_for")
+_HEDGED = ("mean", "worst")
 _MODELS = {"independent": independent_noise, "cumulative": cumulative_noise}
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One draw of noise in one game, at one gamma."""
+    """One draw of noise in one game, at one gamma; against one lookahead, or several as types."""
 
     game: str
     noise: str
     rational_player: int
-    lookahead: int
+    lookahead: int | tuple[int, ...]
     gamma: float
     draw: int
     seed: int
@@ -99,29 +114,65 @@ def exact_values(game: pyspiel.Game) -> Exact:
     return game, (equilibrium_values(game, 0, policy), equilibrium_values(game, 1, policy))
 
 
-def solve(given: tuple[Exact, Task]) -> dict[str, Any]:
+def committed(given: tuple[Exact, Task]) -> list[dict[str, Any]]:
+    """The commitments of a task, a row each."""
     (game, exact), task = given
     player = task.rational_player
     evaluation = exact[1 - player]
     if task.gamma > 0.0:
         evaluation = _MODELS[task.noise](evaluation, task.gamma, [task.seed, task.draw])
+    if isinstance(task.lookahead, tuple):
+        return against_types(game, evaluation, task, task.lookahead)
     best = commit_against_lookahead(
         game, player, task.lookahead, evaluation, task.tie_breaking, time_limit=task.time_limit
     )
-    return {
-        **{name: getattr(task, name) for name in (*_POINT, "draw")},
-        **{name: getattr(best, name) for name in ("supremum", "bound", "value", "optimal")},
-        "seconds": best.work["seconds"],
-    }
+    return [
+        {
+            **{name: getattr(task, name) for name in (*_POINT, "draw")},
+            **{name: getattr(best, name) for name in ("supremum", "bound", "value", "optimal")},
+            "seconds": best.work["seconds"],
+        }
+    ]
+
+
+def against_types(
+    game: pyspiel.Game, evaluation: NodeValues, task: Task, lookaheads: Sequence[int]
+) -> list[dict[str, Any]]:
+    player, limit = task.rational_player, task.time_limit
+    types = [FollowerType(k, evaluation, task.tie_breaking) for k in lookaheads]
+    objectives: tuple[Any, ...] = _HEDGED
+    hedged = [
+        commit_against_types(game, player, types, objective=objective, time_limit=limit)
+        for objective in objectives
+    ]
+    table = type_losses(game, player, types, hedged, time_limit=limit)
+    return [
+        {
+            **{name: getattr(task, name) for name in ("game", "noise", "rational_player", "gamma")},
+            "made_for": made_for,
+            "draw": task.draw,
+            **{f"against_{k}": float(u) for k, u in zip(lookaheads, utility, strict=True)},
+            "mean": float(utility.mean()),
+            "worst": float(utility.min()),
+            "optimal": best.optimal,
+            "seconds": best.work["seconds"],
+        }
+        for made_for, best, utility in zip(
+            (*map(str, lookaheads), *_HEDGED), table.commitments, table.utility, strict=True
+        )
+    ]
 
 
 def tasks() -> list[Task]:
     gammas = common.numbers(
         _GAMMAS, "numbers of at least 0 separated by commas", lambda g: 0.0 <= g < math.inf
     )
-    lookaheads = common.numbers(
-        _LOOKAHEADS, "integers of at least 1 separated by commas", lambda k: k >= 1, int
+    lookaheads, types = (
+        common.numbers(flag, "integers of at least 1 separated by commas", lambda k: k >= 1, int)
+        for flag in (_LOOKAHEADS, _LOOKAHEADS if _TYPES.value is None else _TYPES)
     )
+    if _TYPES.value is not None and FLAGS["lookaheads"].present:
+        raise ValueError(f"--lookaheads: expected none with --types, got {','.join(_LOOKAHEADS.value)!r}")
     players = common.numbers(_PLAYERS, "0 or 1 separated by commas", lambda p: p in (0, 1), int)
     unknown = [noise for noise in _NOISE.value if noise not in _MODELS]
     if unknown or not _NOISE.value:
@@ -131,7 +182,9 @@ def tasks() -> list[Task]:
     points = itertools.product(
         dict.fromkeys(_GAMES.value),
         dict.fromkeys(_NOISE.value),
-        *(sorted(set(values)) for values in (players, lookaheads, gammas)),
+        sorted(set(players)),
+        sorted(set(lookaheads)) if _TYPES.value is None else [tuple(sorted(set(types)))],
+        sorted(set(gammas)),
     )
     # Without noise there is but one evaluation function.
     return [
@@ -173,6 +226,24 @@ def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def type_summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    for key, group in itertools.groupby(draws, key=lambda row: tuple(row[name] for name in _TYPES_POINT)):
+        drawn = list(group)
+        earned = [name for name in drawn[0] if name.startswith("against_")]
+        rows.append(
+            {
+                **dict(zip(_TYPES_POINT, key, strict=True)),
+                "draws": len(drawn),
+                **{name: statistics.fmean(row[name] for row in drawn) for name in (*earned, *_HEDGED)},
+                "deviation": statistics.stdev(row["mean"] for row in drawn) if len(drawn) > 1 else 0.0,
+                "unproven": sum(not row["optimal"] for row in drawn),
+                "seconds": statistics.fmean(row["seconds"] for row in drawn),
+            }
+        )
+    return rows
+
+
 def main(argv: Sequence[str]) -> None:
     del argv
     todo = tasks()
@@ -184,21 +255,30 @@ def main(argv: Sequence[str]) -> None:
         exact[name] = exact_values(game)
         worth[name] = exact[name][1][0](game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value)
-    print(f"{len(todo)} commitments, ties {_TIES.value}", flush=True)
+    print(
+        f"{len(todo)} {'draws of types' if _TYPES.value is not None else 'commitments'}, ties {_TIES.value}",
+        flush=True,
+    )
     start = time.monotonic()
+    point = _TYPES_POINT if _TYPES.value is not None else _POINT
     with kept_work(folder / "draws.unfinished") as kept:
         solved = kept.each_done(
-            solve,
+            committed,
             [(exact[task.game], task) for task in todo],
             "draws",
             names=[repr(task) for task in todo],
             workers=_WORKERS.value,
             cluster=_CLUSTER.value,
         )
-        done = sorted((row for _, row in solved), key=lambda row: [row[name] for name in (*_POINT, "draw")])
+        done = sorted(
+            itertools.chain.from_iterable(rows for _, rows in solved),
+            key=lambda row: [row[name] for name in (*point, "draw")],
+        )
         seconds = time.monotonic() - start
-        rows = summary(done)
-        common.write_csv(folder / "limited_lookahead.csv", rows)
+        rows = type_summary(done) if _TYPES.value is not None else summary(done)
+        common.write_csv(
+            folder / ("types.csv" if _TYPES.value is not None else "limited_lookahead.csv"), rows
+        )
         common.write_csv(
             folder / "draws.csv", [{k: v for k, v in row.items() if k != "seconds"} for row in done]
         )
@@ -206,19 +286,51 @@ def main(argv: Sequence[str]) -> None:
             draw_figure(folder / f"{noise}.png", [row for row in rows if row["noise"] == noise], worth)
         settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
         common.write_json(folder / "settings.json", {**settings, "game_values": worth})
+    print_rows(rows)
+    print()
+    (expectations_of_types if _TYPES.value is not None else expectations)(done, worth)
+    print(f"\n{len(done)} commitments in {seconds:.0f} s; files are in {folder}")
+
+
+def print_rows(rows: Sequence[dict[str, Any]]) -> None:
+    names = ["game", "noise", "rational_player", "lookahead", "gamma", "draws", "mean", "deviation"]
+    heads = ["game", "noise", "rational", "k", "gamma", "draws", "mean utility", "deviation"]
+    if _TYPES.value is not None:
+        earned = [name for name in rows[0] if name.startswith("against_")]
+        names = [*_TYPES_POINT, "draws", *earned, *_HEDGED]
+        heads = ["game", "noise", "rational", "gamma", "made for", "draws"]
+        heads += [*(f"k = {name.removeprefix('against_')}" for name in earned), *_HEDGED]
     common.print_table(
         [
-            (
-                *(row["game"], row["noise"], row["rational_player"] + 1, row["lookahead"], row["gamma"]),
-                *(row["draws"], row["mean"], row["deviation"], row["seconds"]),
-            )
+            [row[name] + 1 if name == "rational_player" else row[name] for name in (*names, "seconds")]
             for row in rows
         ],
-        ("game", "noise", "rational", "k", "gamma", "draws", "mean utility", "deviation", "seconds each"),
+        [*heads, "seconds each"],
     )
-    print()
-    expectations(done, worth)
-    print(f"\n{len(done)} commitments in {seconds:.0f} s; files are in {folder}")
+
+
+def expectations_of_types(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
+    """What is known beforehand, next to what came out."""
+    draws: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in done:
+        draws.setdefault((*(row[name] for name in _TYPES_POINT[:4]), row["draw"]), []).append(row)
+    for made_for in _HEDGED:
+        greatest = 0
+        for rows in draws.values():
+            (own,) = [row[made_for] for row in rows if row["made_for"] == made_for]
+            greatest += own >= max(row[made_for] for row in rows) - 1.0001e-4
+        print(
+            f"What is made for the {made_for} earns most in it, to 1e-4: "
+            f"expected {len(draws)}, obtained {greatest}"
+        )
+    signs = [worth[row["game"]] * (1 if row["rational_player"] == 0 else -1) for row in done]
+    safe = [row["worst"] - sign for row, sign in zip(done, signs, strict=True) if row["made_for"] == "worst"]
+    least = sum(each >= -1.0001e-4 for each in safe)
+    print(
+        "The worst of the types leaves the value of the game, to 1e-4: "
+        f"expected {len(safe)}, obtained {least}"
+    )
+    print(f"Proven optimal: expected {len(done)}, obtained {sum(row['optimal'] for row in done)}")
 
 
 def expectations(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
@@ -241,11 +353,20 @@ def expectations(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> Non
             )
 
 
+def curve_label(name: int | str) -> str:
+    """In words, a lookahead, or what a commitment was made for where there are types."""
+    if isinstance(name, int):
+        return f"lookahead {name}"
+    return f"made for the {name}" if name in _HEDGED else f"made for k = {name}"
+
+
 def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
     games = list(dict.fromkeys(row["game"] for row in rows))
     players = sorted({row["rational_player"] for row in rows})
     gammas = sorted({row["gamma"] for row in rows})
-    lookaheads = sorted({row["lookahead"] for row in rows})
+    of_types = _TYPES.value is not None
+    curve_name = "made_for" if of_types else "lookahead"
+    curves = sorted({row[curve_name] for row in rows})
     # Error bars stand side by side.
     apart = 0.008 * (gammas[-1] - gammas[0])
     with common.figure(
@@ -262,10 +383,10 @@ def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[
             value = worth[game] * (1 if player == 0 else -1)
             panel.axhline(value, color="0.35", ls="--", lw=1.0, label="value of the game")
             own = [row for row in rows if row["game"] == game and row["rational_player"] == player]
-            for number, lookahead in enumerate(lookaheads):
-                curve = [row for row in own if row["lookahead"] == lookahead]
+            for number, name in enumerate(curves):
+                curve = [row for row in own if row[curve_name] == name]
                 panel.errorbar(
-                    [row["gamma"] + apart * (number - (len(lookaheads) - 1) / 2) for row in curve],
+                    [row["gamma"] + apart * (number - (len(curves) - 1) / 2) for row in curve],
                     [row["mean"] for row in curve],
                     [row["deviation"] for row in curve],
                     fmt=common.curve_style(number),
@@ -273,20 +394,25 @@ def draw_figure(path: pathlib.Path, rows: Sequence[dict[str, Any]], worth: dict[
                     lw=1.5,
                     capsize=2,
                     elinewidth=0.8,
-                    label=f"lookahead {lookahead}",
+                    label=curve_label(name),
                 )
             panel.set_title(f"{game}, player {player + 1} rational", fontsize=9)
             panel.set_xlabel("standard deviation of the noise, in utility", fontsize=8)
-            panel.set_ylabel("utility of the rational player", fontsize=8)
+            panel.set_ylabel(
+                f"utility of the rational player{', mean of types' if of_types else ''}", fontsize=8
+            )
             panel.tick_params(labelsize=8)
         draws = max(row["draws"] for row in rows)
         figure.suptitle(
-            f"Commitment against limited lookahead: {rows[0]['noise']} noise, {_TIES.value} ties\n"
+            f"Commitment against {'unknown' if of_types else 'limited'} lookahead: "
+            f"{rows[0]['noise']} noise, {_TIES.value} ties\n"
             f"mean of {draws} draws; bars are one standard deviation of the draws",
             fontsize=10,
         )
         lines, labels = panels[0][0].get_legend_handles_labels()
-        figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), fontsize=8)
+        figure.legend(
+            lines, labels, loc="outside lower center", ncols=min(len(labels), 3 * len(players)), fontsize=8
+        )
 
 
 if __name__ == "__main__":

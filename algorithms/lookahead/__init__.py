@@ -1,6 +1,6 @@
 """Games against players who look only a few moves ahead: how to exploit them best, and what they play."""
 
-from .commitment import Commitment, commit_against_lookahead, lookahead_nash_equilibrium
+from .commitment import Commitment, commit_against_lookahead, commit_against_types
 from .evaluation_functions import (
     NodeValues,
     cumulative_noise,
@@ -8,17 +8,23 @@ from .evaluation_functions import (
     equilibrium_values,
     independent_noise,
 )
-from .follower import LookaheadPolicy, evaluate_against_lookahead
+from .fixed_options import lookahead_nash_equilibrium
+from .follower import FollowerType, LookaheadPolicy, evaluate_against_lookahead
+from .type_losses import TypeLosses, type_losses
 
 __all__ = [
     "Commitment",
+    "FollowerType",
     "LookaheadPolicy",
     "NodeValues",
+    "TypeLosses",
     "commit_against_lookahead",
+    "commit_against_types",
     "cumulative_noise",
     "equilibrium",
     "equilibrium_values",
     "evaluate_against_lookahead",
     "independent_noise",
     "lookahead_nash_equilibrium",
+    "type_losses",
 ]

@@ -72,6 +72,41 @@ def check_own(value: Any, game: pyspiel.Game, name: str) -> None:
         raise ArgumentError(f"expected {name} to be one of {shown(game)}, got one of {shown(own)}")
 
 
+def _check_order(tie_breaking: str, order: Order | None) -> None:
+    if order is not None and tie_breaking != "static":
+        raise ArgumentError(
+            'expected order only where tie_breaking is "static", which goes by it, '
+            f'got both it and "{tie_breaking}"'
+        )
+
+
+@public
+@dataclasses.dataclass(frozen=True, eq=False)
+class FollowerType:
+    """What a player with limited lookahead may turn out to be, the game and its seat aside.
+
+    Attributes:
+      lookahead: k >= 1, in moves, Nature's included.
+      evaluation: h, its evaluation function; asked of leaves too.
+      tie_breaking: How it picks of its optimal actions: "favorable" to the rational player, "static" (by
+        `order`), or "adversarial".
+      order: For "static" only, the preferred action first; None goes by the game's.
+    """
+
+    lookahead: PositiveInt
+    evaluation: EvaluationFunction
+    tie_breaking: TieBreaking = "adversarial"
+    order: Order | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what does not fit together.
+
+        Raises:
+          ValueError: there is an order without use.
+        """
+        _check_order(self.tie_breaking, self.order)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Follower:
     """The player with limited lookahead.
@@ -104,11 +139,16 @@ class Follower:
                 f"expected what states are worth to player {self.player}, whose lookahead is "
                 f"limited, got an evaluation of player {self.rational_player}"
             )
-        if self.order is not None and self.tie_breaking != "static":
-            raise ArgumentError(
-                'expected order only where tie_breaking is "static", which goes by it, '
-                f'got both it and "{self.tie_breaking}"'
-            )
+        _check_order(self.tie_breaking, self.order)
+
+    @classmethod
+    def of(cls, game: pyspiel.Game, rational_player: int, kind: FollowerType) -> Follower:
+        """A type of it, in a game.
+
+        Raises:
+          ValueError: the type's evaluation is of another game or player.
+        """
+        return cls(game, rational_player, kind.lookahead, kind.evaluation, kind.tie_breaking, kind.order)
 
     @property
     def player(self) -> int:

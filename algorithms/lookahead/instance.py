@@ -1,5 +1,11 @@
 """An instance of the commitment problem, and what does not depend on which program solves it: plans.
 
+**Several types** of the follower meet the same x. Their information sets stand side by side, as those of one
+player who is told first which type it is. By weights, Nature tells it, and payoffs are multiplied with each
+type's probability. Where the worst type counts, a first information set of its own has an action for each
+type, which all tie whatever x is and are broken against the leader. So nothing below knows of types: a plan
+is one of all of them, and so is what rules it out.
+
 A **plan** of the follower names an option for each information set that it comes to by its own choices; where
 an option has several actions, it comes to what lies below each of them. For a fixed plan the best realization
 plan x is a linear program: the options' rivals are rows, and where an option has several actions, what lies
@@ -9,21 +15,22 @@ Rows for strict rivals are d @ x >= margin * reach(x), so that the follower, who
 expectations, sees a lead of `margin` (in units of the largest |h| that it sees). With margin 0 the program is
 that of the closure, whose value is the supremum if some x satisfies all strict rows strictly (`conflict`).
 
-Source: `limited_lookahead`, equations (2), (3) and (8).
+Source: `limited_lookahead`, equations (2), (3) and (8); Harsanyi 1967 for types as moves of Nature.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ..programs import ProgramBuilder
 from ..sequence_form import PlayerSequences
 from .follower import TIE_TOLERANCE
-from .options import InformationSet
+from .options import InformationSet, Option
 from .sequence_form import SequenceForm
 
 Plan = Mapping[int, int]
@@ -42,8 +49,9 @@ class Instance:
     """A game, what the follower may find best in it, and what that is worth to the leader.
 
     Attributes:
-      leader, follower: Their sequences.
+      leader, follower: Their sequences; the follower's, of all types side by side.
       sets: The follower's information sets, by number.
+      origin: int[follower's information sets], which of the game's each one is; 0 where types are told apart.
       options: Theirs, by (information set, number of the option).
       unit: What the leader's utilities are multiplied with here, see `SequenceForm.normalized`.
       payoff: For each of its sequences, {leader's sequence: chance times the leader's utility, summed over
@@ -51,13 +59,41 @@ class Instance:
       most, least: The leader's greatest and least utility at leaves.
     """
 
-    def __init__(self, form: SequenceForm, rational_player: int, sets: dict[int, InformationSet]) -> None:
-        """Puts an instance together."""
+    def __init__(
+        self,
+        form: SequenceForm,
+        rational_player: int,
+        types: Sequence[dict[int, InformationSet]],
+        weights: np.ndarray | None,
+    ) -> None:
+        """Puts an instance together.
+
+        Args:
+          form: the game.
+          rational_player: the leader.
+          types: the game's information sets of the follower, as each type sees them.
+          weights: float[types], their probabilities; None: the worst type counts.
+        """
         form, self.unit = form.normalized(rational_player)
-        self.form, self.rational_player, self.sets = form, rational_player, sets
-        self.options = {(infoset, k): o for infoset, each in sets.items() for k, o in enumerate(each.options)}
-        self.leader, self.follower = form.players[rational_player], form.players[1 - rational_player]
-        self.payoff = form.payoff(rational_player)
+        self.form, self.rational_player = form, rational_player
+        self.leader, own = form.players[rational_player], form.players[1 - rational_player]
+        chosen = len(types) if weights is None and len(types) > 1 else 0
+        self.follower, self.origin = _side_by_side(own, len(types), chosen)
+        payoff = form.payoff(rational_player)
+        self.payoff = [payoff[0], *({} for _ in range(chosen))]
+        self.sets: dict[int, InformationSet] = {}
+        if chosen:
+            always = np.zeros(self.leader.num_sequences)
+            always[0] = 1.0
+            tie = Option(tuple(range(1, chosen + 1)), np.zeros_like(always), ())
+            self.sets[1] = InformationSet(always, (tie,))
+        for sets, weight in zip(types, np.ones(len(types)) if weights is None else weights, strict=True):
+            sequence, infoset = len(self.payoff) - 1, len(self.sets)  # what the game's numbers are raised by
+            self.payoff += [{q: float(weight) * worth for q, worth in row.items()} for row in payoff[1:]]
+            self.sets |= {infoset + k: _raised(each, sequence) for k, each in sorted(sets.items())}
+        self.options = {
+            (infoset, k): o for infoset, each in self.sets.items() for k, o in enumerate(each.options)
+        }
         utility = form.utility[form.leaves, rational_player]
         self.most, self.least = float(utility.max()), float(utility.min())
 
@@ -222,6 +258,33 @@ class Instance:
         program.add_costs(terms[None])
         for key, column in least.items():
             program.at_most(column, terms[key])
+
+
+def _side_by_side(own: PlayerSequences, count: int, chosen: int) -> tuple[PlayerSequences, np.ndarray]:
+    """A player's sequences so many times, and which of its information sets each one is.
+
+    chosen: as many, where a first information set of its own chooses among them; 0 where Nature does.
+    """
+    sequences, before = own.num_sequences - 1, 1 if chosen else 0
+    parents = [np.array([-1, 0][: 1 + before])]
+    for number in range(count):
+        root = number + 1 if chosen else 0
+        raised = own.parent[1:] + chosen + number * sequences
+        parents.append(np.where(own.parent[1:] == 0, root, raised))
+    sizes = np.array([0, 1, *[chosen] * before, *np.tile(own.num_actions[1:], count)])
+    actions = np.array([-1, *range(chosen), *np.tile(own.action[1:], count)], np.int32)
+    origin = np.array([0, *[0] * before, *np.tile(np.arange(1, own.num_infosets), count)])
+    keys = [own.keys[k] for k in origin.tolist()]
+    return PlayerSequences(np.concatenate(parents).astype(np.int32), np.cumsum(sizes), actions, keys), origin
+
+
+def _raised(information_set: InformationSet, by: int) -> InformationSet:
+    """The same of another type, whose sequences have greater numbers."""
+    options = (
+        dataclasses.replace(option, sequences=tuple(sequence + by for sequence in option.sequences))
+        for option in information_set.options
+    )
+    return dataclasses.replace(information_set, options=tuple(options))
 
 
 def add_realization_plan(program: ProgramBuilder, player: PlayerSequences) -> None:

@@ -17,6 +17,12 @@ An **option** is what the follower may turn out to find best at I, with the acti
   actions, and strictly better than all other classes. All other ties are broken by arbitrarily small changes
   of x, which never lower the adversarial value: min over fewer actions is not less.
 
+**Beside others.** Where the same x meets another type of the follower whose ties are not adversarial, that
+type may be held at a tie, and x cannot be changed at will. Then the adversarial type has an option for each
+class and each set of actions around it: those of the set need not be worse than the class, and the worst of
+them counts. Whatever x is, what is optimal is within the set, so that no option promises too much; and the
+set of what is optimal is one of them.
+
 Options that never can be (strictly) best against one rival alone are left out.
 
 Source: `limited_lookahead`, section 5, equations (1) to (3).
@@ -31,6 +37,7 @@ options.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -91,13 +98,16 @@ class InformationSet:
     options: tuple[Option, ...]
 
 
-def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, InformationSet]:
+def lookahead_options(
+    form: SequenceForm, follower: Follower, h: np.ndarray, beside_others: bool = False
+) -> dict[int, InformationSet]:
     """The options of every information set of the follower, by its number.
 
     Args:
       form: the game.
       follower: how far it looks, and how it breaks ties.
       h: float[histories], its evaluation function's values.
+      beside_others: whether x also meets a type whose ties are not adversarial; see above.
 
     Raises:
       ValueError: more plans inside a lookahead than are enumerated.
@@ -115,15 +125,18 @@ def lookahead_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> 
             plans = reader.plans([(form.children[s][position], follower.lookahead - 1) for s in members])
             values += plans
             owner += [sequence] * len(plans)
-        if len(values) > MOST_PLANS:
-            raise reader.too_many(len(values), own.keys[infoset], f" with lookahead {follower.lookahead}")
+        held = beside_others and follower.tie_breaking == "adversarial"
+        count = len(values) << (len(own.sequences(infoset)) - 1) * held
+        if count > MOST_PLANS:
+            raise reader.too_many(count, own.keys[infoset], f" with lookahead {follower.lookahead}")
         scale = reader.scale if reader.scale > 0.0 else 1.0
         table = np.array(values) / scale
         legal = own.actions(infoset)
         ranked = follower.ranked(own.keys[infoset], legal)
         rank = {own.sequences(infoset)[k]: ranked.index(action) for k, action in enumerate(legal)}
         above = _greatest_lead(leader, table, reach)
-        sets[infoset] = InformationSet(reach, _options(table, owner, above, follower.tie_breaking, rank))
+        options = _options(table, owner, above, follower.tie_breaking, rank, held)
+        sets[infoset] = InformationSet(reach, options)
     return sets
 
 
@@ -183,7 +196,12 @@ def _greatest_lead(leader: PlayerSequences, table: np.ndarray, reach: np.ndarray
 
 
 def _options(
-    table: np.ndarray, owner: list[int], lead: np.ndarray, tie_breaking: str, rank: dict[int, int]
+    table: np.ndarray,
+    owner: list[int],
+    lead: np.ndarray,
+    tie_breaking: str,
+    rank: dict[int, int],
+    held: bool,
 ) -> tuple[Option, ...]:
     """The options of an information set.
 
@@ -193,6 +211,7 @@ def _options(
       lead: as `_greatest_lead` gives it.
       tie_breaking: the rule.
       rank: {follower's sequence: its place in the static order}.
+      held: whether adversarial ties that are not structural count, as another type may hold x at one.
     """
     adversarial, static, count = tie_breaking == "adversarial", tie_breaking == "static", len(table)
     small = _ZERO * max(1.0, float(np.abs(table).sum(axis=1).max()))
@@ -212,18 +231,28 @@ def _options(
         alike = np.equal.outer(owner, owner) & never & (~never.T | np.tri(count, k=-1, dtype=bool))
         np.fill_diagonal(alike, False)
         kept = [i for i in classes if not (alike[i] | (never[i] & preferred[i])).any()]
-    options = []
+    options: list[Option] = []
     for i in kept:
-        rivals = []
-        # What can never be best can still tie with i at some x.
-        for j in classes:
-            strict = adversarial or bool(preferred[i, j])
-            if actions[j] == actions[i] or (never[j, i] and not strict):  # which holds whatever x is
-                continue
-            difference = table[i] - table[j]
-            difference[np.abs(difference) <= small] = 0.0
-            worst = 0.0 if never[j, i] else float(lead[j, i]) + TIE_TOLERANCE
-            rivals.append(Rival(difference, strict, worst))
-        options.append(Option(tuple(sorted(actions[i])), table[i], tuple(rivals)))
+        for tied in _around(actions[i], owner, held):
+            rivals = []
+            # What can never be best can still tie with i at some x.
+            for j in classes:
+                strict = adversarial or bool(preferred[i, j])
+                if actions[j] <= tied or (never[j, i] and not strict):  # which holds whatever x is
+                    continue
+                difference = table[i] - table[j]
+                difference[np.abs(difference) <= small] = 0.0
+                worst = 0.0 if never[j, i] else float(lead[j, i]) + TIE_TOLERANCE
+                rivals.append(Rival(difference, strict, worst))
+            option = Option(tuple(sorted(tied)), table[i], tuple(rivals))
+            if rivals or not any(o.sequences == option.sequences and not o.rivals for o in options):
+                options.append(option)
     assert options and all(math.isfinite(rival.worst) for option in options for rival in option.rivals)
     return tuple(options)
+
+
+def _around(actions: set[int], owner: list[int], held: bool) -> list[set[int]]:
+    """A class's actions; where others may be held at a tie with them, also these with each set of others."""
+    others = sorted(set(owner) - actions) if held else []
+    sizes = range(len(others) + 1)
+    return [actions | set(more) for size in sizes for more in itertools.combinations(others, size)]

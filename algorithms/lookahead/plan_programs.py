@@ -177,11 +177,12 @@ def _meetings(instance: Instance) -> dict[int, list[int]]:
     """For each of the follower's information sets, the leader's that some line of play passes as well."""
     form, r = instance.form, instance.rational_player
     count = form.players[1].num_infosets
-    meets: dict[int, list[int]] = {infoset: [] for infoset in instance.sets}
+    meets: list[list[int]] = [[] for _ in range(form.players[1 - r].num_infosets)]
+    meets[0] = list(range(1, instance.leader.num_infosets))
     for code in connected_infosets(form.parent, form.player, form.infoset, count).tolist():
         pair = divmod(code, count)
         meets[pair[1 - r]].append(pair[r])
-    return meets
+    return {infoset: meets[origin] for infoset, origin in enumerate(instance.origin.tolist()) if infoset}
 
 
 class BigMProgram(PlanProgram):

@@ -40,6 +40,25 @@ def test_small(tmp_path):
     assert float(row["supremum"]) == commit_against_lookahead(game, 1, 2, h).supremum
 
 
+def test_types(tmp_path):
+    flags = ("--games=kuhn_poker", "--noise=independent", "--gammas=0,0.5", "--types=2,1", "--draws=2")
+    said = printed("limited_lookahead", *flags, "--workers=1", f"--output_dir={tmp_path}")
+    assert set(files(tmp_path)) == {"types.csv", "draws.csv", "independent.png", "settings.json"}
+    found = re.findall(r"expected (\S+), obtained (\S+)$", said, re.MULTILINE)
+    assert len(found) == 4 and all(expected == obtained for expected, obtained in found)
+    rows = table(tmp_path / "types.csv")
+    assert len(rows) == 2 * 2 * 4  # players, gammas, what commitments are made for
+    assert [row["made_for"] for row in rows[:4]] == ["1", "2", "mean", "worst"]
+    # What the page on limited lookahead says of Kuhn poker without noise.
+    earned = [(float(row["against_1"]), float(row["against_2"])) for row in rows[:4]]
+    assert earned[0] == pytest.approx((1 / 6, -1 / 6), abs=1e-3)
+    for pair in (earned[1], earned[3]):
+        assert pair == pytest.approx((-1 / 18, -1 / 18), abs=1e-3)
+    for row in table(tmp_path / "draws.csv"):
+        pair = float(row["against_1"]), float(row["against_2"])
+        assert float(row["mean"]) == pytest.approx(sum(pair) / 2) and float(row["worst"]) == min(pair)
+
+
 def test_kj_and_favorable_ties(tmp_path):
     printed(
         "limited_lookahead", "--games=python_kj_poker", "--noise=cumulative", "--gammas=0.5",

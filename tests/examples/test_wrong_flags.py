@@ -53,6 +53,8 @@ _OWN = [
     ("limited_lookahead", "--gammas=-1", ("--gammas", "at least 0", "-1")),
     ("limited_lookahead", "--lookaheads=0", ("--lookaheads", "at least 1")),
     ("limited_lookahead", "--time_limit=nan", ("--time_limit", "nan")),
+    ("limited_lookahead", "--types=1,0", ("--types", "at least 1")),
+    ("limited_lookahead", "--types=1,2 --lookaheads=1", ("--lookaheads", "none with --types")),
     ("limited_lookahead", "--players=3", ("--players", "0 or 1")),
     ("limited_lookahead", "--noise=loud", ("--noise", "loud")),
     ("limited_lookahead", "--games=leduc_poker --max_histories=100", "--max_histories"),

@@ -5,7 +5,12 @@ import math
 import pyspiel
 from open_spiel.python import policy
 
-from precomp_games.algorithms.lookahead import NodeValues, equilibrium_values
+from precomp_games.algorithms.lookahead import (
+    FollowerType,
+    NodeValues,
+    commit_against_lookahead,
+    equilibrium_values,
+)
 from tests.random_games import random_tree
 from tests.wrong_calls import Arg, answering
 
@@ -25,6 +30,8 @@ def table():
     values = equilibrium_values(kuhn, 1, uniform)
     of_player_0 = equilibrium_values(kuhn, 0, uniform)
     other_values = equilibrium_values(other, 1, uniform_in_other)
+    moves = [FollowerType(k, values) for k in (1, 2)]
+    made = commit_against_lookahead(kuhn, 0, 1, values)
     no_policies = [
         *answering(None, {"a": 1.0}, {17: 1.0}),
         lambda state: dict.fromkeys(state.legal_actions(), 0.3),
@@ -58,6 +65,31 @@ def table():
             lambda key, actions: [*actions[1:], "x"],
             lambda key, actions: list(map(float, actions)),
         ),
+        "FollowerType.evaluation": values,
+        "FollowerType.order": Arg(lambda key, actions: actions[::-1]),
+        "types": Arg(
+            moves,
+            [],
+            [values],
+            [(1, values)],
+            moves[0],
+            [FollowerType(1, of_player_0)],
+            [FollowerType(1, other_values)],
+            [FollowerType(1, lambda state: None)],
+            [FollowerType(1, values, "static", lambda key, actions: actions[1:])],
+        ),
+        "weights": Arg([0.3, 0.7], [0.3], [0.0, 1.0], [-1.0, 2.0], [math.nan, 1.0], 0.5),
+        "objective": Arg("mean", "worst", "best"),  # there are weights
+        "others": Arg(
+            [made],
+            [None],
+            made,
+            [made.policy()],
+            [commit_against_lookahead(kuhn, 1, 1, of_player_0)],
+            [commit_against_lookahead(other, 0, 1, other_values)],
+        ),
+        "Commitment()": made,
+        "which": Arg(0, 1),
         "policy": Arg(uniform, *no_policies),
         "strategy": Arg(uniform, *no_policies),
         "gamma": 1.0,

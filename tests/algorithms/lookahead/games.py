@@ -59,6 +59,27 @@ def narrow(height: float) -> tuple[pyspiel.Game, Callable[[Any], float]]:
     return text.game(), lambda state: height + hopes.get(tuple(state.history()), 0.0)
 
 
+def held_at_a_tie() -> tuple[pyspiel.Game, Callable[[Any], float], Callable[[Any], float]]:
+    """A game with two evaluations: the first has "still" for best only where the second has a tie.
+
+    Player 0 goes left or right, and player 1, who does not see it, follows, evades, or stays still. That is
+    worth 2, 0 and 10 to player 0, wherever it has gone.
+    """
+    text = EfgText()
+    text.move(1, 1, ["left", "right"])
+    for _ in range(2):
+        text.move(2, 1, ["follow", "evade", "still"])
+        for earned in (2, 0, 10):
+            text.leaf(earned, 0)
+
+    def evaluation(still: float) -> Callable[[Any], float]:
+        # Actions are numbered by label: left, right, follow, evade, still.
+        hopes = {(0, 2): 1.0, (1, 2): -1.0, (0, 3): -1.0, (1, 3): 1.0, (0, 4): still, (1, 4): still}
+        return lambda state: hopes.get(tuple(state.history()), 0.0)
+
+    return text.game(), evaluation(0.0), evaluation(-5.0)
+
+
 def maxsat(clauses: Sequence[Clause], variables: int) -> int:
     """The most clauses that an assignment satisfies, by trying all."""
     return max(

@@ -3,15 +3,15 @@
 The leader mixes over all of its pure strategies, with weights mu. Everything that the follower looks at, and
 every payoff, is linear in mu, and is read off by walking OpenSpiel's states with pure strategies. For each
 choice of what is optimal at every information set (of the follower, the actions, and by which plans inside
-the lookahead) linear programs say whether some mu brings just that about, and what it is worth. Nothing here
-uses the sequence form, and no case is left out but those that some of their information sets already rule
-out.
+the lookahead) linear programs say whether some mu brings just that about, and what it is worth. Of several
+types of the follower, each has its own information sets, and the same mu meets them all. Nothing here uses
+the sequence form, and no case is left out but those that some of their information sets already rule out.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ import pyspiel
 import scipy.optimize
 
 _NONE = 1e-12
+
+Row = tuple[np.ndarray, str]
+"""float[p], with the kind of comparison to zero: "=", ">=" or ">"."""
 
 
 class Oracle:
@@ -92,33 +95,11 @@ class Oracle:
             )
         )
 
-    # -- the search --------------------------------------------------------------------------------
-
     def best(self, tie_breaking: str) -> float:
         """The supremum, with ties by the order of the actions where they are static."""
-        found = -np.inf
-        keys = list(self.values)
+        return best_of_types([(self, tie_breaking)], [1.0])[0]
 
-        def go(
-            at: int, rows: list[tuple[np.ndarray, str]], mu: np.ndarray, optimal: dict[str, list[int]]
-        ) -> None:
-            nonlocal found
-            if at == len(keys):
-                found = max(found, self._worth(rows, optimal, tie_breaking))
-                return
-            for actions, more in self._cases(keys[at], tie_breaking):
-                # Most of them need no linear program: no mu at all satisfies a row, or this one all of them.
-                if not all(_may_hold(*row) for row in more):
-                    continue
-                holds = all(_holds(*row, mu) for row in more)
-                witness = mu if holds else self._witness(rows + more)
-                if witness is not None:
-                    go(at + 1, rows + more, witness, optimal | {keys[at]: actions})
-
-        go(0, [], np.full(len(self.payoff), 1.0 / len(self.payoff)), {})
-        return found
-
-    def _cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[tuple[np.ndarray, str]]]]:
+    def cases(self, key: str, tie_breaking: str) -> Iterator[tuple[list[int], list[Row]]]:
         """What may be optimal at an information set, with rows of three kinds: "=", ">=" and ">" zero."""
         table = self.values[key]
         count = len(table)
@@ -137,48 +118,92 @@ class Oracle:
                 actions = self.sets[self.follower][key]
                 yield [actions[a] for a in chosen], rows
 
-    def _witness(self, rows: list[tuple[np.ndarray, str]]) -> np.ndarray | None:
-        """A mu that satisfies all rows, the strict ones strictly; None if there is none."""
-        p = len(self.payoff)
-        strict = [row for row, kind in rows if kind == ">"]
-        if any(np.abs(row).max() < _NONE for row in strict):
-            return None
-        low, equal = _matrices(rows, p + 1)
-        at = [k for k, (_, kind) in enumerate(r for r in rows if r[1] != "=") if kind == ">"]
-        for k in at:
-            low[k, -1] = np.abs(low[k, :-1]).max()
-        result = self._greatest(low, equal, 1.0)
-        return result.x[:-1] if result.status == 0 and (not strict or -result.fun > 1e-9) else None
-
-    def _greatest(self, low: np.ndarray, equal: np.ndarray, most: float | None) -> Any:
-        """The greatest last variable, with mu before it: low <= 0, equal = 0."""
-        p = len(self.payoff)
-        equal = np.vstack([equal, np.append(np.ones(p), 0.0)])
-        return scipy.optimize.linprog(
-            np.append(np.zeros(p), -1.0),
-            A_ub=low if len(low) else None,
-            b_ub=np.zeros(len(low)) if len(low) else None,
-            A_eq=equal,
-            b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
-            bounds=[(0.0, 1.0)] * p + [(None if most is None else -most, most)],
-        )
-
-    def _worth(
-        self, rows: list[tuple[np.ndarray, str]], optimal: dict[str, list[int]], tie_breaking: str
-    ) -> float:
-        p = len(self.payoff)
+    def replies(self, optimal: dict[str, list[int]]) -> np.ndarray:
+        """What the leader earns by each reply of pure optimal actions: float[replies, p]."""
         fits = [
             k
             for k, pure in enumerate(self.pure[self.follower])
             if all(pure[key] in actions for key, actions in optimal.items())
         ]
-        replies = np.unique(self.payoff[:, fits].T, axis=0)
-        assert tie_breaking == "adversarial" or len(replies) == 1
-        low, equal = _matrices(rows, p + 1)
-        low = np.vstack([low, np.hstack([-replies, np.ones((len(replies), 1))])])
-        result = self._greatest(low, equal, None)
-        assert result.status == 0, result.message
-        return -result.fun
+        return np.unique(self.payoff[:, fits].T, axis=0)
+
+
+# -- the search ------------------------------------------------------------------------------------
+
+
+def best_of_types(types: Sequence[tuple[Oracle, str]], weights: Sequence[float]) -> tuple[float, float]:
+    """The suprema against types with their rules for ties: on average, and of the worst.
+
+    types: of the same game and player.
+    """
+    mean = worst = -np.inf
+    at = [(number, key) for number, (oracle, _) in enumerate(types) for key in oracle.values]
+    p = len(types[0][0].payoff)
+
+    def go(depth: int, rows: list[Row], mu: np.ndarray, optimal: list[dict[str, list[int]]]) -> None:
+        nonlocal mean, worst
+        if depth == len(at):
+            replies = [oracle.replies(each) for (oracle, _), each in zip(types, optimal, strict=True)]
+            assert all(
+                rule == "adversarial" or len(own) == 1 for (_, rule), own in zip(types, replies, strict=True)
+            )
+            mean = max(mean, _worth(rows, replies, weights))
+            worst = max(worst, _worth(rows, replies, None)) if len(types) > 1 else mean
+            return
+        number, key = at[depth]
+        oracle, rule = types[number]
+        for actions, more in oracle.cases(key, rule):
+            # Most of them need no linear program: no mu at all satisfies a row, or this one all of them.
+            if not all(_may_hold(*row) for row in more):
+                continue
+            witness = mu if all(_holds(*row, mu) for row in more) else _witness(rows + more, p)
+            if witness is not None:
+                now = [each | {key: actions} if k == number else each for k, each in enumerate(optimal)]
+                go(depth + 1, rows + more, witness, now)
+
+    go(0, [], np.full(p, 1.0 / p), [{} for _ in types])
+    return mean, worst
+
+
+def _witness(rows: list[Row], p: int) -> np.ndarray | None:
+    """A mu that satisfies all rows, the strict ones strictly; None if there is none."""
+    strict = [row for row, kind in rows if kind == ">"]
+    if any(np.abs(row).max() < _NONE for row in strict):
+        return None
+    low, equal = _matrices(rows, p + 1)
+    at = [k for k, (_, kind) in enumerate(r for r in rows if r[1] != "=") if kind == ">"]
+    for k in at:
+        low[k, -1] = np.abs(low[k, :-1]).max()
+    result = _greatest(low, equal, np.array([1.0]), 1.0)
+    return result.x[:-1] if result.status == 0 and (not strict or -result.fun > 1e-9) else None
+
+
+def _worth(rows: list[Row], replies: list[np.ndarray], weights: Sequence[float] | None) -> float:
+    """The greatest mean, or least, over the types of the least over their replies."""
+    p = replies[0].shape[1]
+    costs = np.array([1.0] if weights is None else weights)
+    low, equal = _matrices(rows, p + len(costs))
+    for number, own in enumerate(replies):
+        column = np.zeros((len(own), len(costs)))
+        column[:, 0 if weights is None else number] = 1.0
+        low = np.vstack([low, np.hstack([-own, column])])
+    result = _greatest(low, equal, costs, None)
+    assert result.status == 0, result.message
+    return -float(result.fun)
+
+
+def _greatest(low: np.ndarray, equal: np.ndarray, costs: np.ndarray, most: float | None) -> Any:
+    """The greatest of costs times the last variables, with mu before them: low <= 0, equal = 0."""
+    p = equal.shape[1] - len(costs)
+    equal = np.vstack([equal, np.append(np.ones(p), np.zeros(len(costs)))])
+    return scipy.optimize.linprog(
+        np.append(np.zeros(p), -costs),
+        A_ub=low if len(low) else None,
+        b_ub=np.zeros(len(low)) if len(low) else None,
+        A_eq=equal,
+        b_eq=np.append(np.zeros(len(equal) - 1), 1.0),
+        bounds=[(0.0, 1.0)] * p + [(None if most is None else -most, most)] * len(costs),
+    )
 
 
 def _may_hold(row: np.ndarray, kind: str) -> bool:
@@ -196,11 +221,15 @@ def _holds(row: np.ndarray, kind: str, mu: np.ndarray) -> bool:
     return found >= (1e-6 * float(np.abs(row).max()) + _NONE if kind == ">" else 0.0)
 
 
-def _matrices(rows: list[tuple[np.ndarray, str]], width: int) -> tuple[np.ndarray, np.ndarray]:
-    """(-d <= 0 for ">" and ">=", d = 0 for "="), with a further column of zeros."""
+def _matrices(rows: list[Row], width: int) -> tuple[np.ndarray, np.ndarray]:
+    """(-d <= 0 for ">" and ">=", d = 0 for "="), with zeros up to the width."""
 
     def matrix(kinds: str, sign: float) -> np.ndarray:
-        found = [np.append(sign * row, 0.0) for row, kind in rows if (kind == "=") == (kinds == "=")]
+        found = [
+            np.append(sign * row, np.zeros(width - len(row)))
+            for row, kind in rows
+            if (kind == "=") == (kinds == "=")
+        ]
         return np.array(found) if found else np.zeros((0, width))
 
     return matrix(">", -1.0), matrix("=", 1.0)

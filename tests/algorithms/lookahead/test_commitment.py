@@ -315,7 +315,7 @@ def test_what_cannot_be_done():
     with pytest.raises(ValueError, match="no information sets"):
         commit_against_lookahead(KUHN, 0, 1, utility_of(1), method="polynomial")
     with pytest.raises(ValueError, match="plans inside a lookahead"):
-        commit_against_lookahead(LEDUC, 1, 9, utility_of(0))
+        commit_against_lookahead(LEDUC, 1, 9, lambda state: 0.0)
 
 
 def test_time_limit_gives_an_interval():
