@@ -43,7 +43,7 @@ _FAMILY = flags.DEFINE_string(
 )
 _OPPONENTS = flags.DEFINE_integer("opponents", 3, "Hidden opponents, each in a match.", lower_bound=1)
 _ROUNDS = flags.DEFINE_integer("rounds", 12, "Games of a match.", lower_bound=1)
-_TEACHING = flags.DEFINE_integer("teaching", 100, "Games between models that teach each book.", 0)
+_TEACHING = flags.DEFINE_integer("teaching", 200, "Games between models that teach each book.", 0)
 _HIDDEN_SEED = flags.DEFINE_integer("hidden_seed", 0, "By which opponents are drawn.", lower_bound=0)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/hidden_opponents", "Where files go.")
 define_preparation_flags(FLAGS)
@@ -51,7 +51,7 @@ flags.adopt_module_key_flags(common)
 flags.adopt_module_key_flags(chess_runs)
 FLAGS.set_default("budget", 100)
 FLAGS.set_default("own_repeats", False)
-FLAGS.set_default("max_evaluations", 3000)
+FLAGS.set_default("max_evaluations", 4000)
 
 
 def main(argv: Sequence[str]) -> None:

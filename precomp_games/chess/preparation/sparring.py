@@ -198,9 +198,9 @@ def _identified(prior: Any, settings: PreparationSettings, games: SparringGames)
     total = said.sum(axis=0) + np.log(prior.weights)
     weights = np.exp(total - total.max())
     likely = np.flatnonzero(weights >= _LIKELY).tolist()
-    if len(likely) == 1:
-        one: PolicyLike = prior.policies[likely[0]]
-        return prior.alone(likely[0]) if isinstance(prior, EngineFamily) else one
+    if isinstance(prior, EngineFamily) and len({prior.members[k][::2] for k in likely}) == 1:
+        # One engine, whose r games tell slowly: a mixture takes more searching, for a small difference.
+        return prior.alone(int(weights.argmax()))
     each = [prior.policies[k] for k in likely]
     return MixturePolicy(each, weights[likely].tolist(), position_key=board_key)
 
