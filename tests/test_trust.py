@@ -182,6 +182,7 @@ def test_all_that_a_policy_may_be_told_is_a_part_or_declared_or_known_to_be_harm
         *("games.player", "games.without", "games.fit", "games.speed", "polyglot.weights", "uci.plays"),
         *("mixture.weights", "mixture.per", "alpha_beta.evaluator", "minimax.evaluator", "mcts.evaluator"),
         *("negamax.evaluator", "pvs.evaluator", "mcts.choice", "family.nodes", "family.r", "family.k"),
+        "family.per",
     }
     policy_specs.policy_names()
     for name, (_, defaults, touches) in policy_specs._FACTORIES.items():
@@ -270,7 +271,7 @@ _EXCEPTIONS = {
     ),
     **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
     **dict.fromkeys(("write_preparation", "write_polyglot", "write_report", "write_together"), _WRITE),
-    **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "find_engine"), _START),
+    **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "MatchEngine", "find_engine"), _START),
 }
 
 

@@ -42,6 +42,7 @@ from precomp_games.chess import (
     EvaluationStore,
     PreparationSettings,
     SearchLimit,
+    SparringGames,
     StoredEngine,
     StoreError,
     explorer_policy,
@@ -399,6 +400,12 @@ def _hostile_games() -> Iterable[bytes]:
     yield b"%include /etc/passwd\n" + moves
 
 
+def _sparred(path: pathlib.Path) -> object:
+    """The games of whoever plays in a file, against whom both sides prepare."""
+    games = SparringGames.read(path, next(iter(pgn_names(path)), "B"))
+    return [games.against(PreparationSettings(player=player)) for player in (0, 1)]
+
+
 for _name, _covers, _read in (
     ("games", "read_games", lambda path: list(read_games(path, setups=True))),
     ("table", "read_table", lambda path: read_table(path)),
@@ -406,10 +413,12 @@ for _name, _covers, _read in (
     ("pgn_names", "pgn_names", lambda path: pgn_names(path)),
     ("pgn_results", "pgn_results", lambda path: pgn_results(path)),
     ("reply_games", "reply_games", lambda path: reply_games(books.small_book(), path)),
+    ("sparring", "SparringGames.read", lambda path: _sparred(path)),
     ("repertoire", "read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
     ("games_policy", "games_policy", lambda path: str(games_policy(ChessGame({}), path))),
 ):
-    READERS[_name] = Reader((_covers,), _good_games, _hostile_games, _read, "games.pgn")
+    covered = (_covers, "SparringGames") if _name == "sparring" else (_covers,)
+    READERS[_name] = Reader(covered, _good_games, _hostile_games, _read, "games.pgn")
 
 
 # -- books and databases -------------------------------------------------------------------------------------

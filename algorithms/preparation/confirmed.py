@@ -208,7 +208,8 @@ def confirmed_precomputation(
     work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
     for states, score in played:
         work.learn(list(states)[:_CREDITED], score)
-    values.learn(work.taught)
+    if played:
+        values.learn(work.taught)
     return work.run(games, promise_games, precision)
 
 
