@@ -7,6 +7,7 @@ import sys
 import chess
 import numpy as np
 import pytest
+import scipy.optimize
 
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.chess import (
@@ -23,7 +24,14 @@ from precomp_games.chess import (
     play_match,
     prepare_from_games,
 )
-from precomp_games.chess.preparation.sparring import informed_policies, left_at, played_lines
+from precomp_games.chess.evaluation.calibration import expected_score, score_features
+from precomp_games.chess.preparation.sparring import (
+    _fitted,
+    _taught,
+    informed_policies,
+    left_at,
+    played_lines,
+)
 from precomp_games.commands import spar
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
@@ -134,6 +142,29 @@ def test_games_that_were_played_teach(engines):
         confirmed_precomputation(
             settings.played_game(), policies.sigma_pre, policies.sigma, 1.0, 0, lambda _: 0.5, promise_games=1
         )
+
+
+def test_scores_of_games_say_what_the_analysts_are_worth(engines):
+    """The most likely coefficients, by a search over them with the prior written out."""
+    settings = settings_of()
+    evaluation = engines.policies(settings).leaf_value
+    games = SparringGames.of_matches([sparred(settings, engines, games=12)])
+    taught = _taught(games, settings)
+    fitted = _fitted(evaluation, taught).utility
+    root = settings.played_game().new_initial_state()
+    (result,) = engines.analyst.search([root.epd], settings.analyst_limit, settings.multipv)
+    features = np.array(score_features(result.lines[0], 1))  # a pawn ahead
+    scores = np.array([score for _, score in taught])
+    start = np.array(evaluation.utility.coefficients)
+
+    def loss(fit):
+        p = expected_score(features @ fit)[0]
+        off = (fit - start) / np.array([0.7, 0.4, 0.2])
+        return 0.5 * off @ off - (scores * np.log(p) + (1.0 - scores) * np.log1p(-p)).sum()
+
+    best = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert fitted.coefficients == pytest.approx(best.x, abs=1e-4)
+    assert _fitted(evaluation, []) is evaluation
 
 
 def test_where_games_are_lost_the_book_plays_something_else(engines):

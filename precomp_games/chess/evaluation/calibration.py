@@ -75,6 +75,9 @@ _RIDGE = 0.05  # times the sum of squared coefficients: a penalty of a few games
 _PRIOR_GAMES = (0.5, 100.0)  # the least and the largest n0: beyond them data say nothing
 _PASSES = 4  # each with the last one's n0
 
+SPREAD = np.array([0.7, 0.4, 0.2])
+"""How far the coefficients are elsewhere from where they were fitted: standard deviations of a prior."""
+
 _PAWNS = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
 _MOST_AHEAD = 103  # pawns: nine queens and all other pieces
 _MOST_GAMES = 10**9
@@ -252,6 +255,21 @@ class CalibratedUtility:
         """See `ScoreUtility`; always inside (0, 1)."""
         return self._utility(line, material(board))
 
+    def after_games(
+        self, positions: Sequence[tuple[Line, int]], scores: Sequence[float]
+    ) -> CalibratedUtility:
+        """The fit that has seen other games: the most likely coefficients, with these as a prior's mean.
+
+        Args:
+          positions: in each game, one where the preparing side was to move: the analyst's best line, and how
+            far that side was ahead in `material`.
+          scores: of these games, that side's.
+        """
+        features = np.array([score_features(line, ahead) for line, ahead in positions]).reshape(-1, 3)
+        start, ones = np.array(self.coefficients), np.ones(len(scores))
+        fit = _regression(start, features, ones, np.array(scores), SPREAD)
+        return dataclasses.replace(self, coefficients=tuple(fit.tolist()))
+
     @public
     def predicted(self, sample: CalibrationSample) -> float:
         """The expected score of a game from a sample's position."""
@@ -364,15 +382,22 @@ def fit_calibration(
     return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
 
 
-def _regression(start: Floats, features: Floats, games: Floats, scores: Floats) -> Floats:
-    """The coefficients of the greatest likelihood, draws being half a win and half a loss."""
+def _regression(
+    start: Floats, features: Floats, games: Floats, scores: Floats, spread: Floats | None = None
+) -> Floats:
+    """The coefficients of the greatest likelihood, draws being half a win and half a loss.
+
+    spread: how far each may be from `start`, as standard deviations of a prior. None: anywhere.
+    """
+    center = np.zeros(len(start)) if spread is None else start
+    ridge = np.full(len(start), 2.0 * _RIDGE) if spread is None else spread**-2.0
 
     def loss(coefficients: Floats) -> tuple[float, Floats]:
         p, slope = expected_score(features @ coefficients)
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
         gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
-        ridge = _RIDGE * float(coefficients @ coefficients)
-        return ridge - likelihood, 2.0 * _RIDGE * coefficients - gradient
+        off = coefficients - center
+        return 0.5 * float(ridge @ off**2) - likelihood, ridge * off - gradient
 
     bounds = list(_COEFFICIENTS.values())
     options = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-8}

@@ -33,6 +33,7 @@ from precomp_games._support.arguments import Player, PositiveInt, public
 from precomp_games.chess.engines.searches import Asked, Line, Multipv, SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine, searched
 from precomp_games.chess.evaluation.calibration import (
+    SPREAD,
     CalibratedUtility,
     expected_score,
     material,
@@ -46,7 +47,7 @@ Floats = npt.NDArray[np.float64]
 
 _OF_MEMBERS = (1.3, 0.3, 0.1)
 """d, e and f to begin with."""
-_SPREAD = np.array([0.7, 0.4, 0.2, 0.6, 0.3, 0.3])
+_SPREAD = np.array([*SPREAD, 0.6, 0.3, 0.3])
 """How far each coefficient may be from where it begins: standard deviations of the prior."""
 
 

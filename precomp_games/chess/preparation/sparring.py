@@ -7,8 +7,9 @@ once in it. One of several opponents, a mixture, is another matter: there each g
 and those who it can hardly be are left out.
 
 What the games scored says what stopping is worth where they left the book, and at our turns after that: they
-count as the games that teach `confirmed_precomputation`, and are the only ones, so that nothing is played by
-models of engines where the engines themselves can play.
+count as the games that teach `confirmed_precomputation`. They also say what the analyst's scores are worth
+here, between these engines and at their speed, by a fit with the given one as its prior. Without that, lines
+that no game has seen would promise more than those that some have lost, and each book would be another one.
 
 Nothing here is a promise: the best book by all that is known so far is chosen for luck as well, and what it
 is worth are games that come after it.
@@ -31,7 +32,8 @@ from precomp_games._support.checks import ArgumentError
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import PlayedGame
 from precomp_games.chess.books.book import Book
-from precomp_games.chess.evaluation.policies import ANSWERS
+from precomp_games.chess.evaluation.calibration import material
+from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.policies import GamesPolicy
@@ -170,6 +172,19 @@ def _taught(games: SparringGames, settings: PreparationSettings) -> list[PlayedG
     return taught
 
 
+def _fitted(value: Any, taught: Sequence[PlayedGame]) -> Any:
+    """An evaluation that has seen games, of which each counts where it left the book."""
+    left = [(passed[0], score) for passed, score in taught if passed]
+    if not left or not isinstance(value, EngineEvaluation):  # others learn by themselves
+        return value
+    results = value.engine.search([state.epd for state, _ in left], value.limit, value.multipv)
+    lines = [
+        (result.lines[0], material(state.board)) for (state, _), result in zip(left, results, strict=True)
+    ]
+    utility: Any = value.utility
+    return dataclasses.replace(value, utility=utility.after_games(lines, [score for _, score in left]))
+
+
 def _replies(settings: PreparationSettings, engines: Engines, games: SparringGames) -> PolicyLike:
     """What the opponent plays, by the settings and by its games."""
     game, rival = settings.game(), 1 - settings.player
@@ -256,7 +271,8 @@ def prepare_from_games(
             f"evaluation={settings.evaluation!r}, menu={settings.menu}, distrust={settings.distrust:g}, "
             f"price={settings.price!r}"
         )
-    policies = informed_policies(settings, engines, games)
+    policies, taught = informed_policies(settings, engines, games), _taught(games, settings)
+    value = _fitted(policies.leaf_value, taught)
     with bars.progress("Searching", "evaluations") as show:
 
         def told(done: int, _: int, what: str) -> bool:
@@ -269,12 +285,12 @@ def prepare_from_games(
             policies.sigma,
             settings.penalty,
             settings.player,
-            policies.leaf_value,
+            value,
             budget=budget,
             games=teaching,
             promise_games=0,
-            prior_games=policies.leaf_value.utility.prior_games,
-            played=_taught(games, settings),
+            prior_games=value.utility.prior_games,
+            played=taught,
             max_evaluations=max_evaluations,
             position_key=board_key,
             min_probability=settings.min_probability,
