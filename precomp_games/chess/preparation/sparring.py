@@ -65,7 +65,7 @@ _SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 @public
 @dataclasses.dataclass(frozen=True)
 class SparringGames:
-    """The games of one opponent in a file, as a match program or `EngineMatch` wrote them.
+    """The games of one opponent in a file, as a match program or `play_engine_games` wrote them.
 
     Attributes:
       name: The opponent's, as tags have it.
