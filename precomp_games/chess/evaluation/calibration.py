@@ -255,21 +255,6 @@ class CalibratedUtility:
         """See `ScoreUtility`; always inside (0, 1)."""
         return self._utility(line, material(board))
 
-    def after_games(
-        self, positions: Sequence[tuple[Line, int]], scores: Sequence[float]
-    ) -> CalibratedUtility:
-        """The fit that has seen other games: the most likely coefficients, with these as a prior's mean.
-
-        Args:
-          positions: in each game, one where the preparing side was to move: the analyst's best line, and how
-            far that side was ahead in `material`.
-          scores: of these games, that side's.
-        """
-        features = np.array([score_features(line, ahead) for line, ahead in positions]).reshape(-1, 3)
-        start, ones = np.array(self.coefficients), np.ones(len(scores))
-        fit = _regression(start, features, ones, np.array(scores), SPREAD)
-        return dataclasses.replace(self, coefficients=tuple(fit.tolist()))
-
     @public
     def predicted(self, sample: CalibrationSample) -> float:
         """The expected score of a game from a sample's position."""
@@ -380,6 +365,23 @@ def fit_calibration(
         p, _ = expected_score(features @ coefficients)
         prior = _credibility(games, scores, squares, p)
     return CalibratedUtility(tuple(coefficients.tolist()), prior, scope)
+
+
+def after_games(
+    calibration: CalibratedUtility, positions: Sequence[tuple[Line, int]], scores: Sequence[float]
+) -> CalibratedUtility:
+    """A fit that has seen other games: the most likely coefficients, with the fit's as a prior's mean.
+
+    Args:
+      calibration: the fit.
+      positions: in each game, one where the preparing side was to move: the analyst's best line, and how far
+        that side was ahead in `material`.
+      scores: of these games, that side's.
+    """
+    features = np.array([score_features(line, ahead) for line, ahead in positions]).reshape(-1, 3)
+    start, ones = np.array(calibration.coefficients), np.ones(len(scores))
+    fit = _regression(start, features, ones, np.array(scores), SPREAD)
+    return dataclasses.replace(calibration, coefficients=tuple(fit.tolist()))
 
 
 def _regression(

@@ -32,7 +32,7 @@ from precomp_games._support.checks import ArgumentError
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import PlayedGame
 from precomp_games.chess.books.book import Book
-from precomp_games.chess.evaluation.calibration import material
+from precomp_games.chess.evaluation.calibration import after_games, material
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.opponents.family import EngineFamily
@@ -182,7 +182,7 @@ def _fitted(value: Any, taught: Sequence[PlayedGame]) -> Any:
         (result.lines[0], material(state.board)) for (state, _), result in zip(left, results, strict=True)
     ]
     utility: Any = value.utility
-    return dataclasses.replace(value, utility=utility.after_games(lines, [score for _, score in left]))
+    return dataclasses.replace(value, utility=after_games(utility, lines, [score for _, score in left]))
 
 
 def _replies(settings: PreparationSettings, engines: Engines, games: SparringGames) -> PolicyLike:
