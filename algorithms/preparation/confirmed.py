@@ -68,7 +68,8 @@ from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, Pr
 from .played_values import PlayedValues
 
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
-_CREDITED = 12  # own turns of a game that it counts for
+CREDITED = 12
+"""Own turns of a game that it counts for."""
 _MOST_GAMES = 10_000_000
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
@@ -207,7 +208,7 @@ def confirmed_precomputation(
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
     work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
     for states, score in played:
-        work.learn(list(states)[:_CREDITED], score)
+        work.learn(list(states)[:CREDITED], score)
     if played:
         values.learn(work.taught)
     return work.run(games, promise_games, precision)
@@ -395,7 +396,7 @@ class _Confirmed:
         passed: list[list[Any]] = [[] for _ in range(games)]
 
         def visit(number: int, state: Any) -> None:
-            if state.current_player() == self.problem.player and len(passed[number]) < _CREDITED:
+            if state.current_player() == self.problem.player and len(passed[number]) < CREDITED:
                 passed[number].append(state.clone())
 
         ends = play_on(

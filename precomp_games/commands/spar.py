@@ -5,7 +5,8 @@ r"""Prepares against an engine by playing against it: prepare, play, learn from 
   precomp-games spar --games=match.pgn --opponent_name="Stockfish 15.1"
 
 The opponent is an engine as match programs play it: two processes, all moves of the game so far, a limit for
-each move or a clock. What it plays is in its games, and behind them is what the engine answers to whoever
+each move or a clock. What it plays is in its games. Behind them is, where time limits it, a search from
+scratch that visits half to five times the nodes of its time, and otherwise what the engine answers to whoever
 plays so far to it (--opponent_plays=game). The first games are played without a book. After each round of
 --round games the book is made anew, from all games so far: they say what the opponent plays, and their scores
 what it is worth to leave the book there. When --play games are played, the last book is made, and --last
@@ -300,8 +301,9 @@ class _Sparring:
         size = self.given.round if self.random else 1
         told: list[_Round] = []
         before: Book | None = None
+        games = self.read()
         for number, first in enumerate(range(0, self.given.play, size)):
-            games, last = self.read(), min(first + size, self.given.play)
+            last = min(first + size, self.given.play)
             there = len(games.records)
             if there >= last:  # played by an earlier run
                 told.append(_Round(number, None, self._scores(games, first, last)))
@@ -314,8 +316,8 @@ class _Sparring:
                 print("The book is the same, and nothing is random: the game would be, too.")
                 break
             self.play(book, f"Round {number}", range(there - first, last - first), number)
-            before = book
-            told.append(_Round(number, made, self._scores(self.read(), first, last)))
+            before, games = book, self.read()
+            told.append(_Round(number, made, self._scores(games, first, last)))
             what = "no book" if made is None else f"{len(made.book)} positions, expected {made.utility:.2f}"
             print(f"Round {number:<14}scored {told[-1]} ({what})", flush=True)
         return told

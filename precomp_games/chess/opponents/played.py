@@ -39,6 +39,7 @@ from precomp_games.chess.opponents.policies import DEFAULT_PLIES
 from precomp_games.chess.records.game_records import (
     MAX_GAMES,
     MAX_PLIES,
+    WHITE_SCORES,
     GameRecord,
     position_hash,
     read_games,
@@ -47,8 +48,6 @@ from precomp_games.chess.records.game_records import (
 from precomp_games.chess.records.pgn_files import GameReport, name_words
 
 Moves: TypeAlias = dict[tuple[str, str], int]
-
-_RESULTS = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 
 
 @public
@@ -107,7 +106,7 @@ def pgn_results(
     """
     results: list[tuple[list[str], float]] = []
     for game, own in _games(path, player, skip_plies, max_games):
-        white = _RESULTS.get(game.result)
+        white = WHITE_SCORES.get(game.result)
         for color in own:
             plies = range(skip_plies, len(game.actions))
             epds = [game.keys[ply] for ply in plies if game.mover(ply) == color]

@@ -35,6 +35,7 @@ from precomp_games._support.arguments import Ge, Gt, Le, Seed, each_of, public
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
+from precomp_games.chess.books.pgn import pgn_text, set_headers
 from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
@@ -133,7 +134,7 @@ def play_engine_games(
       book: what one side plays from, while its games are in it; an empty one is no book.
       own: plays where the book ends.
       opponent: the other side.
-      headers: PGN tags of each game, as text without quotes.
+      headers: PGN tags of each game, see `write_pgn`.
       ended: called with the text of each game as it ends.
       seed: of the book's moves, where it has several at a position; nothing else is random here.
       concurrency: how many games are under way at once, each by two engines of which one thinks. More than
@@ -190,7 +191,7 @@ async def _played(
         try:
             for side in sides:
                 await side.begin()
-            return _game_text(await _play(sides, book, rows, tags, np.random.default_rng(stream)))
+            return pgn_text(await _play(sides, book, rows, tags, np.random.default_rng(stream)))
         except _Failed as error:
             for side in sides:
                 await side.end()
@@ -312,9 +313,8 @@ async def _play(
     board, sides = book.start.copy(stack=False), {book.side: pair[0], not book.side: pair[1]}
     game = chess.pgn.Game()
     game.setup(board)
-    game.headers.update(tags)
-    for color, name in ((chess.WHITE, "White"), (chess.BLACK, "Black")):
-        game.headers[name] = sides[color].player.name
+    names = {"White": sides[chess.WHITE].player.name, "Black": sides[chess.BLACK].player.name}
+    set_headers(game, {**tags, **names})
     if pair[1].clock is not None:
         game.headers["TimeControl"] = str(pair[1].clock)
     node: chess.pgn.GameNode = game
@@ -368,8 +368,3 @@ def _over(board: chess.Board, thought: Sequence[int | None]) -> tuple[str, str] 
     last = thought[-2 * _DRAW_MOVES :]
     level = len(last) == 2 * _DRAW_MOVES and all(cp is not None and abs(cp) <= _DRAW_CP for cp in last)
     return ("1/2-1/2", "adjudication") if level and len(board.move_stack) >= _DRAW_FROM else None
-
-
-def _game_text(game: chess.pgn.Game) -> str:
-    """As it stands in a file, with the empty line after it."""
-    return game.accept(chess.pgn.StringExporter(headers=True, variations=False, comments=True)) + "\n\n"

@@ -38,6 +38,7 @@ from precomp_games._support.files import atomic_write
 from precomp_games.chess.books.book import Book, BookExit, Exits
 from precomp_games.chess.books.pgn import set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
+from precomp_games.chess.records.game_records import RESULTS
 from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import (
@@ -365,7 +366,7 @@ def write_match_pgn(result: MatchResult, path: FilePath, headers: Mapping[str, s
             game.headers["Round"] = str(played.number + 1)
             game.headers["Termination"] = played.ending
             white = played.score if result.book.side == chess.WHITE else 1.0 - played.score
-            game.headers["Result"] = {1.0: "1-0", 0.5: "1/2-1/2", 0.0: "0-1"}[white]
+            game.headers["Result"] = RESULTS[white]
             node: chess.pgn.GameNode = game
             for ply, move in enumerate(played.moves):
                 if ply == played.left:

@@ -354,7 +354,7 @@ def _tree_facts(tree: HistoryTree) -> dict[str, Any]:
     }
 
 
-def _told(show: Callable[..., None], enough: Callable[[], bool] | None) -> Callable[[int, str], bool]:
+def told_search(show: Callable[..., None], enough: Callable[[], bool] | None) -> Callable[[int, str], bool]:
     """What shows how far a search is, and says whether it goes on."""
 
     def told(done: int, note: str) -> bool:
@@ -379,7 +379,7 @@ def _by_best_first(
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
     with bars.progress("Searching", "evaluations") as show:
-        told = _told(show, enough)
+        told = told_search(show, enough)
         found = best_first_precomputation(
             settings.game(),
             policies.sigma_pre,
@@ -425,7 +425,7 @@ def _by_games(
     teaching = games // (_FAMILY_TEACHING if of_family else _TEACHING)
     promising = max(2, games - teaching)
     with bars.progress("Searching", "evaluations") as show:
-        told = _told(show, enough)
+        told = told_search(show, enough)
         found = confirmed_precomputation(
             settings.played_game(),
             policies.sigma_pre,

@@ -30,7 +30,7 @@ from precomp_games._support import bars
 from precomp_games._support.arguments import FilePath, NonNegativeInt, PositiveInt, each_of, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games.algorithms import confirmed_precomputation
-from precomp_games.algorithms.preparation.confirmed import PlayedGame
+from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.evaluation.calibration import after_games, material
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation
@@ -41,11 +41,13 @@ from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_row
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.policies import PreparationPolicies, modelled_play, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation
-from precomp_games.chess.preparation.prepare import told_stops
+from precomp_games.chess.preparation.prepare import told_search, told_stops
 from precomp_games.chess.preparation.prepared_book import certified_book
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import (
     MAX_PLIES,
+    RESULTS,
+    WHITE_SCORES,
     GameRecord,
     position_hash,
     read_games,
@@ -56,10 +58,8 @@ from precomp_games.chess.records.pgn_files import GameReport, count_names, name_
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 
-_TURNS = 12  # of ours, that a game's score counts for: see `confirmed_precomputation`
 _LIKELY = 0.02  # beside the most likely one; who is less is left out
 _UNLIKELY = 1e-3  # of a mixture's component that has not played what was played: it may be off in one move
-_SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
 
 
 @public
@@ -125,7 +125,7 @@ class SparringGames:
             (record, score if side == chess.WHITE else 1.0 - score)
             for record in self.records
             if sides_of(record, self.names) == [not side] and record.keys[:1] == (start,)
-            if (score := _SCORES.get(record.result)) is not None
+            if (score := WHITE_SCORES.get(record.result)) is not None
         ]
 
 
@@ -143,7 +143,7 @@ def _record(result: MatchResult, game: MatchGame, name: str) -> GameRecord:
         year=None,
         ratings=(None, None),
         speed="",
-        result=next(text for text, score in _SCORES.items() if score == white),
+        result=RESULTS[white],
         keys=tuple(keys),
         actions=tuple(map(action_of, game.moves)),
         booked=frozenset(ply for ply in ours if game.left is None or ply < game.left),
@@ -163,7 +163,7 @@ def _taught(games: SparringGames, settings: PreparationSettings) -> list[PlayedG
     for record, score in games.against(settings):
         state, passed, first = root.clone(), list[ChessState](), left_at(record, side)
         for ply, action in enumerate(record.actions):
-            if state.is_terminal() or first is None or len(passed) == _TURNS:
+            if state.is_terminal() or first is None or len(passed) == CREDITED:
                 break
             if ply >= first and state.current_player() == settings.player:
                 passed.append(state.clone())
@@ -274,11 +274,7 @@ def prepare_from_games(
     policies, taught = informed_policies(settings, engines, games), _taught(games, settings)
     value = _fitted(policies.leaf_value, taught)
     with bars.progress("Searching", "evaluations") as show:
-
-        def told(done: int, _: int, what: str) -> bool:
-            show(done, what)
-            return enough is None or not enough()
-
+        told = told_search(show, enough)
         found = confirmed_precomputation(
             settings.played_game(),
             policies.sigma_pre,
@@ -295,7 +291,7 @@ def prepare_from_games(
             position_key=board_key,
             min_probability=settings.min_probability,
             seed=settings.seed,
-            progress=told,
+            progress=lambda done, _, what: told(done, what),
         )
     book = certified_book(found.preparation)
     return Preparation(

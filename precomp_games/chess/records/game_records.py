@@ -50,6 +50,11 @@ BOOK_MOVE = "book"
 """The comment that match programs write at a move of a book."""
 _SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
 
+WHITE_SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
+"""White's score, by the Result tag of a finished game."""
+RESULTS = {score: result for result, score in WHITE_SCORES.items()}
+"""The Result tag, by White's score."""
+
 SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
 _SPEED_SECONDS = (180, 480, 1500)
