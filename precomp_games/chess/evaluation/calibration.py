@@ -9,7 +9,7 @@ cp is the score of the analyst's best line, cut at +-2000, where mates are too. 
 on the board than the opponent, in pawns (knights and bishops 3, rooks 5, queens 9): of two positions with
 equal scores, the one that is ahead in material is easier to play. With b of at least 0, P grows with the
 score. Nothing else that was tried says more about games kept out: r, the number of pieces, the score of a
-shallower search. Nor has material been shown to; docs/chess.md has the figures.
+shallower search. Nor has material been shown to; docs/chess_measured.md has the figures.
 
 How far positions with equal features differ is fitted too. Let t^2 be the variance of true expected scores
 around P, and v that of a game's result around its position's. Then P is worth n0 = v / t^2 games: after n of

@@ -70,7 +70,7 @@ class Evaluation:
             return ""
         return (
             f"Scores are {self.owner} of where lines leave the book, not results of games, which\n"
-            'come out lower: see "What games score" in docs/chess.md.\n'
+            'come out lower: see "What games score" in docs/chess_measured.md.\n'
         )
 
 
