@@ -72,8 +72,12 @@ _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 _PROMISED_HOPE = 0.08  # g where an evaluator promises; more of it opens all that is near the root
 _SPLIT = 0.4  # the reach of turns after an entry, of that before it, where it is not known yet
 
+_MORE = 9 / 8  # as many evaluations as when the best set so far was told last, and it is told again
+
 Progress = Callable[[int, float, float], Any]
 """Called with (evaluations so far, lower, upper) after each batch; False stops."""
+Improved = Callable[[CertifiedPrecomputation], Any]
+"""Called with the best set so far, whenever there are an eighth more evaluations than at the last time."""
 
 
 @public
@@ -93,6 +97,7 @@ def best_first_precomputation(
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
     progress: Progress | None = None,
+    improved: Improved | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.
 
@@ -115,6 +120,8 @@ def best_first_precomputation(
       min_probability: probabilities below this are set to zero and the rest renormalized.
       progress: called with (evaluations so far, lower, upper) after each batch; the work ends if it returns
         False. Lower and upper are those at the penalty, with a budget, too.
+      improved: called with the best set so far whenever there are an eighth more evaluations. It changes
+        nothing of what is found.
 
     Raises:
       ValueError: an argument or an evaluation is not as above.
@@ -132,19 +139,13 @@ def best_first_precomputation(
         exhausted = not search.work(left)
         if exhausted:  # certified: nothing is unknown, and what is left of the gap is rounding
             break
+        if improved is not None and search.has_grown():
+            improved(search.result(*search.so_far(budget), budget is None))
         if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:
             break
     chosen, lower, upper = search.taken(budget)
     reached = upper - lower <= gap or (exhausted and order == "certified" and budget is None)
-    return search.tree.result(
-        [(branch, search.gain(branch)) for branch in chosen],
-        (lower, max(lower, min(upper, problem.high))),
-        1.0,
-        reached,
-        {"evaluations": search.evaluations},
-        0.0 if budget is not None else problem.penalty,
-        search.worth,
-    )
+    return search.result(chosen, lower, upper, budget is None, reached=reached)
 
 
 @dataclasses.dataclass
@@ -182,6 +183,7 @@ class BestFirstSearch:
         self._evaluator = evaluator
         self._values: dict[Hashable, float] = {}
         self._bounds: list[_Bounds] = []
+        self._told = 0  # evaluations, when the best set so far was told last
         self._admit(0)
 
     @property
@@ -277,12 +279,53 @@ class BestFirstSearch:
     def taken(self, budget: int | None) -> tuple[list[Branch], float, float]:
         """(the best set of what is open, with all of its stops evaluated, its value, what no set exceeds)."""
         while True:
-            if budget is None:
-                chosen, lower, upper = self.chosen(), self.lower, self.upper
-            else:
-                chosen, lower, upper = self.within_budget(budget)
+            chosen, lower, upper = self.so_far(budget)
             if not self.settle(chosen):
                 return chosen, lower, upper
+
+    def so_far(self, budget: int | None) -> tuple[list[Branch], float, float]:
+        """The same by what is known: nothing is evaluated, and promises count in place of such values."""
+        if budget is None:
+            return self.chosen(), self.lower, self.upper
+        return self.within_budget(budget)
+
+    def has_grown(self) -> bool:
+        """Whether there are an eighth more evaluations than when this was last so."""
+        grown = self.evaluations > _MORE * self._told
+        if grown:
+            self._told = self.evaluations
+        return grown
+
+    def result(
+        self,
+        chosen: list[Branch],
+        lower: float,
+        upper: float,
+        priced: bool,
+        *,
+        reached: bool = False,
+        games: int | None = None,
+    ) -> CertifiedPrecomputation:
+        """A set as a result.
+
+        Args:
+          chosen: the set.
+          lower: what it is worth.
+          upper: what no set exceeds.
+          priced: whether entries cost something.
+          reached: whether the interval is as narrow as was asked for.
+          games: how many were played; None: that is no question.
+        """
+        work = {"evaluations": self.evaluations} | ({} if games is None else {"games": games})
+        return self.tree.result(
+            [(branch, self.gain(branch)) for branch in chosen],
+            (lower, max(lower, min(upper, self.problem.high))),
+            1.0,
+            reached,
+            work,
+            self.tree.price if priced else 0.0,
+            self.worth,
+        )
 
     def within_budget(self, budget: int) -> tuple[list[Branch], float, float]:
         """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""

@@ -63,7 +63,7 @@ from precomp_games.policies.leaf_values import Evaluator, promises
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
 
-from .best_first import BestFirstSearch
+from .best_first import BestFirstSearch, Improved
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
 from .played_values import PlayedValues
 
@@ -167,6 +167,7 @@ def confirmed_precomputation(
     min_probability: LeastProbability = 1e-12,
     seed: Seed = 0,
     progress: Progress | None = None,
+    improved: Improved | None = None,
 ) -> ConfirmedPrecomputation:
     """Prepares `player` against a fixed opponent, by evaluations that games correct.
 
@@ -196,6 +197,8 @@ def confirmed_precomputation(
       seed: of the games. Nothing else is random, and what policies do in parallel changes nothing.
       progress: called with (evaluations so far, games so far, what is being done). Where it returns False,
         nothing more is looked at or taught, and games say what the best set so far is worth.
+      improved: called with the best set so far, by estimates, whenever there are an eighth more evaluations,
+        and with the last one before games say what it is worth. It changes nothing of what is found.
 
     Raises:
       ValueError: an argument, a policy's answer or an evaluation is not as above.
@@ -206,7 +209,7 @@ def confirmed_precomputation(
     if promise_games == 1:
         raise ArgumentError("expected promise_games to be 0 or at least 2, got 1")
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
-    work = _Confirmed(problem, values, budget, max_evaluations, seed, progress)
+    work = _Confirmed(problem, values, budget, max_evaluations, seed, progress, improved)
     for states, score in played:
         work.learn(list(states)[:CREDITED], score)
     if played:
@@ -255,12 +258,13 @@ class _Confirmed:
         max_evaluations: int | None,
         seed: int | Sequence[int],
         progress: Progress | None,
+        improved: Improved | None,
     ) -> None:
         self.problem, self.values, self.budget = problem, values, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.search = BestFirstSearch(problem, values, "optimistic")
         self.schedule = _OF_PROMISES if promises(values) else _PLAIN
-        self.seed, self.played, self.progress = seed, 0, progress
+        self.seed, self.played, self.progress, self.improved = seed, 0, progress, improved
         self.taught: list[PlayedGame] = []  # what games passed, and what they scored
         self.stopped = False
 
@@ -298,16 +302,29 @@ class _Confirmed:
         while self.search.evaluations < self.most and self.search.tree.opened < most and not self.stopped:
             if not self.search.work(self.schedule.batch):
                 break
+            if self.improved is not None and self.search.has_grown():
+                self.improved(self._result(*self._best(self.search.so_far)))
             self._tell("looking")
         return self.search.tree.opened > before
 
     def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
         """The best set at this penalty; where the budget binds, the best one within it, and its bounds."""
-        chosen, *_ = self.search.taken(None)
+        return self._best(self.search.taken)
+
+    def _best(
+        self, taken: Callable[[int | None], tuple[list[Branch], float, float]]
+    ) -> tuple[list[Branch], tuple[float, float] | None]:
+        """The same by a way to take sets."""
+        chosen, *_ = taken(None)
         if self.budget is None or len(chosen) <= self.budget:
             return chosen, None
-        chosen, lower, upper = self.search.taken(self.budget)
+        chosen, lower, upper = taken(self.budget)
         return chosen, (lower, upper)
+
+    def _result(self, chosen: list[Branch], bounds: tuple[float, float] | None) -> CertifiedPrecomputation:
+        """A set with its values by estimates."""
+        lower, upper = bounds or (self.search.lower, self.search.upper)
+        return self.search.result(chosen, lower, upper, bounds is None, games=self.played)
 
     def _left(self, chosen: list[Branch]) -> _Left:
         """Where lines leave a set."""
@@ -340,7 +357,9 @@ class _Confirmed:
         trace: list[Round],
     ) -> ConfirmedPrecomputation:
         """What a set is worth, by games that come after it was chosen."""
-        search, problem = self.search, self.problem
+        problem = self.problem
+        if self.improved is not None:
+            self.improved(self._result(chosen, bounds))
         stops, values, reach, expected = self._left(chosen)
         left, games = float(reach.sum()), 0
         promise, error, interval = expected, 0.0, (expected, expected)
@@ -361,23 +380,12 @@ class _Confirmed:
             ends = mean_interval(residuals, problem.low - mean, problem.high - mean)
             interval = (expected + left * ends[0], expected + left * ends[1])
         promise, low, high = np.clip([promise, *interval], problem.low, problem.high).tolist()
-        lower, upper = bounds or (search.lower, search.upper)
-        price = search.tree.price if bounds is None else 0.0
-        preparation = search.tree.result(
-            [(branch, search.gain(branch)) for branch in chosen],
-            (lower, max(lower, min(upper, problem.high))),
-            1.0,
-            False,
-            {"evaluations": search.evaluations, "games": self.played},
-            price,
-            search.worth,
-        )
         left_at = [
             Stop(node.actions(), node.reach, value, self.values.games(node.state))
             for node, value in zip(stops, values.tolist(), strict=True)
         ]
         return ConfirmedPrecomputation(
-            preparation=preparation,
+            preparation=self._result(chosen, bounds),
             promise=promise,
             standard_error=error,
             interval=(low, high),

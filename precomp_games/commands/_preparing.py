@@ -7,9 +7,11 @@ import dataclasses
 import itertools
 import math
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import Any
 
 import chess
 from absl import flags
@@ -147,11 +149,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         menu=(menu, given.menu_window_cp),
         opponent=family_of(given) or given.opponent,
     )
-    if (
-        given.minutes is not None
-        and menu <= 1
-        and not is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree))
-    ):
+    if given.minutes is not None and not _chooses(given, settings):
         raise ValueError(
             "--minutes: expected --menu of 2 or more, or games, with it, since a whole tree is looked at"
         )
@@ -168,6 +166,12 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
             if given[flag].present:
                 raise ValueError(f"--{flag}: expected --play_budget=0 beside it, since games set the order")
     return dataclasses.replace(settings, price=given.price, distrust=given.distrust)
+
+
+def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
+    """Whether there is a best book so far, since lines are looked at one after the other."""
+    by_games = is_by_games(settings, given.play_budget, whole_tree=bool(_whole_tree(given)))
+    return settings.menu > 1 or by_games
 
 
 def _whole_tree(given: flags.FlagValues) -> str:
@@ -204,9 +208,16 @@ def _plan_sizes(given: flags.FlagValues) -> list[int]:
 
 
 def prepared(
-    given: flags.FlagValues, settings: PreparationSettings, engines: Engines, budget: int | None
+    given: flags.FlagValues,
+    settings: PreparationSettings,
+    engines: Engines,
+    budget: int | None,
+    improved: Callable[[Preparation], Any] | None = None,
 ) -> Preparation:
-    """The preparation by these settings and the flags, within a budget; prints what is known before."""
+    """The preparation by these settings and the flags, within a budget; prints what is known before.
+
+    Where the best book so far is kept (`improved`, see `prepare`), Ctrl-C ends the looking.
+    """
     for line in engines.misfits(settings):
         print(line, flush=True)
 
@@ -218,7 +229,10 @@ def prepared(
             flush=True,
         )
 
-    with looking_until(given.minutes) as enough:
+    minutes: float | None = given.minutes
+    if minutes is None and improved is not None and _chooses(given, settings):
+        minutes = math.inf
+    with looking_until(minutes) as enough:
         return prepare(
             settings,
             engines,
@@ -232,6 +246,7 @@ def prepared(
             announce=announce,
             max_memory=given.max_memory,
             enough=enough,
+            improved=improved,
         )
 
 
@@ -239,7 +254,8 @@ def prepared(
 def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
     """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever.
 
-    None, and Ctrl-C as ever, where there is no such limit.
+    None, and Ctrl-C as ever, where there is no such limit. What a shell runs in the background, and threads
+    that are not the main one, hear of no Ctrl-C before, and of none here.
     """
     if minutes is None:
         yield None
@@ -253,11 +269,15 @@ def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
         pressed = True
         print("Looks no further; Ctrl-C again ends the program.", flush=True)
 
-    before = signal.signal(signal.SIGINT, press)
+    before = signal.getsignal(signal.SIGINT)
+    hears = before is not signal.SIG_IGN and threading.current_thread() is threading.main_thread()
+    if hears:
+        signal.signal(signal.SIGINT, press)
     try:
         yield lambda: pressed or time.monotonic() > end
     finally:
-        signal.signal(signal.SIGINT, before)
+        if hears:
+            signal.signal(signal.SIGINT, before)
 
 
 def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:

@@ -16,6 +16,9 @@ and plots what 50 more would be worth: memory.csv, memory.png and memory.svg. It
 writes all of it as a page to look at, report.html, and --export=lichess,pgn,anki,csv as files to study with:
 studies, arrows, cards and a table. `precomp-games report` does both with books that are there.
 
+With a choice of moves or games, the best book so far is written as it improves. Ctrl-C ends the looking, and
+games then say what the book is worth; pressed again, it ends the program, and the book stays.
+
 Where the whole tree is looked at (--menu=1 or 0, without games), a position may have one price however it
 is reached (--price=positions); what is known already costs nothing and stays (--keep=mine.pgn); and
 --plan=10,20,50 makes books of these sizes, each of which contains the one before: plan.csv, plan.png.
@@ -23,9 +26,10 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from absl import flags
 
@@ -86,20 +90,41 @@ def run(given: flags.FlagValues) -> None:
             flush=True,
         )
         needed = engines.start_record()
-        made = prepared(given, settings, engines, given.budget)
+        with _kept(folder) as improved:
+            made = prepared(given, settings, engines, given.budget, improved)
         searches, asked = engines.searches, len(needed)
         extra = memory_lines(made, folder)
+        write_preparation(made, folder)  # whatever ends the games, the book is there
         print_preparation(given, made, extra, needed=asked, searches=searches)
         try:
             matches = _matches(given, made, engines)
             made = _among_neighbors(given, made, engines)
-        finally:  # files are written once, whole; whatever ends the games, the book is there
+        finally:
             write_preparation(made, folder)
             print_files(given, made, folder)
         _print_games(made, matches, engines)
         write_shown(given, folder, made, matches or {})
         if given.export_store:
             engines.export(given.export_store, needed)
+
+
+@contextlib.contextmanager
+def _kept(folder: pathlib.Path) -> Iterator[Callable[[Preparation], None]]:
+    """What writes the best book so far; who ends the work is told where that is."""
+    written: list[Book] = []
+
+    def improved(made: Preparation) -> None:
+        if made.book.positions and not (written and written[-1].positions == made.book.positions):
+            write_preparation(made, folder)
+            written[:] = [made.book]
+
+    try:
+        yield improved
+    except KeyboardInterrupt:
+        if not written:
+            raise
+        size = f"{len(written[-1])} position{'s' * (len(written[-1]) != 1)}"
+        raise KeyboardInterrupt(f"the best book so far is in {folder}, {size}") from None
 
 
 def print_files(given: flags.FlagValues, made: Preparation, folder: pathlib.Path) -> None:

@@ -220,6 +220,29 @@ def test_a_search_ends_when_it_is_enough(by_games, engines):
         prepare(SETTINGS, engines, enough=lambda: False)
 
 
+@pytest.mark.parametrize("by_games", [False, True])
+def test_the_best_book_so_far_can_be_written_at_any_time(by_games, engines, tmp_path):
+    settings, how = dataclasses.replace(SETTINGS, menu=3), {"max_evaluations": 60, "budget": 6}
+    if by_games:
+        fen = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # of short games
+        settings = dataclasses.replace(settings, evaluation="calibrated", menu=2, max_plies=4, fen=fen)
+        how |= {"games": 12}
+    told = []
+    made = prepare(settings, engines, improved=told.append, **how)
+    assert made.to_json() == prepare(settings, engines, **how).to_json()
+    assert "unfinished" not in made.search
+    assert max(len(each.book) for each in told) > 0
+    for each in told:
+        assert each.search["unfinished"] and each.budget == 6 and len(each.book) <= 6
+        assert each.standard_error is None  # no games have said what it is worth
+        assert sum(each.gains) == pytest.approx(each.utility - each.unprepared)
+        write_preparation(each, tmp_path)
+        assert read_preparation(tmp_path).book.positions == each.book.positions
+    if by_games and made.book.positions:  # which is told before its games
+        assert told[-1].book.positions[0].history == made.book.positions[0].history
+    prepare(SETTINGS, engines, improved=lambda _: pytest.fail("of a whole tree nothing is known before"))
+
+
 def test_a_choice_needs_no_plan(engines):
     with pytest.raises(ValueError, match=r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"):
         prepare(dataclasses.replace(SETTINGS, menu=2), engines, plan=(1, 2))

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import sys
 
 import pytest
 
+from precomp_games.chess import read_preparation
 from precomp_games.commands import prepare
 from precomp_games.commands._preparing import looking_until
+from tests.chess import fake_engine
 
 
 def test_ctrl_c_ends_the_looking_and_then_the_program(capsys):
@@ -26,6 +29,39 @@ def test_ctrl_c_ends_the_looking_and_then_the_program(capsys):
 def test_a_whole_tree_takes_what_it_takes(capsys):
     assert prepare.main(["prepare", "--minutes=1", "--evaluation=linear"]) == 1
     assert "--minutes: expected --menu of 2 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsys):
+    """Pressed once, games say what it is worth; twice, the run ends, and the book stays as it was written."""
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "engine"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}"\n')
+    script.chmod(0o755)
+    few = ["--max_evaluations=300", "--menu=3", "--penalty=1e-4", "--max_plies=20", "--match_games=0"]
+    fen = "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"
+    words = ["prepare", f"--engine={script}", fen, "--play_budget=6", "--neighbors=0", *few]
+    write, written = prepare.write_preparation, []
+
+    def pressed(made, folder):
+        write(made, folder)
+        written.append(made)
+        for _ in range(presses if len(written) == 2 else 0):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(prepare, "write_preparation", pressed)
+    status = prepare.main([*words, "--output_dir=out"])
+    said = capsys.readouterr()
+    made = read_preparation(tmp_path / "out")
+    assert "Looks no further; Ctrl-C again ends the program." in said.out
+    if presses == 1:
+        assert status == 0 and "unfinished" not in made.search, said.err
+        assert made.search["work"]["evaluations"] < 300 and written[1].search["unfinished"]
+        return
+    told = f"error: interrupted (the best book so far is in out, {len(written[1].book)} position"
+    assert status == 130 and said.err.splitlines()[-1].startswith(told)
+    assert made.search["unfinished"] and made.book.positions == written[1].book.positions
+    assert (tmp_path / "out" / "book.bin").exists() and (tmp_path / "out" / "book.pgn").exists()
 
 
 @pytest.mark.engine

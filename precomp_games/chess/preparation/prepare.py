@@ -24,6 +24,7 @@ from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import Memory
 from precomp_games.algorithms import (
     ORDERS,
+    CertifiedPrecomputation,
     Contamination,
     best_first_precomputation,
     best_of_frontier,
@@ -77,6 +78,7 @@ def prepare(
     announce: Callable[[int, int], Any] | None = None,
     max_memory: Memory | None = None,
     enough: Callable[[], bool] | None = None,
+    improved: Callable[[Preparation], Any] | None = None,
 ) -> Preparation:
     """Finds what one side has to know, and what that is worth.
 
@@ -100,6 +102,8 @@ def prepare(
       max_memory: see there as well.
       enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
         taken, and games say what it is worth.
+      improved: with a choice of moves, called now and then with the best book so far: `search["unfinished"]`
+        is true, no games have said what it is worth, and there is nothing in it of where games leave it.
 
     Returns:
       The preparation. Its `search` says how it was found. Of a whole tree: "learned" (positions that are
@@ -126,15 +130,24 @@ def prepare(
             "expected settings.menu to be 0 or 1 with a plan, a price per position, a book to keep or "
             f"distrust, got {settings.menu}"
         )
+    policies = engines.policies(settings)
+
+    def so_far(certified: CertifiedPrecomputation) -> None:
+        files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
+        made = _by_estimates(settings, engines, certified, {"unfinished": True, "work": certified.work})
+        if improved is not None:
+            improved(dataclasses.replace(made, budget=budget, files=files))
+
+    tell = None if improved is None else so_far
     if is_by_games(settings, games, whole_tree=whole_tree):
-        found = _by_games(settings, engines, budget, games, max_evaluations, enough)
+        found = _by_games(settings, engines, budget, games, max_evaluations, enough, tell)
     elif settings.menu > 1:
-        found = _by_best_first(settings, engines, budget, order, gap, max_evaluations, enough)
+        found = _by_best_first(settings, engines, budget, order, gap, max_evaluations, enough, tell)
     elif enough is not None:
         raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
     else:
         found = _by_tree(settings, engines, budget, plan, keep, announce, max_memory)
-    return with_exits(dataclasses.replace(found, budget=budget), engines, engines.policies(settings))
+    return with_exits(dataclasses.replace(found, budget=budget), engines, policies)
 
 
 def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) -> bool:
@@ -375,6 +388,7 @@ def _by_best_first(
     gap: float,
     max_evaluations: int,
     enough: Callable[[], bool] | None,
+    improved: Callable[[CertifiedPrecomputation], Any] | None,
 ) -> Preparation:
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
@@ -394,17 +408,26 @@ def _by_best_first(
             position_key=position_key,
             min_probability=settings.min_probability,
             progress=lambda done, lower, upper: told(done, f"worth {lower:.4f} to {upper:.4f}"),
+            improved=improved,
         )
-    utility = found.lower + found.penalty * found.size
+    how = {"upper": found.upper, "order": order, "work": found.work}
+    return _by_estimates(settings, engines, found, how)
+
+
+def _by_estimates(
+    settings: PreparationSettings, engines: Engines, found: CertifiedPrecomputation, search: dict[str, Any]
+) -> Preparation:
+    """What evaluations say of what was found, and no games."""
+    utility = min(found.lower + found.penalty * found.size, 1.0)  # by rounding, it may be above
     return Preparation(
         settings,
         certified_book(found),
         (engines.analyst.engine_id, engines.opponent.engine_id),
         utility,
-        utility - float(found.gain.sum()),
+        max(utility - float(found.gain.sum()), 0.0),
         found.lower,
         found.gain.tolist(),
-        search={"upper": found.upper, "order": order, "work": found.work},
+        search=search,
     )
 
 
@@ -418,6 +441,7 @@ def _by_games(
     games: int,
     max_evaluations: int,
     enough: Callable[[], bool] | None,
+    improved: Callable[[CertifiedPrecomputation], Any] | None,
 ) -> Preparation:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = engines.policies(settings)
@@ -442,6 +466,7 @@ def _by_games(
             min_probability=settings.min_probability,
             seed=settings.seed,
             progress=lambda done, games, what: told(done, f"{games} games, {what}"),
+            improved=improved,
         )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()

@@ -210,6 +210,7 @@ def report_book(
     budget = preparation.budget
     replies = settings.opponent_replies(preparation.engines[1])
     corrected = ", corrected by games" if preparation.standard_error is not None else ""
+    corrected += ", of a run that had not finished" if preparation.search.get("unfinished") else ""
     return ReportBook(
         book,
         gains=preparation.gains,

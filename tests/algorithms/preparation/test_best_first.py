@@ -1,5 +1,6 @@
 """Trees that grow best first, by evaluations: both orders, budgets and menus against the whole tree."""
 
+import itertools
 import pickle
 
 import pytest
@@ -56,6 +57,30 @@ def test_intervals_hold_whenever_one_looks(cases):
             )  # fmt: skip
             assert found.lower - 1e-12 <= best <= found.upper + 1e-12
         assert all(low - 1e-12 <= best <= up + 1e-12 for low, up in seen)
+
+
+@pytest.mark.parametrize("order", ["certified", "optimistic"])
+def test_the_best_so_far_is_told_and_changes_nothing(order, cases):
+    """Each is worth what is said of it, and without a budget no less than the one before."""
+    grew = 0
+    for seed in range(cases(16)):
+        whole = whole_tree("menu", seed, 1e-9)
+        for budget in (None, 3):
+            options = {"gap": 0.0, "order": order, "batch": 2, "budget": budget}
+            told = []
+            found = _found("menu", seed, 0.02, improved=told.append, **options)
+            alone = _found("menu", seed, 0.02, **options)
+            assert (found.histories, found.rows, found.lower) == (alone.histories, alone.rows, alone.lower)
+            asked = [each.work["evaluations"] for each in told]
+            assert all(after > 9 / 8 * before for before, after in itertools.pairwise(asked))
+            assert asked[-1] <= found.work["evaluations"] <= max(9 / 8 * asked[-1], asked[-1] + 8)
+            for each in told:
+                assert each.size <= (budget or each.size) and each.penalty == (0.0 if budget else 0.02)
+                assert worth(whole, each) >= each.lower - 1e-12
+            lower = [each.lower for each in (*told, found)]
+            assert budget or all(one <= other + 1e-12 for one, other in itertools.pairwise(lower))
+            grew += lower[-1] > lower[0]
+    assert grew > cases(16)
 
 
 @pytest.mark.parametrize("order", ["certified", "optimistic"])

@@ -98,6 +98,18 @@ def test_games_correct_an_evaluation_that_is_wrong():
 
 
 @pytest.mark.parametrize("budget", [None, 3])
+def test_the_best_so_far_is_told_and_changes_nothing(budget, cases):
+    for seed in range(cases(4)):
+        told = []
+        _, found = _confirmed(seed, budget=budget, promise_games=2, improved=told.append)
+        _, alone = _confirmed(seed, budget=budget, promise_games=2)
+        assert (found.promise, found.rounds) == (alone.promise, alone.rounds)
+        assert found.preparation.histories == alone.preparation.histories == told[-1].histories
+        assert len(told) > 2 and all(each.size <= (budget or each.size) for each in told)
+        assert told[-1].work["games"] == sum(each.games for each in found.rounds)  # none for the promise yet
+
+
+@pytest.mark.parametrize("budget", [None, 3])
 def test_with_true_values_it_is_the_best_set_of_what_was_opened(budget, cases):
     for seed in range(cases(8)):
         game, _, sigma, player = _game(seed)
