@@ -293,6 +293,10 @@ class PartialTree:
             arrivals += [(branch, node.state.child(a), node.reach * p) for a, p in branch.row.items()]
         self._follow(arrivals)
 
+    def replies(self, states: list[Any]) -> list[dict[int, float]]:
+        """{action: probability} where the opponent or chance is to move."""
+        return [menu[0] for menu in self._ask(self._rival, states, "sigma")]
+
     def reprice(self, price: float) -> None:
         """Sets the price of every entry but the root's, of those to come as well."""
         self.price = price
@@ -318,11 +322,11 @@ class PartialTree:
                     else:
                         branch.rest.append((state, reach))
             ahead.sort(key=lambda arrival: not arrival[1].is_chance_node())  # nodes are numbered chance first
-            menus = self._ask(self._rival, [state for _, state, _ in ahead], "sigma")
+            rows = self.replies([state for _, state, _ in ahead])
             arrivals = [
                 (branch, state.child(action), reach * p)
-                for (branch, state, reach), menu in zip(ahead, menus, strict=True)
-                for action, p in menu[0].items()
+                for (branch, state, reach), row in zip(ahead, rows, strict=True)
+                for action, p in row.items()
             ]
 
     def _ask(self, policy: Any, states: list[Any], name: str) -> list[list[dict[int, float]]]:

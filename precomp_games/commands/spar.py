@@ -70,6 +70,7 @@ from precomp_games.policies.playouts import mean_interval
 
 _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
+_DRAWS = 200  # opponents, to say what knowing its replies would be worth
 _R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
 # shares of what it visits in its time in the start position. See docs/sparring.md.
@@ -261,8 +262,8 @@ class _Sparring:
         """The games that are there already."""
         return SparringGames.read(self.folder / name, self.opponent.name, own=True)
 
-    def plan(self, games: SparringGames) -> Preparation:
-        """The best book by these games."""
+    def plan(self, games: SparringGames, draws: int = 0) -> Preparation:
+        """The best book by these games; with draws, what knowing all replies would be worth is said, too."""
         with looking_until(self.given.minutes) as enough:
             return prepare_from_games(
                 self.settings,
@@ -271,6 +272,7 @@ class _Sparring:
                 budget=self.given.budget,
                 max_evaluations=self.given.max_evaluations,
                 enough=enough,
+                draws=draws,
             )
 
     def play(self, book: Book, title: str, numbers: range, number: int | None) -> None:
@@ -346,13 +348,13 @@ class _Sparring:
             if played == len(games.records):
                 return made
             os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
-        made = self._finished(self.plan(games), games)
+        made = self._finished(self.plan(games, _DRAWS), games)
         if games.records:
             print("\nBy all games:")
             self._tell_changes(games, (), made.book)
         print(
             f"The last book       {len(made.book)} positions, {made.utility:.2f} expected by "
-            f"{len(games.records)} games",
+            f"{len(games.records)} games{_clairvoyant(made)}",
             flush=True,
         )
         write_preparation(made, self.folder)
@@ -384,11 +386,14 @@ class _Sparring:
                 f"--games: expected finished games in which {self.given.opponent_name!r} has {color} from "
                 f"the start position, got none in {self.given.games!r}"
             )
-        made = self._finished(self.plan(games), games)
+        made = self._finished(self.plan(games, _DRAWS), games)
         write_preparation(made, self.folder)
         print(f"Scored              {_Round(0, None, [score for _, score in played])}")
         self._tell_changes(games, (), made.book)
-        print(f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games")
+        print(
+            f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games"
+            f"{_clairvoyant(made)}"
+        )
         self._tell_files()
 
     def tell(self, made: Preparation, told: Sequence[_Round], scores: Sequence[float]) -> None:
@@ -439,6 +444,14 @@ class _Sparring:
             axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
             axes.legend(loc="lower right")
             drawing.tight_layout()
+
+
+def _clairvoyant(made: Preparation) -> str:
+    """What whoever knew the opponent's replies would expect, in words."""
+    if made.clairvoyant is None:
+        return ""
+    value, error = made.clairvoyant
+    return f"; {value:.2f} +- {error:.2f} at most, by the same estimates, for whoever knew its replies"
 
 
 def _plain(name: str) -> str:

@@ -41,7 +41,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
     few = ["--max_evaluations=300", "--menu=3", "--penalty=1e-4", "--max_plies=20", "--match_games=0"]
     fen = "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"
     words = ["prepare", f"--engine={script}", fen, "--play_budget=6", "--neighbors=0", *few]
-    write, written = prepare.write_preparation, []
+    write, written = prepare.write_preparation, []  # type: ignore[attr-defined]
 
     def pressed(made, folder):
         write(made, folder)

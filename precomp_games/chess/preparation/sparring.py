@@ -18,18 +18,21 @@ is worth are games that come after it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games._support import bars
 from precomp_games._support.arguments import FilePath, NonNegativeInt, PositiveInt, each_of, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games.algorithms import confirmed_precomputation
+from precomp_games.algorithms.preparation.clairvoyant import Possible, drawn_replies
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.evaluation.calibration import after_games, material
@@ -56,7 +59,7 @@ from precomp_games.chess.records.game_records import (
 from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, game_tables
 from precomp_games.chess.records.pgn_files import GameReport, count_names, name_words
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
-from precomp_games.policies.rows import PolicyLike
+from precomp_games.policies.rows import PolicyLike, is_of_history
 
 _LIKELY = 0.02  # beside the most likely one; who is less is left out
 _UNLIKELY = 1e-3  # of a mixture's component that has not played what was played: it may be off in one move
@@ -235,6 +238,39 @@ def informed_policies(
     return preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
 
 
+def _possible(
+    opponent: Any, draws: int, seed: int | Sequence[int]
+) -> tuple[Possible, npt.NDArray[np.float64]] | None:
+    """Who the opponent may be, and how likely each is; None of one that is known.
+
+    By games, each position has a distribution of its own, from which `draws` opponents are drawn. One of
+    several is each of them; what is left out as too seldom is so for each.
+    """
+    if isinstance(opponent, GamesPolicy):
+
+        def weight(states: Sequence[ChessState]) -> list[float]:
+            return [opponent.alpha / opponent.prior_share(state) for state in states]
+
+        def position(state: ChessState) -> str:
+            return str(state.history()) if is_of_history(opponent) else board_key(state)
+
+        return drawn_replies(weight, draws, seed, position), np.full(draws, 1.0 / draws)
+    if not drawn_once(opponent):
+        return None
+
+    def components(states: Sequence[ChessState], rows: Sequence[Mapping[int, float]]) -> list[dict[int, Any]]:
+        each, found = opponent.component_rows(states), []
+        for row, start, end in zip(rows, each.start, each.start[1:], strict=False):
+            shares = dict(zip(each.action[start:end].tolist(), each.probability[start:end], strict=True))
+            total = sum(shares[action] for action in row)
+            found.append(
+                {a: np.where(total > 0.0, shares[a] / (total + (total == 0.0)), row[a]) for a in row}
+            )
+        return found
+
+    return components, opponent.weights
+
+
 @public
 def prepare_from_games(
     settings: PreparationSettings,
@@ -245,6 +281,7 @@ def prepare_from_games(
     teaching: NonNegativeInt = 0,
     max_evaluations: PositiveInt = 20_000,
     enough: Callable[[], bool] | None = None,
+    draws: NonNegativeInt = 0,
 ) -> Preparation:
     """The best book by what an opponent's games say, and by an evaluation that their scores correct.
 
@@ -257,6 +294,8 @@ def prepare_from_games(
       teaching: how many games between the models of both sides teach as well.
       max_evaluations: how many evaluations there are at most.
       enough: asked now and then whether to look no further.
+      draws: opponents that are drawn to say what it would be worth to know all replies: of those positions
+        that were looked at, by the same estimates (`Preparation.clairvoyant`). 0: it is not said.
 
     Returns:
       The preparation. Its utilities are estimates, which games that come after it confirm or refute.
@@ -273,6 +312,9 @@ def prepare_from_games(
         )
     policies, taught = informed_policies(settings, engines, games), _taught(games, settings)
     value = _fitted(policies.leaf_value, taught)
+    opponent, asked = policies.sigma[1 - settings.player], None
+    if draws and not is_of_history(value):  # what stops are worth is then the same against all
+        asked = _possible(opponent, draws, settings.seed)
     with bars.progress("Searching", "evaluations") as show:
         told = told_search(show, enough)
         found = confirmed_precomputation(
@@ -292,6 +334,7 @@ def prepare_from_games(
             min_probability=settings.min_probability,
             seed=settings.seed,
             progress=lambda done, _, what: told(done, what),
+            possible=asked and asked[0],
         )
     book = certified_book(found.preparation)
     return Preparation(
@@ -307,8 +350,15 @@ def prepare_from_games(
             "games": {"played": len(games.records)},
             "work": found.preparation.work,
             "stops": told_stops(found),
-        },
+        }
+        | ({} if asked is None else {"clairvoyant": _mean(found.clairvoyant, asked[1], opponent)}),
     )
+
+
+def _mean(values: Any, likely: npt.NDArray[np.float64], opponent: Any) -> tuple[float, float]:
+    """What the best books are worth on average, and its standard error; 0 where these are all opponents."""
+    error = np.std(values) / math.sqrt(len(values)) if isinstance(opponent, GamesPolicy) else 0.0
+    return float(np.broadcast_to(values, len(likely)) @ likely), float(error)
 
 
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
