@@ -49,7 +49,12 @@ from precomp_games.chess.records.game_records import position_hash
 from precomp_games.chess.records.move_counts import GameTable
 from precomp_games.commands import prepare
 from precomp_games.commands._memory import memory_lines
-from precomp_games.commands._preparing import preparation_settings, prepared, print_preparation
+from precomp_games.commands._preparing import (
+    best_book_in,
+    preparation_settings,
+    prepared,
+    print_preparation,
+)
 from precomp_games.commands._showing import check_exports, write_shown
 
 _SELDOM = 3  # games; what came up less often is told
@@ -216,7 +221,8 @@ def main(argv: Sequence[str]) -> None:
         settings = against.settings
         FLAGS["opponent"].value = settings.opponent
         print(told_model(found, against, first), flush=True)
-        made = prepared(FLAGS, settings, engines, FLAGS.budget)
+        with best_book_in(folder) as improved:
+            made = prepared(FLAGS, settings, engines, FLAGS.budget, improved)
         rows = position_rows(made, met(made.book, found.table, last))
         more = {"model": facts(found, against), "seldom": seldom(rows)}
         extra = memory_lines(made, folder)

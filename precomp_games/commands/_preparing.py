@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
+import pathlib
 import signal
 import threading
 import time
@@ -17,10 +18,11 @@ import chess
 from absl import flags
 
 from precomp_games.algorithms import ORDERS
+from precomp_games.chess.books.book import BookPosition
 from precomp_games.chess.books.repertoire import read_repertoire
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.preparation.prepare import is_by_games, prepare
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._app import errors_by_flag
@@ -170,8 +172,8 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
 
 def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
     """Whether there is a best book so far, since lines are looked at one after the other."""
-    by_games = is_by_games(settings, given.play_budget, whole_tree=bool(_whole_tree(given)))
-    return settings.menu > 1 or by_games
+    whole_tree = bool(_whole_tree(given)) or settings.distrust > 0.0
+    return settings.menu > 1 or is_by_games(settings, given.play_budget, whole_tree=whole_tree)
 
 
 def _whole_tree(given: flags.FlagValues) -> str:
@@ -248,6 +250,26 @@ def prepared(
             enough=enough,
             improved=improved,
         )
+
+
+@contextlib.contextmanager
+def best_book_in(folder: pathlib.Path) -> Iterator[Callable[[Preparation], None]]:
+    """What writes the best book so far, where it is another one; who ends the work is told where it is."""
+    written: Sequence[BookPosition] = ()
+
+    def improved(made: Preparation) -> None:
+        nonlocal written
+        if made.book.positions and made.book.positions != written:
+            write_preparation(made, folder)
+            written = made.book.positions
+
+    try:
+        yield improved
+    except KeyboardInterrupt:
+        if not written:
+            raise
+        size = f"{len(written)} position{'s' * (len(written) != 1)}"
+        raise KeyboardInterrupt(f"the best book so far is in {folder}, {size}") from None
 
 
 @contextlib.contextmanager

@@ -26,10 +26,9 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import flags
 
@@ -45,6 +44,7 @@ from precomp_games.commands._files import output_folder, print_table
 from precomp_games.commands._flags import Define, define_export_store_flag
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
+    best_book_in,
     define_preparation_flags,
     preparation_settings,
     prepared,
@@ -90,7 +90,7 @@ def run(given: flags.FlagValues) -> None:
             flush=True,
         )
         needed = engines.start_record()
-        with _kept(folder) as improved:
+        with best_book_in(folder) as improved:
             made = prepared(given, settings, engines, given.budget, improved)
         searches, asked = engines.searches, len(needed)
         extra = memory_lines(made, folder)
@@ -106,25 +106,6 @@ def run(given: flags.FlagValues) -> None:
         write_shown(given, folder, made, matches or {})
         if given.export_store:
             engines.export(given.export_store, needed)
-
-
-@contextlib.contextmanager
-def _kept(folder: pathlib.Path) -> Iterator[Callable[[Preparation], None]]:
-    """What writes the best book so far; who ends the work is told where that is."""
-    written: list[Book] = []
-
-    def improved(made: Preparation) -> None:
-        if made.book.positions and not (written and written[-1].positions == made.book.positions):
-            write_preparation(made, folder)
-            written[:] = [made.book]
-
-    try:
-        yield improved
-    except KeyboardInterrupt:
-        if not written:
-            raise
-        size = f"{len(written[-1])} position{'s' * (len(written[-1]) != 1)}"
-        raise KeyboardInterrupt(f"the best book so far is in {folder}, {size}") from None
 
 
 def print_files(given: flags.FlagValues, made: Preparation, folder: pathlib.Path) -> None:

@@ -354,9 +354,10 @@ class _Sparring:
             self._tell_changes(games, (), made.book)
         print(
             f"The last book       {len(made.book)} positions, {made.utility:.2f} expected by "
-            f"{len(games.records)} games{_clairvoyant(made)}",
+            f"{len(games.records)} games",
             flush=True,
         )
+        _tell_clairvoyant(made)
         write_preparation(made, self.folder)
         return made
 
@@ -390,10 +391,8 @@ class _Sparring:
         write_preparation(made, self.folder)
         print(f"Scored              {_Round(0, None, [score for _, score in played])}")
         self._tell_changes(games, (), made.book)
-        print(
-            f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games"
-            f"{_clairvoyant(made)}"
-        )
+        print(f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games")
+        _tell_clairvoyant(made)
         self._tell_files()
 
     def tell(self, made: Preparation, told: Sequence[_Round], scores: Sequence[float]) -> None:
@@ -446,12 +445,11 @@ class _Sparring:
             drawing.tight_layout()
 
 
-def _clairvoyant(made: Preparation) -> str:
-    """What whoever knew the opponent's replies would expect, in words."""
-    if made.clairvoyant is None:
-        return ""
-    value, error = made.clairvoyant
-    return f"; {value:.2f} +- {error:.2f} at most, by the same estimates, for whoever knew its replies"
+def _tell_clairvoyant(made: Preparation) -> None:
+    """Prints what learning more could bring at most, where that is known."""
+    if made.clairvoyant is not None:
+        value, error = made.clairvoyant
+        print(f"Knowing its replies {value:.3f} +- {error:.3f} at most, by the same estimates", flush=True)
 
 
 def _plain(name: str) -> str:

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from precomp_games.chess import read_preparation
-from precomp_games.commands import prepare
+from precomp_games.chess import read_preparation, write_preparation
+from precomp_games.commands import _preparing, prepare
 from precomp_games.commands._preparing import looking_until
 from tests.chess import fake_engine
 
@@ -41,7 +41,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
     few = ["--max_evaluations=300", "--menu=3", "--penalty=1e-4", "--max_plies=20", "--match_games=0"]
     fen = "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"
     words = ["prepare", f"--engine={script}", fen, "--play_budget=6", "--neighbors=0", *few]
-    write, written = prepare.write_preparation, []  # type: ignore[attr-defined]
+    write, written = write_preparation, []
 
     def pressed(made, folder):
         write(made, folder)
@@ -49,7 +49,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
         for _ in range(presses if len(written) == 2 else 0):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(prepare, "write_preparation", pressed)
+    monkeypatch.setattr(_preparing, "write_preparation", pressed)
     status = prepare.main([*words, "--output_dir=out"])
     said = capsys.readouterr()
     made = read_preparation(tmp_path / "out")
