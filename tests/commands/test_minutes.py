@@ -31,6 +31,7 @@ def test_a_whole_tree_takes_what_it_takes(capsys):
     assert "--minutes: expected --menu of 2 or more" in capsys.readouterr().err
 
 
+@pytest.mark.seconds("a preparation by games")
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsys):
     """Pressed once, games say what it is worth; twice, the run ends, and the book stays as it was written."""
