@@ -10,8 +10,8 @@ of four are not those of two.
 probably is. Values, trees and posteriors need what all members play, and make the large searches. Games are
 played against one member at a time, which searches to its own limit, as a real engine with this limit would.
 
-Source: ours. Equality of members and engines, measured by `tools/family_equality.py`: docs/chess_measured.md. Cost: a
-search to N nodes for each position and k, and some 0.1 ms for all answers of a hundred members to it.
+Source: ours. Equality of members and engines, measured by `tools/family_equality.py`: docs/chess_measured.md.
+Cost: a search to N nodes for each position and k, and some 0.1 ms for all answers of a hundred members to it.
 """
 
 from __future__ import annotations
