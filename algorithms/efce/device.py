@@ -205,8 +205,8 @@ class Mediator:
 
     def _check_state(self, state: Any) -> None:
         check_state(state, self.game.game)
-        if state.is_terminal():
-            raise ArgumentError(f"expected a game in progress, got {shown(state)}")
+        if state.current_player() < 0:
+            raise ArgumentError(f"expected a state where a player moves, got {shown(state)}")
 
     @public
     def recommend(self, state: Any) -> int | None:

@@ -32,11 +32,14 @@ def sheriff(items=1, bribe=1, rounds=1):
 
 
 @functools.cache
-def random_game(seed, depth=4):
+def random_game(seed, depth=4, chance=None):
     """A random tree with perfect recall and general utilities, as an EFG.
 
     Who moves and who sees it is random at each node, so that information sets lie at several depths, players
     move twice in a row, and some have one action only.
+
+    chance: "public", a quarter of the nodes are chance's, and both players see what it draws; "private", each
+    sees it or not.
     """
     rng = np.random.default_rng(seed)
     text, infosets, actions = EfgText(), ({}, {}), {}
@@ -45,6 +48,13 @@ def random_game(seed, depth=4):
     def walk(left, views):
         if left == 0 or (left < depth and rng.random() < 0.15):
             text.leaf(*rng.integers(-3, 4, 2))
+            return
+        if chance is not None and rng.random() < 0.25:
+            p = round(float(rng.uniform(0.1, 0.9)), 3)
+            text.chance({0: p, 1: round(1.0 - p, 3)})
+            sees = [chance == "public" or rng.random() < 0.5 for _ in views]
+            for k in (0, 1):
+                walk(left - 1, tuple((*v, ("drew", k)) if s else v for v, s in zip(views, sees, strict=True)))
             return
         player = int(rng.random() < mover)
         view = views[player]
@@ -154,11 +164,23 @@ class OwnTree:
         return [{key: action} | below for action in actions for below in self.plans(self.next[key, action])]
 
 
+def visited(state, plans):
+    """(probability, state) of what two plans come to from here: decisions and ends of the game."""
+    stack = [(1.0, state)]
+    while stack:
+        p, state = stack.pop()
+        if state.is_chance_node():
+            stack += [(p * q, state.child(action)) for action, q in state.chance_outcomes()]
+            continue
+        yield p, state
+        if not state.is_terminal():
+            action = plans[state.current_player()][state.information_state_string()]
+            stack.append((p, state.child(action)))
+
+
 def play(state, plans):
-    state = state.clone()
-    while not state.is_terminal():
-        state.apply_action(plans[state.current_player()][state.information_state_string()])
-    return state.returns()
+    """What both players can expect from here."""
+    return sum(p * np.array(end.returns()) for p, end in visited(state, plans) if end.is_terminal())
 
 
 def as_plans(profile):
@@ -187,19 +209,16 @@ def brute_force_deltas(game, device):
             for action in actions
         }
         for weight, plans in device:
-            state = game.new_initial_state()
-            returns = play(state, plans)[player]
-            while not state.is_terminal():
-                key = state.information_state_string()
-                action = plans[state.current_player()][key]
+            for p, state in visited(game.new_initial_state(), plans):
                 if state.current_player() == player:
-                    follow[key, action] += weight * returns
+                    key = state.information_state_string()
+                    action = plans[player][key]
+                    follow[key, action] += weight * p * play(state, plans)[player]
                     # The opponent goes on as recommended, whatever the player now does.
                     for entry in deviate[key, action]:
                         both = [None, None]
                         both[player], both[1 - player] = entry[0], plans[1 - player]
-                        entry[1] += weight * play(state, both)[player]
-                state.apply_action(action)
+                        entry[1] += weight * p * play(state, both)[player]
         # A trigger's value counts plays that come to it although it is recommended only with what the player
         # did before.
         for trigger, entries in deviate.items():
@@ -215,19 +234,18 @@ def normal_form_efce_welfare(game):
     welfare, columns = [], []
     rows = {}
     for number, plans in enumerate(profiles):
-        state = game.new_initial_state()
-        returns = play(state, plans)
-        welfare.append(sum(returns))
-        while not state.is_terminal():
+        welfare.append(sum(play(game.new_initial_state(), plans)))
+        for p, state in visited(game.new_initial_state(), plans):
+            if state.is_terminal():
+                continue
             player = state.current_player()
             key = state.information_state_string()
-            action = plans[player][key]
+            action, follow = plans[player][key], play(state, plans)[player]
             others = [a for a in trees[player].actions[key] if a != action]
             for n, deviation in enumerate(trees[player].plans_from(key, others)):
                 row = rows.setdefault((player, key, action, n), len(rows))
                 both = [deviation, plans[1]] if player == 0 else [plans[0], deviation]
-                columns.append((row, number, play(state, both)[player] - returns[player]))
-            state.apply_action(action)
+                columns.append((row, number, p * (play(state, both)[player] - follow)))
     matrix = np.zeros((len(rows), len(profiles)))
     for row, number, gain in columns:
         matrix[row, number] += gain
