@@ -10,6 +10,7 @@ from precomp_games.algorithms.efce.correlation_plans import plan_error
 from precomp_games.algorithms.efce.projection import project
 from precomp_games.algorithms.efce.refinement import whole_game_problem
 from precomp_games.algorithms.efce.regret import RegretResolver
+from precomp_games.algorithms.efce.sequence_game import moves
 from precomp_games.algorithms.efce.subgame_rows import player_rows
 from precomp_games.algorithms.efce.subgames import one_subgame
 from tests.algorithms.efce.reference import (
@@ -164,12 +165,11 @@ def test_deeper_subgames_three_times():
 
 def labels_by_history(whole):
     """{history: the number of its subgame, -1 in the trunk}."""
-    histories = [()]
+    states = [whole.game.new_initial_state()]
     for h in range(1, whole.num_nodes):
-        above = whole.node_parent[h]
-        form = whole.players[whole.node_player[above]]
-        sequence = form.first[whole.node_infoset[above]] + whole.node_action[h]
-        histories.append((*histories[above], int(form.action[sequence])))
+        state = states[whole.node_parent[h]]
+        states.append(state.child(moves(state)[whole.node_action[h]][0]))
+    histories = (tuple(state.history()) for state in states)
     return dict(zip(histories, whole.node_label.tolist(), strict=True))
 
 
