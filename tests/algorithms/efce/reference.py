@@ -4,15 +4,19 @@ The oracles know nothing of sequences, pairs or plans: they walk OpenSpiel's sta
 """
 
 import collections
+import dataclasses
 import functools
 import itertools
 
 import numpy as np
 import pyspiel
+import pytest
 import scipy.optimize
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.correlation_plans import plan_error
+from precomp_games.algorithms.efce.correlation_plans import RelevantPairs, plan_error
+from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from precomp_games.algorithms.efce.sequence_game import moves
 from tests.random_games import EfgText
 
 # -- games, subgames and refinements -----------------------------------------------------------------------
@@ -32,6 +36,15 @@ def sheriff(items=1, bribe=1, rounds=1):
 
 
 @functools.cache
+def goofspiel(cards, *, hidden=False):
+    """Prizes in random order; utilities are the prizes won, and nobody wins one after equal bids."""
+    return pyspiel.load_game(
+        f"turn_based_simultaneous_game(game=goofspiel(num_cards={cards},points_order=random,"
+        f"returns_type=total_points,imp_info={hidden}))"
+    )
+
+
+@functools.cache
 def random_game(seed, depth=4, chance=None):
     """A random tree with perfect recall and general utilities, as an EFG.
 
@@ -39,7 +52,7 @@ def random_game(seed, depth=4, chance=None):
     move twice in a row, and some have one action only.
 
     chance: "public", a quarter of the nodes are chance's, and both players see what it draws; "private", each
-    sees it or not.
+    sees nothing of it or a part.
     """
     rng = np.random.default_rng(seed)
     text, infosets, actions = EfgText(), ({}, {}), {}
@@ -50,11 +63,16 @@ def random_game(seed, depth=4, chance=None):
             text.leaf(*rng.integers(-3, 4, 2))
             return
         if chance is not None and rng.random() < 0.25:
-            p = round(float(rng.uniform(0.1, 0.9)), 3)
-            text.chance({0: p, 1: round(1.0 - p, 3)})
+            odds = rng.uniform(0.1, 1.0, 2 if chance == "public" else 3)
+            odds = (odds / odds.sum()).round(3)
+            odds[-1] = 1.0 - odds[:-1].sum()
+            text.chance(dict(enumerate(odds)))
             sees = [chance == "public" or rng.random() < 0.5 for _ in views]
-            for k in (0, 1):
-                walk(left - 1, tuple((*v, ("drew", k)) if s else v for v, s in zip(views, sees, strict=True)))
+            for k in range(len(odds)):
+                # Of three outcomes, a player that sees something may not tell two from each other.
+                shown = [("drew", k if chance == "public" else int(rng.integers(2))) for _ in views]
+                after = [(*v, x) if s else v for v, x, s in zip(views, shown, sees, strict=True)]
+                walk(left - 1, tuple(after))
             return
         player = int(rng.random() < mover)
         view = views[player]
@@ -92,10 +110,17 @@ def subgames_from(whole, depth):
         return None
 
 
+def moved(whole, scale, offset):
+    """A game with each player's utilities times `scale` plus `offset`."""
+    scale, offset = np.broadcast_to(scale, 2), np.broadcast_to(offset, 2)
+    utility = whole.leaf_utility * scale[:, None] + np.outer(offset, whole.leaf_chance)
+    return dataclasses.replace(whole, leaf_utility=utility)
+
+
 @functools.cache
-def random_subgames(count):
+def random_subgames(count, chance=None):
     """[(seed, random game with subgames from the third move on)]."""
-    found = ((seed, subgames_from(held(random_game(seed, 5)), 2)) for seed in itertools.count())
+    found = ((seed, subgames_from(held(random_game(seed, 5, chance)), 2)) for seed in itertools.count())
     return list(itertools.islice((each for each in found if each[1] is not None), count))
 
 
@@ -124,6 +149,63 @@ def stitched(level, of_blueprint, refinements):
     plan = efce.stitch(level.game, of_blueprint, refinements)
     assert plan_error(plan.pairs, plan.xi) < 1e-7
     return efce.safety(plan, of_blueprint)
+
+
+def labels_by_history(whole):
+    """{history: the number of its subgame, -1 in the trunk}."""
+    states = [whole.game.new_initial_state()]
+    for h in range(1, whole.num_nodes):
+        state = states[whole.node_parent[h]]
+        states.append(state.child(moves(state)[whole.node_action[h]][0]))
+    histories = (tuple(state.history()) for state in states)
+    return dict(zip(histories, whole.node_label.tolist(), strict=True))
+
+
+def refined_again(level, one, depth):
+    """Refined further where the subgame has subgames of its own."""
+    finer = subgames_from(one.plan.game, depth)
+    if finer is None:
+        return one
+    label = labels_by_history(finer)
+    try:
+        deeper = level.deeper(one, lambda state: k if (k := label[tuple(state.history())]) >= 0 else None)
+    except ValueError as error:
+        assert "reach before it" in str(error)
+        return one
+    return deeper.complete(all_refined(deeper))
+
+
+# -- plans -----------------------------------------------------------------------------------------------
+
+
+def pairs_of(game):
+    return RelevantPairs.of(held(game))
+
+
+def random_plan(pairs, seed):
+    """A point of Xi that is no product: random shares on the scaled extensions."""
+    rng = np.random.default_rng(seed)
+    steps = ScaledExtensions.of(pairs, whole=True)
+    shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
+    shares_of(steps, rng.random(len(pairs)) ** 3, shares)
+    xi[0] = 1.0
+    fill_plan(steps, shares, xi)
+    return efce.CorrelationPlan(pairs, xi)
+
+
+def plays(form, plan):
+    """bool[S], the sequences that a pure plan plays, {information state: action}."""
+    found = np.ones(form.num_sequences, bool)
+    for k in range(1, form.num_infosets):
+        sequences = slice(form.first[k], form.first[k + 1])
+        found[sequences] = (form.action[sequences] == plan.get(form.keys[k])) & found[form.parent[k]]
+    return found
+
+
+def pure_plan(pairs, plans):
+    s, t = pairs.sequences()
+    x, y = (plays(form, plan) for form, plan in zip(pairs.game.players, plans, strict=True))
+    return (x[s] & y[t]).astype(float)
 
 
 # -- oracles -----------------------------------------------------------------------------------------------
@@ -225,6 +307,26 @@ def brute_force_deltas(game, device):
             if entries:
                 deltas[player, *trigger] = max(value for _, value in entries) - follow[trigger]
     return deltas
+
+
+def check_exploitability(game, plan):
+    """Every trigger's delta and both utilities are those of the plan's profiles, played out."""
+    assert plan_error(plan.pairs, plan.xi) <= 1e-12
+    plans = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
+    expected = brute_force_deltas(game, plans)
+    measured = efce.exploitability(plan)
+    seen = 0
+    for player, form in enumerate(plan.game.players):
+        for s in range(1, form.num_sequences):
+            trigger = (player, form.keys[form.infoset[s]], int(form.action[s]))
+            if trigger not in expected:  # there is only one action
+                assert measured.delta[player][s] == -np.inf
+                continue
+            assert measured.delta[player][s] == pytest.approx(expected[trigger], abs=1e-8)
+            seen += 1
+    assert seen == len(expected)
+    u = np.sum([w * np.array(play(game.new_initial_state(), both)) for w, both in plans], axis=0)
+    np.testing.assert_allclose(u, plan.utilities(), atol=1e-8)
 
 
 def normal_form_efce_welfare(game):
