@@ -161,10 +161,8 @@ def _find_centers(
 ) -> None:
     """The center of the star that each set is in, -1 for centers and for sets without a connection.
 
-    Args:
-      row, second, trunk: as in `_Arrays`.
-      after_s, after_t: player 0's sets and player 1's.
-      degree, center: int64[2, sets]; written for these sets.
+    Of player 0's sets `after_s` and player 1's `after_t`; `center`, int64[2, sets], is written for these, and
+    so is `degree`, with how many sets each is connected.
     """
     for i in after_s:
         degree[0, i], center[0, i] = 0, -1
@@ -222,7 +220,7 @@ def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
 
 @kernel
 def _put(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> None:
-    """Writes a row."""
+    """Writes a row, or the first five of it."""
     rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3], rows[used, 4] = a, b, c, d, e
 
 
@@ -235,16 +233,15 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
 
     Tasks, the last one first: (-1, s, t, -), decompose a pair; (p, s, C, K), fill in the opponent's set K at
     player p's sequence s from K's center, p's set C right after s. A task comes down to sums, (-1, the step),
-    and expansions, (p, k, home, other, scale): player p's set k at the opponent's sequence `other` of set
-    `home`, whose entry is `scale`; `source` has the center from which that is filled in, by sums, later, or
-    -1: by a simplex, and then the pairs after it. One loop does both kinds: a function for an expansion,
-    called for every pair with all these arrays, takes twice as long.
+    and expansions, (p, k, home, other, scale, center): player p's set k at the opponent's sequence `other` of
+    set `home`, whose entry is `scale`, by sums, later, from its center; or where that is -1 by a simplex, and
+    then the pairs after it. One loop does both kinds: a function for an expansion, called for every pair with
+    all these arrays, takes twice as long.
     """
     row, second, pair_start, label = arrays.row, arrays.second, arrays.pair_start, arrays.label
     first, infoset, child_start, child = arrays.first, arrays.infoset, arrays.child_start, arrays.child
     steps = np.empty((1024, 5), np.int64)
-    tasks, todo = np.zeros_like(steps), np.zeros_like(steps)
-    source = np.empty((1024, 1), np.int64)
+    tasks, todo = np.zeros_like(steps), np.empty((1024, 6), np.int64)
     degree, center = np.zeros_like(arrays.trunk), np.zeros_like(arrays.trunk)
     num_steps, num_tasks, written = 0, 1, 0
     tasks[0, 0] = -1
@@ -261,14 +258,13 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
             for q in range(first[p, k], first[p, k + 1]):
                 target, _ = _entry(pair_start, first, p, block, k, q, home, s)
                 todo = _room(todo, num_todo, 1 + child_start[p, q + 1] - child_start[p, q])
-                source = _room(source, num_todo, 1 + child_start[p, q + 1] - child_start[p, q])
                 if label[block] >= 0:
                     at, stride = _entry(pair_start, first, who, above, middle, begin, k, q)
                     _put(todo, num_todo, -1, at, stride, end - begin, target)
                     num_todo += 1
                 for below in child[p, child_start[p, q] : child_start[p, q + 1]]:
                     _put(todo, num_todo, p, below, home, s, target)
-                    source[num_todo, 0] = middle if _block(row, second, p, below, middle) >= 0 else -1
+                    todo[num_todo, 5] = middle if _block(row, second, p, below, middle) >= 0 else -1
                     num_todo += 1
         else:
             after_s = child[0, child_start[0, s] : child_start[0, s + 1]]
@@ -277,16 +273,18 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
             here, _ = _entry(pair_start, first, 0, _block(row, second, 0, i, j), i, s, j, t)
             _find_centers(row, second, arrays.trunk, after_s, after_t, degree, center)
             todo = _room(todo, 0, len(after_s) + len(after_t))
-            source = _room(source, 0, len(after_s) + len(after_t))
-            # What is pushed last is done first: centers, and all that follows them.
-            for filled in (True, False):
-                for p in (0, 1):
-                    after, home, other = (after_s, j, t) if p == 0 else (after_t, i, s)
-                    for below in after[::-1]:
-                        if (center[p, below] >= 0) == filled:
-                            _put(todo, num_todo, p, below, home, other, here)
-                            source[num_todo, 0] = center[p, below]
-                            num_todo += 1
+            # What is pushed last is done first: all centers, before what is filled in from them.
+            last = 0
+            for below in after_s:
+                last = max(last, int(center[0, below] >= 0))
+            for turn in range(3):
+                p = 1 - last if turn == 1 else last
+                after, home, other = (after_s, j, t) if p == 0 else (after_t, i, s)
+                for below in after[::-1]:
+                    if turn == 1 or (center[p, below] >= 0) == (turn == 0):
+                        _put(todo, num_todo, p, below, home, other, here)
+                        todo[num_todo, 5] = center[p, below]
+                        num_todo += 1
         for n in range(num_todo):
             p, k, home, other, scale = todo[n, 0], todo[n, 1], todo[n, 2], todo[n, 3], todo[n, 4]
             steps = _room(steps, num_steps, 1)
@@ -300,8 +298,8 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
                 continue
             start, size = first[p, k], first[p, k + 1] - first[p, k]
             tasks = _room(tasks, num_tasks, size + 1)
-            if source[n, 0] >= 0:
-                _put(tasks, num_tasks, 1 - p, other, source[n, 0], k, 0)
+            if todo[n, 5] >= 0:
+                _put(tasks, num_tasks, 1 - p, other, todo[n, 5], k, 0)
                 num_tasks += 1
                 continue
             if label[block] >= 0:

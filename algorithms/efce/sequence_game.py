@@ -285,8 +285,8 @@ def _walked(
             nodes.fromlist([above, player, -1, k, label])
             outcomes.append(len(drawn))
             for j in range(len(drawn) - 1, -1, -1):
-                action, p = drawn[j]
-                stack.append((state.child(action), node, j, mine, other, label, chance * p))
+                outcome, p = drawn[j]
+                stack.append((state.child(outcome), node, j, mine, other, label, chance * p))
             continue
         actions = state.legal_actions()
         infoset = own[player].visit(state.information_state_string(), actions, (mine, other)[player])

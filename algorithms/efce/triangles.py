@@ -1,15 +1,17 @@
-"""Triangles: where chance leaves Xi larger than what players can be recommended together.
+"""Triangles: where chance can make Xi larger than what players can be recommended together.
 
 Let s be a sequence of player 0 and t one of player 1, and look at which information sets right after s are
-connected with which right after t. A *triangle* is a path through four of them: I' - J - I - J', with I and I'
-right after s, J and J' right after t. A mediator who recommends J at I, as it were, and I' at J, has by then
-said what I and J' are to do together as well, and Xi knows nothing of that. Where there is no triangle, Xi is
-what distributions over pairs of pure strategies induce.
+connected with which right after t. A *triangle* is a path through four of them: I' - J - I - J', with I and
+I' right after s, and J and J' right after t. A plan says of each connected pair for itself what is
+recommended together, and along such a path that may be more than one distribution over pairs of pure
+strategies can do. Games without triangles have none of this: there Xi is what those distributions induce,
+and `scaled_extensions` writes its points. (Not every triangle does harm, but all are refused.)
 
-Games without chance have none, and neither have games in which both players see what chance draws. Where each
-player sees cards of its own there is nearly always one.
+Games without chance have no triangle, and neither have games in which both players see what chance draws.
+Where each player sees cards of its own there is nearly always one.
 
-Source: Farina and Sandholm 2020, Definition 2 and Theorem 1.
+Source: Farina and Sandholm 2020, *Polynomial-Time Computation of Optimal Correlated Equilibria in Two-Player
+Extensive-Form Games with Public Chance Moves and Beyond*.
 
 Cost: a sort of the connected information sets.
 """
@@ -41,43 +43,31 @@ class Connections(NamedTuple):
 
     @classmethod
     def of(cls, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> Connections:
-        """Those of a game, by the sets of its blocks (`RelevantPairs`)."""
+        """Those of a game. first, second: int64[B], the sets of its blocks (`RelevantPairs`)."""
         both = (first > 0) & (second > 0)
         first, second = first[both], second[both]
         one, two = game.players
         return cls(first, second, one.parent[first].astype(np.int64), two.parent[second].astype(np.int64))
 
-    def triangle(self) -> tuple[int, int, int, int] | None:
-        """(I', J, I, J'), each connected with the next; None where there is none."""
-        # I and J are connected, I with more than one set right after t, J with more than one right after s.
-        theirs, their_number = _groups(self.first, self.second_parent)
-        ours, our_number = _groups(self.second, self.first_parent)
-        middle = np.flatnonzero((their_number > 1) & (our_number > 1))
+    def triangle(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """((I', I), (J, J')), where I' - J - I - J' are connected; None where there is none."""
+        # I and J are connected, I with several sets right after t, and J with several right after s.
+        of_first, after_t = _groups(self.first, self.second_parent)
+        of_second, after_s = _groups(self.second, self.first_parent)
+        middle = np.flatnonzero((after_t > 1) & (after_s > 1))
         if not len(middle):
             return None
-        e = middle[0]
-        i, j = self.first[e], self.second[e]
-        last = self.second[(theirs == theirs[e]) & (self.second != j)][0]
-        before = self.first[(ours == ours[e]) & (self.first != i)][0]
-        return int(before), int(j), int(i), int(last)
+        i, j = self.first[middle[0]], self.second[middle[0]]
+        other_second = self.second[(of_first == of_first[middle[0]]) & (self.second != j)][0]
+        other_first = self.first[(of_second == of_second[middle[0]]) & (self.first != i)][0]
+        return (int(other_first), int(i)), (int(j), int(other_second))
 
 
 def _groups(key: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(number of the pair (key, other), how often that pair is there), for each."""
+    """(number of the pair (key, other), how many such pairs there are): int64[n] each."""
     codes = key * (1 + other.max(initial=0)) + other
     _, group, count = np.unique(codes, return_inverse=True, return_counts=True)
     return group, count[group]
-
-
-def refuse(names: tuple[str, str, str, str]) -> ArgumentError:
-    """The error of a triangle, by the strings of I', J, I and J'."""
-    one, two, three, four = names
-    return ArgumentError(
-        "expected a game without triangles, such as one in which both players see what chance draws (else plans "
-        f"do not describe correlation), got player 0's {one!r} and {three!r}, which come after the same moves "
-        f"of its own, and likewise player 1's {two!r} and {four!r}: play can come to the first of both, to the "
-        "second of both, and to player 0's second with player 1's first"
-    )
 
 
 def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
@@ -85,50 +75,62 @@ def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarra
 
     Args:
       game: the game.
-      first, second: the sets of its blocks.
+      first: int64[B], player 0's set of each block.
+      second: int64[B], player 1's.
 
     Raises:
       ValueError: it has one; the error names the four information sets.
     """
     if game.has_chance and (found := Connections.of(game, first, second).triangle()):
-        keys = [form.keys for form in game.players]
-        raise refuse(tuple(keys[n % 2][k] for n, k in enumerate(found)))
+        raise _refusal([[form.keys[k] for k in two] for form, two in zip(game.players, found, strict=True)])
+
+
+def _refusal(keys: list[list[str]]) -> ArgumentError:
+    """The error of a triangle, by its sets' strings."""
+    (one, two), (three, four) = keys
+    return ArgumentError(
+        "expected a game without triangles, such as one in which both players see what chance draws (in "
+        f"others plans may be no correlation), got player 0's {one!r} and {two!r}, which come after the same "
+        f"moves of its own, and likewise player 1's {three!r} and {four!r}: play can come to the first of "
+        "both, to the second of both, and to player 0's second with player 1's first"
+    )
 
 
 class TrunkConnections:
     """The same for triangles that lie in several parts of a game, which are held one at a time.
 
-    In such a triangle all four sets come right after sequences of the trunk.
+    All four sets of such a triangle come right after sequences of the trunk.
     """
 
     def __init__(self) -> None:
         self._parts: list[Connections] = []
-        self._keys: list[dict[int, str]] = [{}, {}]
+        self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
         self._count = 0
 
     def add(self, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
         """Adds the blocks of the trunk and one subgame; all have the same trunk."""
         if not game.has_chance:
             return
-        all_of = Connections.of(game, first, second)
+        part = Connections.of(game, first, second)
         trunk_sets = [int((form.label < 0).sum()) for form in game.players]
         trunk_sequences = [int(form.first[k]) for form, k in zip(game.players, trunk_sets, strict=True)]
-        kept = (all_of.first_parent < trunk_sequences[0]) & (all_of.second_parent < trunk_sequences[1])
-        *both, first_parent, second_parent = (column[kept] for column in all_of)
+        kept = (part.first_parent < trunk_sequences[0]) & (part.second_parent < trunk_sequences[1])
+        part = Connections(*(column[kept] for column in part))
         # The trunk's sets have the same numbers everywhere, others get numbers of their own.
         numbers = []
-        for player, infosets in enumerate(both):
+        for player, infosets in enumerate((part.first, part.second)):
             number = np.where(infosets < trunk_sets[player], infosets, infosets + self._count)
             keys = game.players[player].keys
-            self._keys[player] |= {n: keys[k] for n, k in zip(number.tolist(), infosets.tolist(), strict=True)}
+            self._keys[player].update(
+                (n, keys[k]) for n, k in zip(number.tolist(), infosets.tolist(), strict=True)
+            )
             numbers.append(number)
-        self._parts.append(Connections(*numbers, first_parent, second_parent))
+        self._parts.append(part._replace(first=numbers[0], second=numbers[1]))
         self._count += max(form.num_infosets for form in game.players)
 
     def check(self) -> None:
         """As `check_triangle_free`."""
-        if not self._parts:
-            return
-        rows = np.unique(np.concatenate([np.stack(part) for part in self._parts], axis=1), axis=1)
-        if found := Connections(*rows).triangle():
-            raise refuse(tuple(self._keys[n % 2][k] for n, k in enumerate(found)))
+        if self._parts:
+            rows = np.unique(np.concatenate([np.stack(part) for part in self._parts], axis=1), axis=1)
+            if found := Connections(*rows).triangle():
+                raise _refusal([[keys[n] for n in two] for keys, two in zip(self._keys, found, strict=True)])
