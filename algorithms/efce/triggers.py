@@ -9,8 +9,9 @@ on gets no recommendations. With xi the plan,
     beta(I; s+) = max over a of beta(I a; s+)
     delta(s+)   = max over a' other than a+ of beta(I+ a'; s+) - v(s+)
 
-and the plan is an EFCE if no delta is positive. Values are weighted with the probability of the
-recommendation.
+where u(s, tau) is the sum over the leaves whose last sequences are s and tau of utility times the probability
+of chance's moves. The plan is an EFCE if no delta is positive. Values are weighted with the probability of
+the recommendation.
 
 Who deviates after s+ is called the *trigger agent* of s+: a player of its
 own, whose information sets are I+ and those below it. All agents of one player stand in flat arrays. A
