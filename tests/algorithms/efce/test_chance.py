@@ -247,6 +247,49 @@ def test_a_lottery_of_games_is_worth_what_they_are():
     assert stitched(level, blueprint(None), all_refined(level)).violation < 1e-9
 
 
+def duds(shots, *, announced):
+    """Battleship on two cells, where one hit in four is a dud: announced as such, or as a miss.
+
+    In the latter case the owner of the ship knows better and the shooter does not.
+    """
+    text, infosets = EfgText(), ({}, {})
+
+    def number(player, view):
+        return infosets[player].setdefault(view, 1 + len(infosets[player]))
+
+    def shoot(turn, ships, views):
+        player = turn % 2
+        if turn == 2 * shots:
+            text.leaf(0.0, 0.0)
+            return
+        text.move(1 + player, number(player, views[player]), (0, 1))
+        for cell in (0, 1):
+            dud = cell == ships[1 - player]
+            seen = (cell, "dud" if dud and announced else "miss")
+            if dud:
+                text.chance({"hit": 0.75, "dud": 0.25})
+                text.leaf(*((1.0, -2.0) if player == 0 else (-2.0, 1.0)))
+            shoot(turn + 1, ships, tuple((*view, seen) for view in views))
+
+    text.move(1, number(0, ()), (0, 1))
+    for one in (0, 1):
+        text.move(2, number(1, ()), (0, 1))
+        for two in (0, 1):
+            shoot(0, (one, two), ((one,), (two,)))
+    return text.game()
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_battleship_with_duds(announced):
+    game = duds(1, announced=announced)
+    assert efce.efce_lp(game).welfare == pytest.approx(normal_form_efce_welfare(game), abs=1e-7)
+    assert not Paths(duds(2, announced=announced)).triangles()
+    level = resolving(efce.finest_subgames(held(duds(2, announced=announced)), 4), blueprint(1))
+    found = stitched(level, blueprint(1), all_refined(level))
+    assert found.violation < 1e-8
+    assert found.welfare > found.blueprint_welfare + 5e-4
+
+
 def test_goofspiel_wastes_no_prize():
     """With equal bids nobody would win a prize; a mediator sees to it that they never are."""
     found = efce.efce_lp(held(goofspiel(3)))
