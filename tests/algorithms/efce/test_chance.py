@@ -202,7 +202,6 @@ def test_triangles_of_several_subgames_are_refused():
 # -- equilibria --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.seconds("a program over pairs of pure strategies for each game")
 @pytest.mark.parametrize("kind", ["public", "private"])
 def test_greatest_welfare_is_that_of_the_normal_form(kind, cases):
     """Private chance without triangles is no exception."""
@@ -327,7 +326,6 @@ def test_public_moves_of_goofspiel():
     assert names == [(None, None)] * 4 + [((1, 0, 2, 2), (1, -1, 2))] * 2
 
 
-@pytest.mark.seconds("linear programs of 18 subgames")
 @pytest.mark.parametrize("bounds", SAFE_BOUNDS)
 def test_goofspiel_is_refined_safely_whether_held_whole_or_not(bounds):
     public = efce.public_moves(HIDDEN, 1)
@@ -347,7 +345,6 @@ def test_goofspiel_is_refined_safely_whether_held_whole_or_not(bounds):
     assert found.welfare > found.blueprint_welfare + 1.0
 
 
-@pytest.mark.seconds("linear programs of several games")
 @pytest.mark.parametrize("kind", ["public", "private"])
 def test_stitched_refinements_are_safe_on_random_games(kind, cases):
     """Refined once, and again where a refined subgame has subgames of its own."""
@@ -424,7 +421,6 @@ def test_subgames_begin_with_decisions():
 # -- regret minimization -----------------------------------------------------------------------------------
 
 
-@pytest.mark.seconds("self-play on several games")
 def test_regret_minimization_comes_to_the_programs_value(cases):
     for seed, game in random_games("public", cases(16), 5):
         problem = whole_game_problem(held(game), blueprint(None))
