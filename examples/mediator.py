@@ -1,7 +1,11 @@
-r"""A mediator leads a game of Battleship or Sheriff, and refines its plan where play has gone.
+r"""A mediator leads a game of Battleship, Sheriff or Goofspiel, and refines its plan where play has gone.
 
   python examples/mediator.py
   python examples/mediator.py --game=sheriff --resolve=regret --deviate=0.3 --seed=4
+  python examples/mediator.py --game=goofspiel --plays=3
+
+In Goofspiel prizes come in random order, which both players see; of the bids they see who won. Prizes are
+what players get, and after equal bids nobody does.
 
 The mediator starts from a blueprint that it never writes down. Before each move it recommends an action, to
 the player who is to move alone. After each round of public moves it refines the plan for the subgame that
@@ -33,9 +37,13 @@ _GAMES = {
         "allow_repeated_shots=false,loss_multiplier=2.0)"
     ),
     "sheriff": "sheriff(max_items=2,max_bribe=2,num_rounds=3)",
+    "goofspiel": (
+        "turn_based_simultaneous_game(game=goofspiel(num_cards=3,points_order=random,imp_info=True,"
+        "returns_type=total_points))"
+    ),
 }
 _GAME = flags.DEFINE_string(
-    "game", "battleship", "battleship, sheriff, or an OpenSpiel game string of one of them."
+    "game", "battleship", "battleship, sheriff, goofspiel, or an OpenSpiel game string of one of them."
 )
 _BLUEPRINT = flags.DEFINE_enum("blueprint", "jittered", ["uniform", "jittered"], "What to start from.")
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
@@ -65,15 +73,15 @@ class Resolver:
             self.first = efce.Resolving.of(game, blueprint, public, _BOUNDS.value, progress)
         self.known: dict[Any, tuple[efce.Resolving, efce.Refinement]] = {}
         self.last: Any = None
+        self.rounds = 0
         self.log: list[dict[str, Any]] = []
 
     def start(self) -> None:
         """Before a play."""
-        self.last, self.log = None, []
+        self.last, self.rounds, self.log = None, 0, []
 
     def __call__(self, state: Any) -> tuple[efce.SequenceGame, efce.CorrelationPlan] | None:
-        rounds = 1 if self.last is None else len(self.last) // 2 + 1
-        public = efce.public_moves(self.game, rounds)
+        public = efce.public_moves(self.game, self.rounds + 1)
         name: Any = public(state)
         if name is None:
             return None
@@ -84,13 +92,13 @@ class Resolver:
                 level = above.deeper(refined, public)
             self.known[name] = (level, self.refined(level, name))
         refined = self.known[name][1]
-        self.last = name
+        self.last, self.rounds = name, self.rounds + 1
         # Welfare and violations are weighted with the probability of play's coming here; what the players get
         # is not.
         probability = refined.problem.mass
         weight = probability or 1.0
         entry = {
-            "rounds": rounds,
+            "rounds": self.rounds,
             "subgame": list(name),
             "pairs": int((refined.plan.pairs.pair_label >= 0).sum()),
             "probability": probability,
@@ -101,7 +109,7 @@ class Resolver:
         }
         self.log.append(entry)
         print(
-            f"  after round {rounds}: refined {entry['pairs']} pairs, {refined.seconds:.2f} s, "
+            f"  after round {self.rounds}: refined {entry['pairs']} pairs, {refined.seconds:.2f} s, "
             f"expected welfare from here {entry['blueprint_welfare']:.5f} -> {entry['welfare']:.5f}, "
             f"violation {entry['violation']:.1g}"
         )
@@ -125,6 +133,13 @@ def play(
     state, moves = game.new_initial_state(), []
     while not state.is_terminal():
         player = state.current_player()
+        if state.is_chance_node():
+            actions, odds = zip(*state.chance_outcomes(), strict=True)
+            action = int(rng.choice(actions, p=odds))
+            print(f"  chance draws {state.action_to_string(player, action)!r}")
+            moves.append({"player": player, "recommended": None, "action": action})
+            state.apply_action(action)
+            continue
         advice = mediator.recommend(state)
         if advice is None or rng.random() < _DEVIATE.value:
             action = int(rng.choice(state.legal_actions()))

@@ -1,4 +1,4 @@
-"""Extensive-form correlated equilibria of two-player games without chance, and safe subgame resolving."""
+"""Extensive-form correlated equilibria of two-player games with public chance, and safe subgame resolving."""
 
 from ..programs import LinearProgramError
 from .blueprints import jittered_blueprint, policy_blueprint, uniform_blueprint

@@ -69,7 +69,8 @@ class RefinementProblem:
     @property
     def mass(self) -> float:
         """The probability that play comes to the subgame's leaves, which no refinement changes."""
-        return float(self.blueprint.xi[self.blueprint.pairs.leaves()[self.game.leaf_label >= 0]].sum())
+        leaf = np.flatnonzero(self.game.leaf_label >= 0)
+        return float(self.game.leaf_chance[leaf] @ self.blueprint.xi[self.blueprint.pairs.leaves()[leaf]])
 
     @public
     def violation(self, plan: CorrelationPlan) -> float:
@@ -97,12 +98,12 @@ class RefinementProblem:
         change with a constant that is added to all utilities, and then it stays.
         """
         game, bounds = self.game, self.bounds
-        inside = game.leaf_utility[:, game.leaf_label >= 0]
+        inside = game.payoffs[:, game.leaf_label >= 0]
         low, high = inside.min(axis=1), inside.max(axis=1)
         center = 0.5 * low + 0.5 * high if bounds is None or bounds.kind == "aggregate" else np.zeros(2)
         scale = np.maximum(high - center, center - low)
         scale[scale == 0.0] = 1.0
-        utility = (game.leaf_utility - center[:, None]) / scale[:, None]
+        utility = (game.leaf_utility - np.outer(center, game.leaf_chance)) / scale[:, None]
         pairs = dataclasses.replace(
             self.blueprint.pairs, game=dataclasses.replace(game, leaf_utility=utility)
         )

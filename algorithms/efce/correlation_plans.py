@@ -7,11 +7,11 @@ Counting pairs therefore needs the connected information sets only. Xi is
     xi >= 0,   xi[empty, empty] = 1,
     sum over a of xi[I a, tau] = xi[parent(I), tau]   for every I of player 0 and every tau relevant to it,
 
-and the same for player 1. In games without chance the points of Xi are what the distributions over pairs of
-pure strategies induce.
+and the same for player 1. In games without `triangles` the points of Xi are what the distributions over pairs
+of pure strategies induce; other games are refused.
 
 Source: von Stengel and Forges; `efce_resolving`, Definitions 1 to 3, and Theorem 1 for which subgame a pair
-belongs to.
+belongs to; with chance, Farina and Sandholm 2020.
 
 Cost: a sort of the connected information sets; 20 bytes a block. Xi has about one row a pair, |A(I)| + 1
 entries each.
@@ -32,6 +32,7 @@ from precomp_games._support.kernels import kernel, read_only
 
 from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread
+from .triangles import check_triangle_free
 
 _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
@@ -63,7 +64,7 @@ class RelevantPairs:
         """All relevant pairs of `game`.
 
         Raises:
-          ValueError: a pair would belong to two subgames, so they are none.
+          ValueError: a pair would belong to two subgames, so they are none; or there are triangles.
         """
         one, two = game.players
         count = two.num_infosets
@@ -71,6 +72,7 @@ class RelevantPairs:
         with_none = np.concatenate([np.arange(count), np.arange(one.num_infosets) * count])
         codes = np.unique(np.concatenate([with_none, on_paths]))
         first, second = np.divmod(codes, count)
+        check_triangle_free(game, first, second)
         sizes = one.num_actions[first] * two.num_actions[second]
         own, other = one.label[first], two.label[second]
         if ((own >= 0) & (other >= 0) & (own != other)).any():

@@ -180,8 +180,8 @@ class Mediator:
         """What would be recommended to the player to move; None if it has left its recommendations.
 
         Raises:
-          ValueError: this is no state of the game, or one that is over or not in the part of the game that is
-            held; what was recommended so far had no probability.
+          ValueError: this is no state of the game, or one where no player moves, or not in the part of the
+            game that is held; what was recommended so far had no probability.
         """
         self._check_state(state)
         if self._refine is not None:
@@ -205,8 +205,8 @@ class Mediator:
 
     def _check_state(self, state: Any) -> None:
         check_state(state, self.game.game)
-        if state.is_terminal():
-            raise ArgumentError(f"expected a game in progress, got {shown(state)}")
+        if state.current_player() < 0:
+            raise ArgumentError(f"expected a state where a player moves, got {shown(state)}")
 
     @public
     def recommend(self, state: Any) -> int | None:

@@ -35,7 +35,7 @@ from precomp_games._support.kernels import read_only
 from ..programs import Clock, Program, ProgramBuilder
 from .blueprints import uniform_blueprint
 from .constraints import PlayerConstraints, RefinementProblem, Units
-from .correlation_plans import Blueprint, CorrelationPlan, RelevantPairs, flow_constraints
+from .correlation_plans import Blueprint, CorrelationPlan, flow_constraints
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from .sequence_game import SequenceGame, spread
 from .subgames import one_subgame
@@ -132,7 +132,7 @@ def efce_lp(
     """Computes an EFCE of greatest welfare.
 
     Args:
-      game: two players, no chance, perfect recall; utilities of any sum.
+      game: two players, perfect recall, no chance that makes `triangles`; utilities of any sum.
       allowance: the greatest delta that a trigger may have; negative ones ask players to lose by deviating,
         which not all games can.
       time_limit: seconds for walking the game, building the program and solving it.
@@ -180,6 +180,7 @@ def _refine(
             "subgames, refine by refine_regret(), or go on all the same with a larger max_memory_gb"
         )
     clock.left()
+    steps = ScaledExtensions.of(pairs)  # which may refuse the subgame
     normalized, units = problem.normalize()
     program, inside = _program(normalized, objective, units, clock)
     # As if play were in the subgame: it may be a rare one, and all of its entries small.
@@ -191,7 +192,7 @@ def _refine(
     xi = problem.blueprint.xi.copy()
     entries = solution.x[: len(inside)]
     xi[inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
-    plan = CorrelationPlan(pairs, _written_again(pairs, xi))
+    plan = CorrelationPlan(pairs, _written_again(steps, xi))
     return Refinement(
         problem=problem,
         plan=plan,
@@ -202,13 +203,12 @@ def _refine(
     )
 
 
-def _written_again(pairs: RelevantPairs, xi: np.ndarray) -> np.ndarray:
+def _written_again(steps: ScaledExtensions, xi: np.ndarray) -> np.ndarray:
     """The plan from its own shares: in Xi up to rounding, where a solver leaves an error of its tolerance.
 
     A plan that is refined again is held fixed where the next trunk is, and such errors would contradict each
     other.
     """
-    steps = ScaledExtensions.of(pairs)
     shares = np.zeros(len(xi))
     shares_of(steps, read_only(xi), shares)
     fill_plan(steps, shares, xi)

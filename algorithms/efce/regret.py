@@ -51,6 +51,7 @@ from .correlation_plans import CorrelationPlan
 from .projection import project
 from .refinement import Refinement
 from .scaled_extensions import ScaledExtensions, advantages, fill_plan
+from .subgame_rows import sums
 
 Start = Literal["uniform", "random"]
 """The first shares: equal, or drawn."""
@@ -173,7 +174,7 @@ def search_target(
     """
     began = time.perf_counter()
     game, mass = problem.game, problem.mass
-    inside = game.leaf_utility[:, game.leaf_label >= 0]
+    inside = game.payoffs[:, game.leaf_label >= 0]
     unit = mass * float((inside.max(axis=1) - inside.min(axis=1)).max())
     violation = 1e-5 * unit if violation is None else violation
     gap = 1e-3 * unit if gap is None else gap
@@ -251,10 +252,12 @@ class RegretResolver:
         self._tolerance = _SAFE * (mass or 1.0)
         # The target's arm: what welfare is in normalized units, and what of the target is the centers'.
         inside = game.leaf_label >= 0
-        self._leaf_pair, utility = pairs.leaves()[inside], game.leaf_utility[:, inside]
-        self._leaf_welfare = np.ascontiguousarray(utility.sum(axis=0))
-        normalized = (utility - units.center[:, None]) / units.scale[:, None]
-        self._normalized_welfare = units.normalized_welfare(normalized)
+        chance, utility = game.leaf_chance[inside], game.leaf_utility[:, inside]
+        normalized = (utility - np.outer(units.center, chance)) / units.scale[:, None]
+        # Where a player does not see what chance drew, a pair can have several leaves.
+        self._leaf_pair, leaf = np.unique(pairs.leaves()[inside], return_inverse=True)
+        self._leaf_welfare = sums(leaf, utility.sum(axis=0), len(self._leaf_pair))
+        self._normalized_welfare = sums(leaf, units.normalized_welfare(normalized), len(self._leaf_pair))
         self._normalized_target = (self.target - float(sum(units.center)) * mass) / units.welfare
         count = len(pairs)
         self.regret, self.share, self.total, self.gradient = (np.zeros(count) for _ in range(4))
@@ -291,7 +294,6 @@ class RegretResolver:
         for side, work in zip(self.constraints.sides, self.work, strict=True):
             add_gradient(side, work, self.gradient)
         if self.arm_weight[-1] > 0.0:
-            # A pair has one leaf at most, where there is no chance.
             self.gradient[self._leaf_pair] += self.arm_weight[-1] * self._normalized_welfare
         advantages(self.steps, self.gradient, self.share, self.regret)
         _accumulate(self.total, self.xi, float(self.iterations))

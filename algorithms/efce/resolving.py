@@ -28,9 +28,10 @@ from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
 from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan
 from .refinement import Refinement
-from .sequence_game import CertainGame, PublicInformation, SequenceGame, same_game
+from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, same_game
 from .subgame_rows import BoundsKind, PlayerRows, player_rows
 from .subgames import check_apart, decompose, infoset_marks, subgame_names
+from .triangles import TrunkConnections
 from .triggers import exploitability, trigger_gains
 
 _Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
@@ -91,14 +92,17 @@ class Resolving:
         self._rows: dict[Hashable, Sequence[PlayerRows]] = {}
         subgames: dict[Hashable, int] = {}
         marks: dict[Hashable, np.ndarray] = {}
+        connections = TrunkConnections()
         for name in names:
             plan = part(name)
             self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
             subgames[name] = plan.pairs.num_in_subgames
             marks[name] = infoset_marks(plan.game)
+            connections.add(plan.game, plan.pairs.first, plan.pairs.second)
             if progress is not None:
                 progress(len(marks), len(names))
         check_apart(marks)
+        connections.check()
         self.counts = PairCounts(len(trunk.pairs), subgames)
 
     def __repr__(self) -> str:
@@ -108,7 +112,7 @@ class Resolving:
     @public
     def of(
         cls,
-        game: CertainGame,
+        game: CorrelatedGame,
         blueprint: AnyBlueprint,
         public: PublicInformation,
         bounds: BoundsKind = "aggregate",

@@ -7,13 +7,15 @@ point of Xi comes about so. Three things follow: regret minimization over Xi is 
 simplex; drawing one action for each simplex draws a pair of pure strategies whose mean is xi; and a subgame's
 entries can be rewritten with the trunk's left as they are.
 
-At a pair (s, t), an information set I right after s is *critical* if it is connected with one right after t.
-In games without chance one of the players has at most one critical set. Its sets are expanded as simplexes,
-what follows is decomposed, and then the opponent's sets connected with the critical one are filled in by
-sums, the others as simplexes. Where both players have one critical set, the one in the trunk goes first, so
-that no sum ever writes from a subgame into the trunk.
+At a pair (s, t), look at which information sets right after s are connected with which right after t. Where
+there are no triangles (`triangles`), these connections are stars: one set, the center, with several of the
+opponent's, which are connected with nothing else. (Without chance there is one star at most.) Centers and
+sets without a connection are expanded as simplexes, what follows is decomposed, and then the other sets of
+each star are filled in by sums over their center's actions. Of two sets that are connected with each other
+alone, the center is the one in the trunk, so that no sum ever writes from a subgame into the trunk.
 
-Source: Farina, Ling, Fang and Sandholm 2019; `efce_resolving`, appendix F and Theorem 3.
+Source: Farina, Ling, Fang and Sandholm 2019; `efce_resolving`, appendix F and Theorem 3; with chance, Farina
+and Sandholm 2020.
 
 Cost: one visit a pair; 17 bytes a step, about a step for three pairs.
 """
@@ -25,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 
 from .correlation_plans import RelevantPairs
@@ -57,8 +60,8 @@ class ScaledExtensions(NamedTuple):
           whole: write all entries but the first, which is 1.
 
         Raises:
-          RuntimeError: a pair with two critical sets for both players, which games without chance do not
-          have.
+          ValueError: a set in the subgame is the center of a star that reaches into the trunk, which can be
+            where a player alone sees what chance drew.
         """
         forms = pairs.game.players
         label = np.zeros(len(pairs.label), np.int32) if whole else pairs.label.copy()
@@ -78,12 +81,15 @@ class ScaledExtensions(NamedTuple):
             pair_start=pairs.start,
             label=label,
         )
-        steps, written, error = _decompose(arrays)
-        if error or written != inside:
-            raise RuntimeError(
-                "expected a game without chance and with valid subgames, got pairs "
-                f"that cannot be written one after another (code {error}, {written} of {inside})"
+        steps, written, who, center, leaf = _decompose(arrays)
+        if who >= 0:
+            raise ArgumentError(
+                "expected subgames whose plans are shares of the trunk's, but player "
+                f"{who}'s {forms[who].keys[center]!r} is in one, and has to suit several sets of player "
+                f"{1 - who} in the trunk, such as {forms[1 - who].keys[leaf]!r}; begin it before these"
             )
+        if written != inside:
+            raise RuntimeError(f"{written} of {inside} pairs can be written one after another")
         index = np.int32 if len(pairs) < 2**31 else np.int64
         return cls(
             start=steps[:, 0].astype(index),
@@ -144,17 +150,40 @@ def _block(row: np.ndarray, second: np.ndarray, who: int, mine: int, theirs: int
 
 
 @kernel
-def _critical(
-    row: np.ndarray, second: np.ndarray, who: int, mine: np.ndarray, theirs: np.ndarray
-) -> tuple[int, int]:
-    """(how many of a player's sets are connected with one of the opponent's, the last of them)."""
-    count, last = 0, -1
-    for i in mine:
-        for j in theirs:
-            if _block(row, second, who, i, j) >= 0:
-                count, last = count + 1, i
-                break
-    return count, last
+def _find_centers(
+    row: np.ndarray,
+    second: np.ndarray,
+    trunk: np.ndarray,
+    after_s: np.ndarray,
+    after_t: np.ndarray,
+    degree: np.ndarray,
+    center: np.ndarray,
+) -> None:
+    """The center of the star that each set is in, -1 for centers and for sets without a connection.
+
+    Of player 0's sets `after_s` and player 1's `after_t`; `center`, int64[2, sets], is written for these, and
+    so is `degree`, with how many sets each is connected.
+    """
+    for i in after_s:
+        degree[0, i], center[0, i] = 0, -1
+    for j in after_t:
+        degree[1, j], center[1, j] = 0, -1
+    for i in after_s:
+        for j in after_t:
+            if _block(row, second, 0, i, j) >= 0:
+                degree[0, i] += 1
+                degree[1, j] += 1
+                center[0, i], center[1, j] = j, i  # the last connection, so far
+    for i in after_s:
+        j = center[0, i]
+        if j >= 0:
+            alone = degree[0, i] == 1 and degree[1, j] == 1
+            if degree[0, i] > 1 or (alone and (trunk[0, i] or not trunk[1, j])):
+                center[0, i] = -1
+    for j in after_t:
+        i = center[1, j]
+        if i >= 0 and center[0, i] == j:
+            center[1, j] = -1
 
 
 @kernel
@@ -191,25 +220,29 @@ def _room(rows: np.ndarray, used: int, more: int) -> np.ndarray:
 
 @kernel
 def _put(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) -> None:
-    """Writes a row."""
+    """Writes a row, or the first five of it."""
     rows[used, 0], rows[used, 1], rows[used, 2], rows[used, 3], rows[used, 4] = a, b, c, d, e
 
 
 @kernel
-def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
-    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, 0 or an error code).
+def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
+    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, -1, -1, -1).
+
+    Or, in place of the latter, a player, its set in the subgame and one of the opponent's sets in the trunk
+    that would have to be filled in from there.
 
     Tasks, the last one first: (-1, s, t, -), decompose a pair; (p, s, C, K), fill in the opponent's set K at
-    player p's sequence s from its critical set C right after s. A task comes down to sums, (-1, the step),
-    and expansions, (p, k, home, other, scale): player p's set k at the opponent's sequence `other` of set
-    `home`, whose entry is `scale`, by sums, later, if k is connected with the critical set of `who`, the
-    opponent; else by a simplex, and then the pairs after it. One loop does both kinds: a function for an
-    expansion, called for every pair with all these arrays, takes twice as long.
+    player p's sequence s from K's center, p's set C right after s. A task comes down to sums, (-1, the step),
+    and expansions, (p, k, home, other, scale, center): player p's set k at the opponent's sequence `other` of
+    set `home`, whose entry is `scale`, by sums, later, from its center; or where that is -1 by a simplex, and
+    then the pairs after it. One loop does both kinds: a function for an expansion, called for every pair with
+    all these arrays, takes twice as long.
     """
     row, second, pair_start, label = arrays.row, arrays.second, arrays.pair_start, arrays.label
     first, infoset, child_start, child = arrays.first, arrays.infoset, arrays.child_start, arrays.child
     steps = np.empty((1024, 5), np.int64)
-    tasks, todo = np.zeros_like(steps), np.zeros_like(steps)
+    tasks, todo = np.zeros_like(steps), np.empty((1024, 6), np.int64)
+    degree, center = np.zeros_like(arrays.trunk), np.zeros_like(arrays.trunk)
     num_steps, num_tasks, written = 0, 1, 0
     tasks[0, 0] = -1
     while num_tasks > 0:
@@ -217,41 +250,41 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
         who, s, t, k = tasks[num_tasks, 0], tasks[num_tasks, 1], tasks[num_tasks, 2], tasks[num_tasks, 3]
         fills, num_todo = who >= 0, 0
         if fills:
-            critical, p, home = t, 1 - who, infoset[who, s]
-            block, source = _block(row, second, p, k, home), _block(row, second, p, k, critical)
-            if label[block] < 0 and label[source] >= 0:
-                return steps[:num_steps], written, 2
-            begin, end = first[who, critical], first[who, critical + 1]
+            middle, p, home = t, 1 - who, infoset[who, s]
+            block, above = _block(row, second, p, k, home), _block(row, second, p, k, middle)
+            if label[block] < 0 and label[above] >= 0:
+                return steps[:num_steps], written, who, middle, k
+            begin, end = first[who, middle], first[who, middle + 1]
             for q in range(first[p, k], first[p, k + 1]):
                 target, _ = _entry(pair_start, first, p, block, k, q, home, s)
                 todo = _room(todo, num_todo, 1 + child_start[p, q + 1] - child_start[p, q])
                 if label[block] >= 0:
-                    at, stride = _entry(pair_start, first, who, source, critical, begin, k, q)
+                    at, stride = _entry(pair_start, first, who, above, middle, begin, k, q)
                     _put(todo, num_todo, -1, at, stride, end - begin, target)
                     num_todo += 1
                 for below in child[p, child_start[p, q] : child_start[p, q + 1]]:
                     _put(todo, num_todo, p, below, home, s, target)
+                    todo[num_todo, 5] = middle if _block(row, second, p, below, middle) >= 0 else -1
                     num_todo += 1
         else:
             after_s = child[0, child_start[0, s] : child_start[0, s + 1]]
             after_t = child[1, child_start[1, t] : child_start[1, t + 1]]
             i, j = infoset[0, s], infoset[1, t]
             here, _ = _entry(pair_start, first, 0, _block(row, second, 0, i, j), i, s, j, t)
-            count_0, critical_0 = _critical(row, second, 0, after_s, after_t)
-            count_1, critical_1 = _critical(row, second, 1, after_t, after_s)
-            if count_0 > 1 and count_1 > 1:
-                return steps[:num_steps], written, 1
-            tie = count_0 == 1 and count_1 == 1
-            prefers_1 = tie and arrays.trunk[1, critical_1] and not arrays.trunk[0, critical_0]
-            who = 1 if count_0 > 1 or prefers_1 else 0
-            critical = critical_0 if who == 0 else critical_1
+            _find_centers(row, second, arrays.trunk, after_s, after_t, degree, center)
             todo = _room(todo, 0, len(after_s) + len(after_t))
-            # What is pushed last is done first: the critical player's sets.
-            for p in (1 - who, who):
+            # What is pushed last is done first: all centers, before what is filled in from them.
+            last = 0
+            for below in after_s:
+                last = max(last, int(center[0, below] >= 0))
+            for turn in range(3):
+                p = 1 - last if turn == 1 else last
                 after, home, other = (after_s, j, t) if p == 0 else (after_t, i, s)
                 for below in after[::-1]:
-                    _put(todo, num_todo, p, below, home, other, here)
-                    num_todo += 1
+                    if turn == 1 or (center[p, below] >= 0) == (turn == 0):
+                        _put(todo, num_todo, p, below, home, other, here)
+                        todo[num_todo, 5] = center[p, below]
+                        num_todo += 1
         for n in range(num_todo):
             p, k, home, other, scale = todo[n, 0], todo[n, 1], todo[n, 2], todo[n, 3], todo[n, 4]
             steps = _room(steps, num_steps, 1)
@@ -265,8 +298,8 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
                 continue
             start, size = first[p, k], first[p, k + 1] - first[p, k]
             tasks = _room(tasks, num_tasks, size + 1)
-            if p != who and critical >= 0 and _block(row, second, p, k, critical) >= 0:
-                _put(tasks, num_tasks, who, other, critical, k, 0)
+            if todo[n, 5] >= 0:
+                _put(tasks, num_tasks, 1 - p, other, todo[n, 5], k, 0)
                 num_tasks += 1
                 continue
             if label[block] >= 0:
@@ -279,7 +312,7 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int]:
                 s, t = (q, other) if p == 0 else (other, q)
                 _put(tasks, num_tasks, -1, s, t, 0, 0)
                 num_tasks += 1
-    return steps[:num_steps], written, 0
+    return steps[:num_steps], written, -1, -1, -1
 
 
 @kernel

@@ -1,6 +1,11 @@
-"""A two-player game without chance as flat arrays: nodes, information sets, sequences, leaves.
+"""A two-player game as flat arrays: nodes, information sets, sequences, leaves.
 
 Information sets and sequences are numbered as in `sequence_form`. Parents come before children everywhere.
+Chance is part of the tree, and then of the payoffs: a leaf's utilities are multiplied with the probability of
+chance's moves on the way, so that a sum over leaves of utility times a plan's entry is an expectation.
+
+Subgames begin with decisions. So a chance node belongs to a subgame if a player has moved in it before, and a
+leaf if it is come to by such a move; what chance decides before is in the trunk.
 
 A large game need not be held whole: `SequenceGame.of(game, public=..., only=label)` walks only what precedes
 all subgames (the *trunk*) and one subgame. Whatever subgame that is, the trunk's information sets have the
@@ -24,17 +29,20 @@ import pyspiel
 
 from precomp_games._support.arguments import Check, Player, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_game, check_integer, shown
-from precomp_games.tree.facts import TERMINAL
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
 
-CertainGame = Annotated[
-    pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, chance=False))
+CorrelatedGame = Annotated[
+    pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, strings=True))
 ]
-"""A sequential game of two players without chance, with information state strings; utilities of any sum."""
+"""A sequential game of two players with information state strings, chance explicit; utilities of any sum."""
 
 PublicInformation = Callable[[Any], Hashable | None]
-"""From a state to the name of the subgame that starts there or above, None before all subgames."""
+"""From a state where a player moves to the name of the subgame that starts there or above, None before all
+subgames."""
+
+_MISS = 1e-6  # by how much the probabilities of a chance node may miss 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,13 +69,15 @@ class SequenceGame:
     Attributes:
       labels: Names of the subgames that were met, in order of appearance; empty if none were asked for.
       players: Both players' information sets.
-      node_parent, node_infoset: int32[N]; -1 at the root, -1 at leaves.
-      node_player: int8[N], -1 at leaves.
-      node_action: int32[N], which of the parent's actions (0, 1, ...) leads here.
+      node_parent, node_infoset: int32[N]; -1 at the root, -1 where no player moves.
+      node_player: int8[N], as OpenSpiel has it: CHANCE, or TERMINAL at leaves.
+      node_action: int32[N], which of the parent's `moves` (0, 1, ...) leads here.
       node_label: int32[N], index into `labels`, -1 in the trunk; leaves right after the trunk are in it.
+      outcomes: int32[C], how many moves each chance node has, in the order of the nodes.
       leaf_node: int32[L].
       leaf_sequence: int32[2, L], the players' last sequences.
-      leaf_utility: float64[2, L].
+      leaf_chance: float64[L], the probability of chance's moves on the way.
+      leaf_utility: float64[2, L], multiplied with `leaf_chance`.
     """
 
     _made_by = "SequenceGame.of(game)"
@@ -80,8 +90,10 @@ class SequenceGame:
     node_infoset: npt.NDArray[np.int32]
     node_action: npt.NDArray[np.int32]
     node_label: npt.NDArray[np.int32]
+    outcomes: npt.NDArray[np.int32]
     leaf_node: npt.NDArray[np.int32]
     leaf_sequence: npt.NDArray[np.int32]
+    leaf_chance: npt.NDArray[np.float64]
     leaf_utility: npt.NDArray[np.float64]
 
     def __repr__(self) -> str:
@@ -96,7 +108,7 @@ class SequenceGame:
     @public
     def of(
         cls,
-        game: CertainGame,
+        game: CorrelatedGame,
         *,
         public: PublicInformation | None = None,
         only: Hashable | None = None,
@@ -106,9 +118,9 @@ class SequenceGame:
         """Walks a game.
 
         Args:
-          game: two players, no chance, perfect recall, information state strings; utilities may be anything.
+          game: two players, perfect recall, information state strings; utilities may be anything.
           public: names subgames; what it says of a state holds for all below it, so it is asked only where
-            nothing was said yet.
+            nothing was said yet, and a player moves.
           only: leave out all subgames but the one of this name.
           trunk: leave out all subgames.
           max_nodes: stop with an error beyond.
@@ -120,6 +132,8 @@ class SequenceGame:
         if (only is not None or trunk) and public is None:
             raise ArgumentError("expected `public` together with `only` or `trunk`, got None")
         walked = _walked(game, public, only, trunk, max_nodes)
+        if not (walked.node_player >= 0).any() and not (trunk or only is not None):
+            raise ArgumentError(f"expected a game in which a player moves, got {game}")
         if only is not None and only not in walked.labels:
             raise ArgumentError(f"expected `only` to be the name of a subgame, got {shown(only)}")
         if not np.isfinite(walked.leaf_utility).all():
@@ -129,8 +143,19 @@ class SequenceGame:
 
     @property
     def num_nodes(self) -> int:
-        """Decisions and leaves."""
+        """Decisions, chance nodes and leaves."""
         return len(self.node_parent)
+
+    @property
+    def has_chance(self) -> bool:
+        """Whether the game has chance moves, in this part of it or elsewhere."""
+        deterministic = self.game.get_type().chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC
+        return len(self.outcomes) > 0 or not deterministic
+
+    @property
+    def payoffs(self) -> npt.NDArray[np.float64]:
+        """float64[2, L], what the leaves pay the players, whatever chance does on the way."""
+        return self.leaf_utility / self.leaf_chance
 
     @property
     def leaf_label(self) -> npt.NDArray[np.int32]:
@@ -155,10 +180,10 @@ class SequenceGame:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was left out: each action of each decision leads to a node."""
+        """Whether nothing was left out: each action of each decision and chance node leads to a node."""
         infosets = [self.node_infoset[self.node_player == player] for player in (0, 1)]
         actions = sum(int(self.players[i].num_actions[infosets[i]].sum()) for i in (0, 1))
-        return actions + 1 == self.num_nodes
+        return actions + int(self.outcomes.sum()) + 1 == self.num_nodes
 
     def check_whole(self) -> None:
         """Refuses a part of a game."""
@@ -224,20 +249,23 @@ def _walked(
 ) -> SequenceGame:
     """As `SequenceGame.of`, all numbered in the order of a depth-first walk.
 
-    Limited lookahead has a walk of its own, breadth first and with chance: one generator for both would take
-    1.4 times as long here.
+    Limited lookahead has a walk of its own, breadth first: one generator for both would take 1.4 times as
+    long here.
     """
     labels: dict[Hashable, int] = {}
     own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
-    # Five numbers a node, three and two a leaf.
+    # Five numbers a node, three and three a leaf.
     nodes, leaves, utilities = array("i"), array("i"), array("d")
-    stack: list[tuple[Any, int, int, int, int, int]] = [(game.new_initial_state(), -1, -1, 0, 0, -1)]
+    outcomes = array("i")
+    stack: list[tuple[Any, int, int, int, int, int, float]] = [
+        (game.new_initial_state(), -1, -1, 0, 0, -1, 1.0)
+    ]
     while stack:
-        state, above, k, mine, other, label = stack.pop()
+        state, above, k, mine, other, label, chance = stack.pop()
         player, node = state.current_player(), len(nodes) // 5
-        if label < 0 and public is not None:
-            # A leaf right after the trunk stays in it: nobody moves below.
-            name = None if player == TERMINAL else check_name(public(state))
+        if label < 0 and player >= 0 and public is not None:
+            # A leaf right after the trunk stays in it, as does what chance does there: nobody has moved.
+            name = check_name(public(state))
             if name is not None:
                 if trunk or (only is not None and name != only):
                     continue
@@ -248,12 +276,18 @@ def _walked(
                 "a large game can be held one subgame at a time (public, only)"
             )
         if player == TERMINAL:
-            nodes.fromlist([above, -1, -1, k, label])
+            nodes.fromlist([above, player, -1, k, label])
             leaves.fromlist([node, mine, other])
-            utilities.fromlist(state.returns())
+            utilities.fromlist([chance, *state.returns()])
             continue
-        if player < 0:
-            raise ArgumentError(f"expected no chance nodes, got one at {state}")
+        if player == CHANCE:
+            drawn = moves(state)
+            nodes.fromlist([above, player, -1, k, label])
+            outcomes.append(len(drawn))
+            for j in range(len(drawn) - 1, -1, -1):
+                outcome, p = drawn[j]
+                stack.append((state.child(outcome), node, j, mine, other, label, chance * p))
+            continue
         actions = state.legal_actions()
         infoset = own[player].visit(state.information_state_string(), actions, (mine, other)[player])
         nodes.fromlist([above, player, infoset, k, label])
@@ -261,9 +295,10 @@ def _walked(
         # Pushed in reverse, so that they are met in order.
         for j in range(len(actions) - 1, -1, -1):
             after = (first + j, other) if player == 0 else (mine, first + j)
-            stack.append((state.child(actions[j]), node, j, *after, label))
+            stack.append((state.child(actions[j]), node, j, *after, label, chance))
     parent, mover, node_infoset, action, node_label = np.array(nodes).reshape(-1, 5).T
     leaf = np.array(leaves).reshape(-1, 3).T
+    leaf_chance, *utility = np.array(utilities).reshape(-1, 3).T
     one, two = (PlayerForm(**builder.arrays(), label=np.zeros(0, np.int32)) for builder in own)
     walked = SequenceGame(
         game=game,
@@ -274,11 +309,28 @@ def _walked(
         node_infoset=node_infoset,
         node_action=action,
         node_label=node_label,
+        outcomes=np.array(outcomes, np.int32),
         leaf_node=leaf[0],
         leaf_sequence=leaf[1:],
-        leaf_utility=np.array(utilities).reshape(-1, 2).T,
+        leaf_chance=leaf_chance,
+        leaf_utility=leaf_chance * utility,
     )
     return labeled(walked, node_label, tuple(labels))
+
+
+def moves(state: Any) -> list[tuple[int, float]]:
+    """(action, its probability) of a chance node, where that is positive; (action, 1) where a player moves.
+
+    Raises:
+      ValueError: the probabilities do not add up to 1.
+    """
+    if state.current_player() != CHANCE:
+        return [(action, 1.0) for action in state.legal_actions()]
+    drawn = [(action, p) for action, p in state.chance_outcomes() if p > 0.0]
+    total = sum(p for _, p in drawn)
+    if not abs(total - 1.0) <= _MISS:
+        raise ArgumentError(f"expected chance to have probabilities that add up to 1, got {total} at {state}")
+    return drawn
 
 
 def labeled(
@@ -289,11 +341,16 @@ def labeled(
     Args:
       game: the game.
       node_label: int32[N], the subgame of each node, -1 in the trunk; children are where their parents are.
+        Chance nodes and leaves that no player has moved to in a subgame come into the trunk.
       labels: the subgames' names.
 
     Raises:
       ValueError: an information set is in several subgames, or partly in one.
     """
+    node_label, above = node_label.copy(), np.maximum(game.node_parent, 0)
+    idle = np.flatnonzero(game.node_player < 0)
+    while len(early := idle[(node_label[idle] >= 0) & ((node_label[above[idle]] < 0) | (idle == 0))]):
+        node_label[early] = -1
     players = []
     for player, form in enumerate(game.players):
         nodes = np.flatnonzero(game.node_player == player)
@@ -354,8 +411,10 @@ def _select(
         node_infoset=node_infoset,
         node_action=game.node_action[nodes],
         node_label=game.node_label[nodes],
+        outcomes=game.outcomes[keep[game.node_player == CHANCE]],
         leaf_node=number[game.leaf_node[leaves]].astype(np.int32),
         leaf_sequence=np.stack(leaf_sequence),
+        leaf_chance=game.leaf_chance[leaves],
         leaf_utility=np.ascontiguousarray(game.leaf_utility[:, leaves]),
     ), (old_sequences[0], old_sequences[1])
 
@@ -368,6 +427,7 @@ def same_game(one: SequenceGame, two: SequenceGame) -> bool:
             for a, b in zip(one.players, two.players, strict=True)
         )
         and np.array_equal(one.leaf_sequence, two.leaf_sequence)
+        and np.array_equal(one.leaf_chance, two.leaf_chance)
         and np.array_equal(one.leaf_utility, two.leaf_utility)
     )
 

@@ -3,11 +3,11 @@
 A *subgame* is a set of nodes that holds with each node all below it, and with each node of an information set
 all of it; a *decomposition* is a set of disjoint subgames; what is left over, with the leaves right after it,
 is the *trunk*. So nothing that is played in one subgame can be seen from another (`efce_resolving`,
-Definitions 5 and 6).
+Definitions 5 and 6). A subgame begins with decisions: what chance does first is in the trunk.
 
 - `decompose(game, public)` goes by public information. `public` is a function from OpenSpiel's states to
-  names. `public_moves(game, rounds)` makes one for OpenSpiel's Battleship and Sheriff: it names subgames by
-  the moves that everybody sees, after so many rounds (a move of each player) of them.
+  names. `public_moves(game, rounds)` makes one for OpenSpiel's Battleship, Sheriff and Goofspiel: it names
+  subgames by what everybody sees, chance's moves included, after so many rounds (a move of each player).
 - `finest_subgames(game, depth)` is the finest decomposition whose subgames start at a depth, for any game:
   two nodes are in one subgame if a chain of information sets below joins them.
 """
@@ -24,41 +24,67 @@ import scipy.sparse.csgraph
 from precomp_games._support.arguments import PositiveInt, public
 from precomp_games._support.checks import ArgumentError
 
-from .sequence_game import CertainGame, PublicInformation, SequenceGame, check_name, labeled
+from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, check_name, labeled, moves
 
 
 @public
-def public_moves(game: CertainGame, rounds: PositiveInt) -> PublicInformation:
-    """Names subgames by the first `rounds` rounds of public moves: a tuple of actions.
+def public_moves(game: CorrelatedGame, rounds: PositiveInt) -> PublicInformation:
+    """Names subgames by what everybody sees of the first `rounds` rounds: a tuple of actions.
 
     In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
     hits are seen by both players they are public as well, but they do not name subgames here (nor in the
-    paper).
+    paper). In Goofspiel (`turn_based_simultaneous_game(game=goofspiel(...))`) the prizes are public, the next
+    round's too, and the bids of rounds that are over, or with imp_info=True only who won them: 1 for player
+    0, -1 for player 1, 0 for nobody.
 
     Raises:
       ValueError: another game, or a number of rounds that is not positive.
     """
-    name = game.get_type().short_name
+    name, values = game.get_type().short_name, game.get_parameters()
+    if name == "turn_based_simultaneous_game":
+        name, values = values["game"]["name"], values["game"]
     if name == "battleship":
-        sizes = str(game.get_parameters()["ship_sizes"]).strip("[]")
-        secret = 2 * len(sizes.split(";"))
+        secret = 2 * len(str(values["ship_sizes"]).strip("[]").split(";"))
     elif name == "sheriff":
         secret = 1
+    elif name == "goofspiel":
+        return _goofspiel_rounds(values["points_order"] == "random", bool(values["imp_info"]), rounds)
     else:
         raise ArgumentError(
-            f"expected battleship or sheriff, got {name}; name the subgames by a function of "
-            "your own, or use finest_subgames()"
+            f"expected battleship, sheriff or turn-based goofspiel, got {name}; name the subgames by a "
+            "function of your own, or use finest_subgames()"
         )
-    length = secret + 2 * rounds
+    end = secret + 2 * rounds
 
-    def moves(state: Any) -> Hashable | None:
+    def seen(state: Any) -> Hashable | None:
         history = state.history()
-        return tuple(history[secret:length]) if len(history) >= length else None
+        return tuple(history[secret:end]) if len(history) >= end else None
 
-    return moves
+    return seen
 
 
-def subgame_names(game: CertainGame, public: PublicInformation) -> list[Hashable]:
+def _goofspiel_rounds(drawn: bool, hidden: bool, rounds: int) -> PublicInformation:
+    """`public_moves` of Goofspiel. drawn: chance draws the prizes; hidden: bids are not shown."""
+    before = int(drawn)  # each round begins with the prize
+    length = before + 2
+    end = length * rounds + before
+
+    def seen(state: Any) -> Hashable | None:
+        history = state.history()
+        if len(history) < end:
+            return None
+        if not hidden:
+            return tuple(history[:end])
+        name = []
+        for k in range(0, length * rounds, length):
+            *prize, one, two = history[k : k + length]
+            name += [*prize, (one > two) - (one < two)]
+        return (*name, *history[length * rounds : end])
+
+    return seen
+
+
+def subgame_names(game: CorrelatedGame, public: PublicInformation) -> list[Hashable]:
     """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
 
     Raises:
@@ -70,11 +96,11 @@ def subgame_names(game: CertainGame, public: PublicInformation) -> list[Hashable
         state = stack.pop()
         if state.is_terminal():
             continue
-        name = check_name(public(state))
+        name = None if state.is_chance_node() else check_name(public(state))
         if name is not None:
             names.setdefault(name)
         else:
-            stack += [state.child(action) for action in reversed(state.legal_actions())]
+            stack += [state.child(action) for action, _ in reversed(moves(state))]
     if not names:
         raise ArgumentError("expected subgames, but `public` names none")
     return list(names)
@@ -99,10 +125,8 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
             continue
         else:
             parent = states[above]
-            form = game.players[int(game.node_player[above])]
-            sequence = form.first[game.node_infoset[above]] + game.node_action[h]
-            state = parent.child(int(form.action[sequence]))
-        name = None if state.is_terminal() else check_name(public(state))
+            state = parent.child(moves(parent)[game.node_action[h]][0])
+        name = check_name(public(state)) if game.node_player[h] >= 0 else None
         if name is None:
             states[h] = state
         else:
@@ -116,6 +140,8 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
 def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
     """The same game with the finest decomposition into subgames that start after `depth` moves.
 
+    Chance's moves count; where the next one is chance's, subgames start after it.
+
     Raises:
       ValueError: the depth is not positive, or nobody moves that deep; or an information set has nodes above
         and below it.
@@ -124,11 +150,13 @@ def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
     while (below := above >= 0).any():
         level += below
         above = np.where(below, game.node_parent[above], -1)
-    root = np.arange(game.num_nodes)
-    while (deeper := level[root] > depth).any():
-        root[deeper] = game.node_parent[root[deeper]]
     # Where the game ends at the depth, there is no subgame.
-    inside = (level > depth) | ((level == depth) & (game.node_player >= 0))
+    root = np.where((level >= depth) & (game.node_player >= 0), np.arange(game.num_nodes), -1)
+    for deep in range(depth + 1, int(level.max()) + 1):
+        nodes = np.flatnonzero(level == deep)
+        above = root[game.node_parent[nodes]]
+        root[nodes] = np.where(above >= 0, above, root[nodes])
+    inside = root >= 0
     if not inside.any():
         raise ArgumentError(f"expected nodes at depth {depth} with moves below, got none")
     # A graph of nodes and, after them, both players' information sets.

@@ -9,8 +9,9 @@ on gets no recommendations. With xi the plan,
     beta(I; s+) = max over a of beta(I a; s+)
     delta(s+)   = max over a' other than a+ of beta(I+ a'; s+) - v(s+)
 
-and the plan is an EFCE if no delta is positive. Values are weighted with the probability of the
-recommendation.
+where u(s, tau) is the sum over the leaves whose last sequences are s and tau of utility times the probability
+of chance's moves. The plan is an EFCE if no delta is positive. Values are weighted with the probability of
+the recommendation.
 
 Who deviates after s+ is called the *trigger agent* of s+: a player of its
 own, whose information sets are I+ and those below it. All agents of one player stand in flat arrays. A
@@ -204,11 +205,12 @@ def trigger_gains(plan: CorrelationPlan, player: int, inside: bool = False) -> n
     A constant that is added to all of a player's utilities is worth as much after deviating as before. It is
     taken off, so that what is left does not drown in its rounding.
     """
-    low, high = plan.game.leaf_utility[player].min(), plan.game.leaf_utility[player].max()
-    center = 0.5 * low + 0.5 * high
+    game, payoffs = plan.game, plan.game.payoffs[player]
+    center = 0.5 * payoffs.min() + 0.5 * payoffs.max()
     v, _ = following_values(plan, player, center)
     deviations = Deviations.of(plan.pairs, player, inside)
-    _, sets = deviation_values(deviations._replace(utility=deviations.utility - center), plan.xi)
+    zero = center * game.leaf_chance[deviations.leaf]
+    _, sets = deviation_values(deviations._replace(utility=deviations.utility - zero), plan.xi)
     delta = np.full(len(v), -np.inf)
     at, trigger = deviations.triggers()
     delta[trigger] = sets[at] - v[trigger]
@@ -220,8 +222,9 @@ def following_values(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(v(s) by sequence, v(I) by information set), with `center` taken off all utilities."""
     form = plan.game.players[player]
-    worth = plan.xi[plan.pairs.leaves()] * (plan.game.leaf_utility[player] - center)
-    v = np.bincount(plan.game.leaf_sequence[player], worth, form.num_sequences).astype(np.float64)
+    game = plan.game
+    worth = plan.xi[plan.pairs.leaves()] * (game.leaf_utility[player] - center * game.leaf_chance)
+    v = np.bincount(game.leaf_sequence[player], worth, form.num_sequences).astype(np.float64)
     of_infoset = np.zeros(form.num_infosets)
     sum_back(form.parent, form.first, v, of_infoset)
     return v, of_infoset

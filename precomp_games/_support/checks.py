@@ -313,7 +313,7 @@ def check_indices(value: Any, count: int, name: str) -> npt.NDArray[np.int64]:
 
 
 def check_game(
-    game: Any, *, constant_sum: bool = True, chance: bool = True, perfect: bool = False
+    game: Any, *, constant_sum: bool = True, perfect: bool = False, strings: bool = False
 ) -> pyspiel.Game:
     """A game inside the model: two players, sequential, chance (if any) explicit.
 
@@ -322,9 +322,9 @@ def check_game(
     Args:
       game: what was given.
       constant_sum: utilities must add up to a constant.
-      chance: chance nodes are allowed. Without them, relevant pairs describe all correlation.
-      perfect: information must be perfect. Otherwise it may be, where there is chance; where there is none,
-        players must have information state strings.
+      perfect: information must be perfect. Otherwise it may be, and players must have information state
+        strings where it is not.
+      strings: they must have such strings in any case.
 
     Raises:
       ValueError: what was given is no such game; the error says what is wrong with it.
@@ -343,16 +343,12 @@ def check_game(
     sums = (pyspiel.GameType.Utility.ZERO_SUM, pyspiel.GameType.Utility.CONSTANT_SUM)
     if constant_sum and kind.utility not in sums:
         raise ArgumentError(f"expected a zero-sum or constant-sum game, {got} with {kind.utility}")
-    if not chance and kind.chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC:
-        raise ArgumentError(
-            f"expected a game without chance (with chance, relevant pairs do not describe correlation), {got}"
-        )
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ArgumentError(f"expected explicit chance nodes, {got} with sampled ones")
     knows_all = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
     if perfect and not knows_all:
         raise ArgumentError(f"expected a game of perfect information, {got}")
-    if not (knows_all and chance) and not kind.provides_information_state_string:
+    if (strings or not knows_all) and not kind.provides_information_state_string:
         raise ArgumentError(f"expected information state strings, {got}, which provides none")
     return game
 

@@ -66,6 +66,18 @@ def test_mediator(flags, tmp_path):
                 assert f"expected welfare from here {entry['blueprint_welfare']:.5f} -> " in said
 
 
+def test_mediator_draws_what_chance_does(tmp_path):
+    said = printed("mediator", "--game=goofspiel", "--plays=4", f"--output_dir={tmp_path}")
+    assert "chance draws 'Deal" in said
+    for play in result_of(tmp_path, "plays.json")["plays"]:
+        assert [move["player"] for move in play["moves"]] == [-1, 0, 1, -1, 0, 1]
+        (entry,) = play["refinements"]
+        assert (entry["rounds"], len(entry["subgame"])) == (1, 3)
+        # Of three prizes, 6 in all, none is lost in the rounds that are refined.
+        assert entry["blueprint_welfare"] < entry["welfare"] <= sum(play["returns"]) + 1e-6
+        assert entry["violation"] < 1e-7
+
+
 def test_mediator_is_reproducible(tmp_path):
     moves = []
     for name in "ab":

@@ -59,7 +59,7 @@ _OWN = [
     ("limited_lookahead", "--noise=loud", ("--noise", "loud")),
     ("limited_lookahead", "--games=leduc_poker --max_histories=100", "--max_histories"),
     ("mediator", "--game=sherif", "did you mean 'sheriff'"),
-    ("mediator", "--game=tic_tac_toe", "battleship or sheriff"),
+    ("mediator", "--game=tic_tac_toe", "battleship, sheriff or turn-based goofspiel"),
     ("meta_equilibrium", "--checkpoint=prose.md", ("meta_equilibrium()", "checkpoint")),
     ("opponent_model", "--games=games.pgn --player=Us --since=1980", ("--since", "within 1990 and 1990")),
     ("opponent_model", "--since=1991 --until=1990", "--since: expected"),

@@ -49,6 +49,7 @@ def table():
         "Mediator()": mediator,
         # games, subgames, pairs
         "game": Arg(game, *no_games),
+        "SequenceGame.of.game": Arg(game, pyspiel.load_game("matrix_pd"), pyspiel.load_game("backgammon")),
         **{f"{of}.game": Arg(whole, game) for of in _SEQUENCE_GAMES},
         "public_moves.game": Arg(game, *no_games, pyspiel.load_game("tic_tac_toe")),
         "public": Arg(public, lambda state: [1], lambda state: None, None),

@@ -4,15 +4,19 @@ The oracles know nothing of sequences, pairs or plans: they walk OpenSpiel's sta
 """
 
 import collections
+import dataclasses
 import functools
 import itertools
 
 import numpy as np
 import pyspiel
+import pytest
 import scipy.optimize
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.correlation_plans import plan_error
+from precomp_games.algorithms.efce.correlation_plans import RelevantPairs, plan_error
+from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from precomp_games.algorithms.efce.sequence_game import moves
 from tests.random_games import EfgText
 
 # -- games, subgames and refinements -----------------------------------------------------------------------
@@ -32,11 +36,23 @@ def sheriff(items=1, bribe=1, rounds=1):
 
 
 @functools.cache
-def random_game(seed, depth=4):
+def goofspiel(cards, *, hidden=False):
+    """Prizes in random order; utilities are the prizes won, and nobody wins one after equal bids."""
+    return pyspiel.load_game(
+        f"turn_based_simultaneous_game(game=goofspiel(num_cards={cards},points_order=random,"
+        f"returns_type=total_points,imp_info={hidden}))"
+    )
+
+
+@functools.cache
+def random_game(seed, depth=4, chance=None):
     """A random tree with perfect recall and general utilities, as an EFG.
 
     Who moves and who sees it is random at each node, so that information sets lie at several depths, players
     move twice in a row, and some have one action only.
+
+    chance: "public", a quarter of the nodes are chance's, and both players see what it draws; "private", each
+    sees nothing of it or a part.
     """
     rng = np.random.default_rng(seed)
     text, infosets, actions = EfgText(), ({}, {}), {}
@@ -45,6 +61,18 @@ def random_game(seed, depth=4):
     def walk(left, views):
         if left == 0 or (left < depth and rng.random() < 0.15):
             text.leaf(*rng.integers(-3, 4, 2))
+            return
+        if chance is not None and rng.random() < 0.25:
+            odds = rng.uniform(0.1, 1.0, 2 if chance == "public" else 3)
+            odds = (odds / odds.sum()).round(3)
+            odds[-1] = 1.0 - odds[:-1].sum()
+            text.chance(dict(enumerate(odds)))
+            sees = [chance == "public" or rng.random() < 0.5 for _ in views]
+            for k in range(len(odds)):
+                # Of three outcomes, a player that sees something may not tell two from each other.
+                shown = [("drew", k if chance == "public" else int(rng.integers(2))) for _ in views]
+                after = [(*v, x) if s else v for v, x, s in zip(views, shown, sees, strict=True)]
+                walk(left - 1, tuple(after))
             return
         player = int(rng.random() < mover)
         view = views[player]
@@ -82,10 +110,17 @@ def subgames_from(whole, depth):
         return None
 
 
+def moved(whole, scale, offset):
+    """A game with each player's utilities times `scale` plus `offset`."""
+    scale, offset = np.broadcast_to(scale, 2), np.broadcast_to(offset, 2)
+    utility = whole.leaf_utility * scale[:, None] + np.outer(offset, whole.leaf_chance)
+    return dataclasses.replace(whole, leaf_utility=utility)
+
+
 @functools.cache
-def random_subgames(count):
+def random_subgames(count, chance=None):
     """[(seed, random game with subgames from the third move on)]."""
-    found = ((seed, subgames_from(held(random_game(seed, 5)), 2)) for seed in itertools.count())
+    found = ((seed, subgames_from(held(random_game(seed, 5, chance)), 2)) for seed in itertools.count())
     return list(itertools.islice((each for each in found if each[1] is not None), count))
 
 
@@ -114,6 +149,63 @@ def stitched(level, of_blueprint, refinements):
     plan = efce.stitch(level.game, of_blueprint, refinements)
     assert plan_error(plan.pairs, plan.xi) < 1e-7
     return efce.safety(plan, of_blueprint)
+
+
+def labels_by_history(whole):
+    """{history: the number of its subgame, -1 in the trunk}."""
+    states = [whole.game.new_initial_state()]
+    for h in range(1, whole.num_nodes):
+        state = states[whole.node_parent[h]]
+        states.append(state.child(moves(state)[whole.node_action[h]][0]))
+    histories = (tuple(state.history()) for state in states)
+    return dict(zip(histories, whole.node_label.tolist(), strict=True))
+
+
+def refined_again(level, one, depth):
+    """Refined further where the subgame has subgames of its own."""
+    finer = subgames_from(one.plan.game, depth)
+    if finer is None:
+        return one
+    label = labels_by_history(finer)
+    try:
+        deeper = level.deeper(one, lambda state: k if (k := label[tuple(state.history())]) >= 0 else None)
+    except ValueError as error:
+        assert "reach before it" in str(error)
+        return one
+    return deeper.complete(all_refined(deeper))
+
+
+# -- plans -----------------------------------------------------------------------------------------------
+
+
+def pairs_of(game):
+    return RelevantPairs.of(held(game))
+
+
+def random_plan(pairs, seed):
+    """A point of Xi that is no product: random shares on the scaled extensions."""
+    rng = np.random.default_rng(seed)
+    steps = ScaledExtensions.of(pairs, whole=True)
+    shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
+    shares_of(steps, rng.random(len(pairs)) ** 3, shares)
+    xi[0] = 1.0
+    fill_plan(steps, shares, xi)
+    return efce.CorrelationPlan(pairs, xi)
+
+
+def plays(form, plan):
+    """bool[S], the sequences that a pure plan plays, {information state: action}."""
+    found = np.ones(form.num_sequences, bool)
+    for k in range(1, form.num_infosets):
+        sequences = slice(form.first[k], form.first[k + 1])
+        found[sequences] = (form.action[sequences] == plan.get(form.keys[k])) & found[form.parent[k]]
+    return found
+
+
+def pure_plan(pairs, plans):
+    s, t = pairs.sequences()
+    x, y = (plays(form, plan) for form, plan in zip(pairs.game.players, plans, strict=True))
+    return (x[s] & y[t]).astype(float)
 
 
 # -- oracles -----------------------------------------------------------------------------------------------
@@ -154,11 +246,23 @@ class OwnTree:
         return [{key: action} | below for action in actions for below in self.plans(self.next[key, action])]
 
 
+def visited(state, plans):
+    """(probability, state) of what two plans come to from here: decisions and ends of the game."""
+    stack = [(1.0, state)]
+    while stack:
+        p, state = stack.pop()
+        if state.is_chance_node():
+            stack += [(p * q, state.child(action)) for action, q in state.chance_outcomes()]
+            continue
+        yield p, state
+        if not state.is_terminal():
+            action = plans[state.current_player()][state.information_state_string()]
+            stack.append((p, state.child(action)))
+
+
 def play(state, plans):
-    state = state.clone()
-    while not state.is_terminal():
-        state.apply_action(plans[state.current_player()][state.information_state_string()])
-    return state.returns()
+    """What both players can expect from here."""
+    return sum(p * np.array(end.returns()) for p, end in visited(state, plans) if end.is_terminal())
 
 
 def as_plans(profile):
@@ -187,25 +291,42 @@ def brute_force_deltas(game, device):
             for action in actions
         }
         for weight, plans in device:
-            state = game.new_initial_state()
-            returns = play(state, plans)[player]
-            while not state.is_terminal():
-                key = state.information_state_string()
-                action = plans[state.current_player()][key]
+            for p, state in visited(game.new_initial_state(), plans):
                 if state.current_player() == player:
-                    follow[key, action] += weight * returns
+                    key = state.information_state_string()
+                    action = plans[player][key]
+                    follow[key, action] += weight * p * play(state, plans)[player]
                     # The opponent goes on as recommended, whatever the player now does.
                     for entry in deviate[key, action]:
                         both = [None, None]
                         both[player], both[1 - player] = entry[0], plans[1 - player]
-                        entry[1] += weight * play(state, both)[player]
-                state.apply_action(action)
+                        entry[1] += weight * p * play(state, both)[player]
         # A trigger's value counts plays that come to it although it is recommended only with what the player
         # did before.
         for trigger, entries in deviate.items():
             if entries:
                 deltas[player, *trigger] = max(value for _, value in entries) - follow[trigger]
     return deltas
+
+
+def check_exploitability(game, plan):
+    """Every trigger's delta and both utilities are those of the plan's profiles, played out."""
+    assert plan_error(plan.pairs, plan.xi) <= 1e-12
+    plans = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
+    expected = brute_force_deltas(game, plans)
+    measured = efce.exploitability(plan)
+    seen = 0
+    for player, form in enumerate(plan.game.players):
+        for s in range(1, form.num_sequences):
+            trigger = (player, form.keys[form.infoset[s]], int(form.action[s]))
+            if trigger not in expected:  # there is only one action
+                assert measured.delta[player][s] == -np.inf
+                continue
+            assert measured.delta[player][s] == pytest.approx(expected[trigger], abs=1e-8)
+            seen += 1
+    assert seen == len(expected)
+    u = np.sum([w * np.array(play(game.new_initial_state(), both)) for w, both in plans], axis=0)
+    np.testing.assert_allclose(u, plan.utilities(), atol=1e-8)
 
 
 def normal_form_efce_welfare(game):
@@ -215,19 +336,18 @@ def normal_form_efce_welfare(game):
     welfare, columns = [], []
     rows = {}
     for number, plans in enumerate(profiles):
-        state = game.new_initial_state()
-        returns = play(state, plans)
-        welfare.append(sum(returns))
-        while not state.is_terminal():
+        welfare.append(sum(play(game.new_initial_state(), plans)))
+        for p, state in visited(game.new_initial_state(), plans):
+            if state.is_terminal():
+                continue
             player = state.current_player()
             key = state.information_state_string()
-            action = plans[player][key]
+            action, follow = plans[player][key], play(state, plans)[player]
             others = [a for a in trees[player].actions[key] if a != action]
             for n, deviation in enumerate(trees[player].plans_from(key, others)):
                 row = rows.setdefault((player, key, action, n), len(rows))
                 both = [deviation, plans[1]] if player == 0 else [plans[0], deviation]
-                columns.append((row, number, play(state, both)[player] - returns[player]))
-            state.apply_action(action)
+                columns.append((row, number, p * (play(state, both)[player] - follow)))
     matrix = np.zeros((len(rows), len(profiles)))
     for row, number, gain in columns:
         matrix[row, number] += gain

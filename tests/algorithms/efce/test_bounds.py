@@ -106,11 +106,12 @@ def shares(trunk, gains):
     return slack, rows, upper, target
 
 
+@pytest.mark.parametrize("chance", [None, "public"])
 @pytest.mark.parametrize("kind", ["separate", "aggregate"])
-def test_every_inequality_of_the_proof_holds(kind):
+def test_every_inequality_of_the_proof_holds(kind, chance):
     """At every trunk node, for both players; and bounds are those of an oracle that knows no arrays."""
     compared, cases = 0, set()
-    for seed, whole in random_subgames(4):
+    for seed, whole in random_subgames(4 if chance is None else 8, chance):
         start = blueprint(seed, 0.9)
         level = resolving(whole, start, kind)
         plan = efce.stitch(whole, start, all_refined(level))

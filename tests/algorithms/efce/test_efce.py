@@ -23,10 +23,13 @@ from tests.algorithms.efce.reference import (
     battleship,
     blueprint,
     brute_force_deltas,
+    check_exploitability,
     held,
     normal_form_efce_welfare,
-    play,
+    pairs_of,
+    pure_plan,
     random_game,
+    random_plan,
     sheriff,
     subgames_from,
 )
@@ -40,21 +43,6 @@ SMALL = {
     "sheriff": sheriff(1, 1, 1),
     "sheriff, two rounds": sheriff(1, 1, 2),
 }
-
-
-def pairs_of(game):
-    return RelevantPairs.of(held(game))
-
-
-def random_plan(pairs, seed):
-    """A point of Xi that is no product: random shares on the scaled extensions."""
-    rng = np.random.default_rng(seed)
-    steps = ScaledExtensions.of(pairs, whole=True)
-    shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
-    shares_of(steps, rng.random(len(pairs)) ** 3, shares)
-    xi[0] = 1.0
-    fill_plan(steps, shares, xi)
-    return efce.CorrelationPlan(pairs, xi)
 
 
 # -- pairs -----------------------------------------------------------------------------------------------
@@ -132,26 +120,6 @@ def test_information_state_strings_may_be_empty():
 # -- plans and equilibria ----------------------------------------------------------------------------------
 
 
-def check_exploitability(game, plan):
-    """Every trigger's delta and both utilities are those of the plan's profiles, played out."""
-    assert plan_error(plan.pairs, plan.xi) <= 1e-12
-    plans = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
-    expected = brute_force_deltas(game, plans)
-    measured = efce.exploitability(plan)
-    seen = 0
-    for player, form in enumerate(plan.game.players):
-        for s in range(1, form.num_sequences):
-            trigger = (player, form.keys[form.infoset[s]], int(form.action[s]))
-            if trigger not in expected:  # there is only one action
-                assert measured.delta[player][s] == -np.inf
-                continue
-            assert measured.delta[player][s] == pytest.approx(expected[trigger], abs=1e-8)
-            seen += 1
-    assert seen == len(expected)
-    u = np.sum([w * np.array(play(game.new_initial_state(), both)) for w, both in plans], axis=0)
-    np.testing.assert_allclose(u, plan.utilities(), atol=1e-8)
-
-
 def test_exploitability_is_that_by_brute_force_on_random_games(cases):
     for seed in range(cases(40)):
         game = random_game(seed)
@@ -184,21 +152,6 @@ def test_equilibrium(name):
     assert max(deltas.values()) < 1e-8
     mixed = [(weight, profile.policy()) for weight, profile in device]
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
-
-
-def plays(form, plan):
-    """bool[S], the sequences that a pure plan plays, {information state: action}."""
-    found = np.ones(form.num_sequences, bool)
-    for k in range(1, form.num_infosets):
-        sequences = slice(form.first[k], form.first[k + 1])
-        found[sequences] = (form.action[sequences] == plan.get(form.keys[k])) & found[form.parent[k]]
-    return found
-
-
-def pure_plan(pairs, plans):
-    s, t = pairs.sequences()
-    x, y = (plays(form, plan) for form, plan in zip(pairs.game.players, plans, strict=True))
-    return (x[s] & y[t]).astype(float)
 
 
 def test_xi_is_what_pure_strategies_span():

@@ -19,6 +19,7 @@ from tests.algorithms.efce.reference import (
     held,
     random_game,
     refined,
+    refined_again,
     resolving,
     sheriff,
     stitched,
@@ -160,31 +161,6 @@ def test_deeper_subgames_three_times():
     for _, level_above in reversed(chain):
         done, level = level.complete([done]), level_above
     assert stitched(first, blueprint(1, 0.9), [done]).violation < 1e-6
-
-
-def labels_by_history(whole):
-    """{history: the number of its subgame, -1 in the trunk}."""
-    histories = [()]
-    for h in range(1, whole.num_nodes):
-        above = whole.node_parent[h]
-        form = whole.players[whole.node_player[above]]
-        sequence = form.first[whole.node_infoset[above]] + whole.node_action[h]
-        histories.append((*histories[above], int(form.action[sequence])))
-    return dict(zip(histories, whole.node_label.tolist(), strict=True))
-
-
-def refined_again(level, one, depth):
-    """Refined further where the subgame has subgames of its own."""
-    finer = subgames_from(one.plan.game, depth)
-    if finer is None:
-        return one
-    label = labels_by_history(finer)
-    try:
-        deeper = level.deeper(one, lambda state: k if (k := label[tuple(state.history())]) >= 0 else None)
-    except ValueError as error:
-        assert "reach before it" in str(error)
-        return one
-    return deeper.complete(all_refined(deeper))
 
 
 @pytest.mark.seconds("linear programs of several games")

@@ -1,7 +1,5 @@
 """What a payoff's unit and zero may change: nothing but what bounds other than "aggregate" ones say."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from tests.algorithms.efce.reference import (
     all_refined,
     blueprint,
     held,
+    moved,
     random_game,
     random_subgames,
     resolving,
@@ -18,12 +17,6 @@ from tests.algorithms.efce.reference import (
 )
 
 UNITS = [(1.0, 1e6), (1.0, (-1e6, 1e6)), (1e-6, 0.0), (1e6, 0.0)]
-
-
-def moved(whole, scale, offset):
-    """A game with each player's utilities times `scale` plus `offset`."""
-    scale, offset = np.broadcast_to(scale, 2), np.broadcast_to(offset, 2)
-    return dataclasses.replace(whole, leaf_utility=whole.leaf_utility * scale[:, None] + offset[:, None])
 
 
 def test_equilibria_do_not_depend_on_units(cases):
