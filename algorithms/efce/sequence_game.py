@@ -24,6 +24,7 @@ import pyspiel
 
 from precomp_games._support.arguments import Check, Player, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_game, check_integer, shown
+from precomp_games._support.results import Shown
 from precomp_games.tree.facts import TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
@@ -55,7 +56,7 @@ class PlayerForm(PlayerSequences):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SequenceGame:
+class SequenceGame(Shown):
     """The game, or its trunk and one subgame.
 
     Attributes:

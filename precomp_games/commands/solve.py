@@ -151,10 +151,8 @@ def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
 
 
 def _plot(result: Equilibrium, path: pathlib.Path) -> None:
-    iterations, nash_conv = zip(*result.trace, strict=True)
     with figure(path, figsize=(6.4, 4.0), layout="constrained") as (drawing, panel):
-        panel.loglog(iterations, nash_conv, "C0-o", ms=3)
-        panel.set(xlabel="iterations", ylabel="NashConv")
+        result.plot(panel)
         drawing.suptitle(f"{result.tree.game_string}, {result.method}")
 
 

@@ -34,6 +34,7 @@ from precomp_games._support.checks import (
 )
 from precomp_games._support.memory import Memory
 from precomp_games._support.pickles import packed, unpacked
+from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import MinProbability, PolicyLike
 from precomp_games.tree.arrays import (
     ARRAYS,
@@ -52,7 +53,7 @@ from precomp_games.tree.mixture import TreeMixture
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HistoryTree(TreeFacts):
+class HistoryTree(Result, TreeFacts):
     """Histories of a base game as arrays over n histories and m information states.
 
     Trees can be pickled, and so travel to other processes. Whatever of `policies` and `base_game` does not
@@ -312,6 +313,14 @@ class HistoryTree(TreeFacts):
         if (self.num_histories, self.num_infosets) != (other.num_histories, other.num_infosets):
             return False
         return self.fingerprint == other.fingerprint
+
+    def _facts(self) -> dict[str, Any]:
+        names = ("game_string", "num_histories", "num_infosets", "penalties", "stop_value", "fingerprint")
+        return {name: getattr(self, name) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """What the tree is; `save` keeps the tree itself."""
+        return {name: as_json(value) for name, value in self._facts().items()}
 
     def __repr__(self) -> str:
         """One line: game, size, penalties."""
