@@ -7,6 +7,8 @@ import inspect
 import json
 import math
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -67,7 +69,7 @@ def comparison():
     return MatchComparison({"no book": match([0, 0.5]), "the book": match([1, 1, 0.5])}, {"the book": 0.9})
 
 
-RESULTS = {
+RESULTS: dict[str, Callable[[], Any]] = {
     "tree": kuhn,
     "best": lambda: best_precomputation(kuhn(), 0),
     "state": lambda: next(best_precomputation(kuhn(), 0).states()),
@@ -214,7 +216,7 @@ def test_plots_show_what_was_found():
     drawn = np.concatenate([exact, beyond[1:-1]])  # which meet, and end at the largest size
     np.testing.assert_array_equal(drawn, np.column_stack([frontier.sizes, frontier.utilities]))
     assert frontier.plot(most=9).get_xlim() == (0.0, 9.0)
-    (line,) = made("equilibrium").plot(label="mine").lines
+    (line,) = made("equilibrium").plot().lines
     assert [tuple(point) for point in line.get_xydata()] == list(made("equilibrium").trace)
     found = made("certificate")
     upper, lower = found.plot().lines

@@ -131,9 +131,9 @@ class Equilibrium(Result):
         return strategy_columns(self.tree, *self.strategies)
 
     @public
-    def plot(self, axes: Axes = None, **style: Any) -> Any:
-        """Draws NashConv as it was measured, and returns matplotlib's axes; `style` is of the line."""
-        return plot_trace(self, axes, **style)
+    def plot(self, axes: Axes = None) -> Any:
+        """Draws NashConv as it was measured, and returns matplotlib's axes."""
+        return plot_trace(self, axes)
 
 
 @public

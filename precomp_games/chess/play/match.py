@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
+from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Axes, Result, axes_of, html_table, in_brief
 from precomp_games.chess.books.book import Book, BookExit, Exits
@@ -197,6 +198,19 @@ class MatchComparison(Result):
 
     results: Mapping[str, MatchResult]
     promised: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks what the mappings hold.
+
+        Raises:
+          ValueError: no match, or what is none; a promise outside [0, 1].
+        """
+        if not self.results or not all(isinstance(each, MatchResult) for each in self.results.values()):
+            raise ArgumentError(f"expected results to be matches by name, got {shown(self.results)}")
+        promised = {
+            name: check_number(each, "promised", least=0.0, most=1.0) for name, each in self.promised.items()
+        }
+        object.__setattr__(self, "promised", promised)
 
     def columns(self) -> dict[str, Any]:
         """One row for each player; low and high are the ends of its 95 % interval."""
