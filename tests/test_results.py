@@ -120,6 +120,9 @@ def test_frames_need_pandas(monkeypatch):
         made("best").to_frame()
 
 
+_NO_RESULTS = {"NodeValues", "PreparationPolicies", "SequenceGame"}
+
+
 def test_public_classes_say_what_they_are():
     """Data say their fields, and games of OpenSpiel what it has them say."""
     for face in FACES:
@@ -127,6 +130,9 @@ def test_public_classes_say_what_they_are():
             kind = getattr(importlib.import_module(face), name)
             if inspect.isclass(kind) and not issubclass(kind, Exception):
                 assert kind.__repr__ is not object.__repr__, f"{face}.{name}: inherit Shown"
+                made_by_users = hasattr(kind.__init__, "_reads_annotations") or name in _NO_RESULTS
+                if dataclasses.is_dataclass(kind) and not made_by_users:
+                    assert issubclass(kind, Result), f"{face}.{name}: inherit Result"
 
 
 def test_lines_leave_out_what_says_nothing():

@@ -99,9 +99,9 @@ class Equilibrium(Result):
 
     def __repr__(self) -> str:
         """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
-        value = round(self.value, 12) + 0.0  # no -1e-17
+        value, nash_conv = round(self.value, 12) + 0.0, max(self.nash_conv, 0.0)  # no -1e-17
         return (
-            f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={self.nash_conv:.2g}, "
+            f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={nash_conv:.2g}, "
             f"method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
         )
 

@@ -138,13 +138,12 @@ def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4f}"
+        return "" if math.isnan(value) else f"{value:z.4f}"  # no -0.0000
     return str(value)
 
 
 def solved_by(equilibrium: MetaEquilibrium) -> str:
     """A line that says how an equilibrium was computed, and how good it is."""
     counted = "programs" if equilibrium.solver == "double_oracle" else "iterations"
-    return (
-        f"{equilibrium.solver}: NashConv {equilibrium.nash_conv:.2g} after {equilibrium.iterations} {counted}"
-    )
+    nash_conv = max(equilibrium.nash_conv, 0.0)
+    return f"{equilibrium.solver}: NashConv {nash_conv:.2g} after {equilibrium.iterations} {counted}"

@@ -87,10 +87,11 @@ def _print(result: Equilibrium, count: int) -> None:
     print(
         f"{tree.game_string}: {tree.num_histories} histories, {tree.num_infosets} information states\n"
         f"Value to player 0: {round(result.value, 12) + 0.0:.10g}\n"
-        f"NashConv: {result.nash_conv:.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
+        f"NashConv: {max(result.nash_conv, 0.0):.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
     if result.refinement is not None:
-        print(f"Off the path, against trembling hands: nowhere more than {result.refinement.gap:.2g} to gain")
+        gap = max(result.refinement.gap, 0.0)
+        print(f"Off the path, against trembling hands: nowhere more than {gap:.2g} to gain")
     if not result.converged:
         print("That is more than was asked for; more --iterations or --seconds may help.")
     if count:
