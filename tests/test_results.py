@@ -183,6 +183,7 @@ def test_tables_have_the_numbers():
     assert strategy.columns()["plan"].sum() == pytest.approx(strategy.expected_size)
     assert comparison().columns()["score"] == [0.25, pytest.approx(2.5 / 3)]
     assert comparison().columns()["promised"] == [None, 0.9]
+    assert "<tr><td>the book</td><td>4</td><td>0.9</td><td>3</td>" in comparison()._repr_html_()
     book = small_book().columns()
     assert book["after"][2:] == ["1. e4 e5", "1. e4 e5 2. Nf3 Nc6"] and book["play"] == [
         "e4",

@@ -60,7 +60,7 @@ class Shown:
     def _told(self) -> list[tuple[str, str]]:
         facts = self._facts()
         least = _ROUNDING * _size(tuple(facts.values()))
-        return [(name, in_brief(value, least)) for name, value in facts.items()]
+        return [(name, _brief(value, least)) for name, value in facts.items()]
 
 
 class Result(Shown):
@@ -109,7 +109,7 @@ def _size(value: Any) -> float:
     return float(np.abs(array).max(where=np.isfinite(array), initial=0.0))
 
 
-def in_brief(value: Any, least: float = 0.0) -> str:
+def _brief(value: Any, least: float) -> str:
     """A value in a line; floats of at most `least` are 0."""
     if isinstance(value, float | np.floating):
         number = float(value)
@@ -123,7 +123,7 @@ def in_brief(value: Any, least: float = 0.0) -> str:
     elif isinstance(value, Mapping | tuple | list):
         few = itertools.islice(value, _FEW + 1)
         named = isinstance(value, Mapping)
-        text = ", ".join(f"{k!r}: {in_brief(value[k], least)}" if named else in_brief(k, least) for k in few)
+        text = ", ".join(f"{k!r}: {_brief(value[k], least)}" if named else _brief(k, least) for k in few)
         if len(value) > _FEW or len(text) > _PART:
             return f"{type(value).__name__}[{len(value)}]"
         return f"{{{text}}}" if named else f"({text})"
@@ -152,7 +152,9 @@ def as_json(value: Any) -> Any:
         value = value._asdict()
     if isinstance(value, Mapping):
         return {key if isinstance(key, str) else _text(key): as_json(each) for key, each in value.items()}
-    if isinstance(value, tuple | list | set | frozenset):
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=str)
+    if isinstance(value, tuple | list):
         return [as_json(each) for each in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, Shown | type):
         return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
@@ -161,8 +163,12 @@ def as_json(value: Any) -> Any:
 
 def html_table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A small table for a notebook."""
+
+    def text(cell: Any) -> str:
+        return html.escape(cell if isinstance(cell, str) else "" if cell is None else _brief(cell, 0.0))
+
     lines = [
-        "<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<{kind}>{text(cell)}</{kind}>" for cell in row) + "</tr>"
         for kind, part in (("th", [header]), ("td", rows))
         for row in part
     ]

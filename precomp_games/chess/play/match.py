@@ -36,7 +36,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
 from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.files import atomic_write
-from precomp_games._support.results import Axes, Result, axes_of, html_table, in_brief
+from precomp_games._support.results import Axes, Result, axes_of, html_table
 from precomp_games.chess.books.book import Book, BookExit, Exits
 from precomp_games.chess.books.pgn import set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
@@ -228,12 +228,12 @@ class MatchComparison(Result):
 
     def _repr_html_(self) -> str:
         columns = self.columns()
-        return html_table(columns, zip(*(map(in_brief, each) for each in columns.values()), strict=True))
+        return html_table(columns, zip(*columns.values(), strict=True))
 
     @public
     def plot(self, axes: Axes = None) -> Any:
         """Draws scores, their intervals and promises, a line a player, and returns matplotlib's axes."""
-        axes = axes_of(axes)
+        alone, axes = axes is None, axes_of(axes)
         rows = sorted(self.results.items(), key=lambda each: each[1].score)
         for k, (name, result) in enumerate(rows):
             own = name == "the book"
@@ -247,6 +247,8 @@ class MatchComparison(Result):
         axes.set(xlim=(0.0, 1.02), ylim=(-0.6, len(rows) - 0.4))
         axes.set_xlabel("score (in brackets: positions in the book)")
         axes.grid(visible=False, axis="y")
+        if alone:
+            axes.legend(loc="lower right")
         return axes
 
 
