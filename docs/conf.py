@@ -101,7 +101,7 @@ def _command(app, what, name, obj, options, lines):
     text = []
     for line in lines:
         if line.startswith("  precomp-games"):
-            text += ["::", "", f"    {line.strip()}"]
+            text += ["", "::", "", f"    {line.strip()}"]
         else:  # a list's bullet means one here
             text.append(_FLAG.sub(r"``\g<0>``", re.sub(r"^(  )\\\*", r"\1*", line)))
     own = flags.FlagValues()

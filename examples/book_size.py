@@ -19,7 +19,7 @@ import common  # isort: skip  # first: it tells of an interrupt during the other
 import chess_runs
 from absl import flags
 
-from precomp_games.chess import Book, EngineError
+from precomp_games.chess import Book, EngineError, MatchComparison
 from precomp_games.commands import match
 from precomp_games.commands._preparing import preparation_settings, prepared
 from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
@@ -50,24 +50,11 @@ def main(argv: Sequence[str]) -> None:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
             matches: dict[str, Any] = {}
             for name, book in books.items():
-                result = engines.match(
+                matches[name] = engines.match(
                     f"{size}, {name}", book, made.settings, FLAGS.match_games, seed=FLAGS.match_seed
                 )
-                matches[name] = result
-                low, high = result.interval
-                rows.append(
-                    {
-                        "budget": size,
-                        "player": name,
-                        "positions": len(book),
-                        "promised": made.utility if name == "the book" else None,
-                        "games": len(result.games),
-                        "score": result.score,
-                        "standard_error": result.standard_error,
-                        "low": low,
-                        "high": high,
-                    }
-                )
+            compared = MatchComparison(matches, {"the book": made.utility})
+            rows += [{"budget": size} | row for row in common.rows_of(compared.columns())]
     common.write_csv(folder / "sizes.csv", rows)
     report(rows)
     plot(

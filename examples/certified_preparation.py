@@ -98,23 +98,18 @@ def main(argv: Sequence[str]) -> None:
         by_rollouts(folder)
 
 
-Interval = tuple[int, float, float]  # work, lower, upper
-
-
 @dataclasses.dataclass
 class Watch:
-    """What `progress` is called with: an interval, which is shown and kept in `seen`.
+    """What `progress` is called with: the work and an interval, which are shown.
 
     Ctrl-C ends the work after the batch that is under way: a certificate holds as it is then, and is written
     before the run ends.
     """
 
     show: Callable[..., None]
-    seen: list[Interval] = dataclasses.field(default_factory=list)
     stopped: bool = False
 
     def __call__(self, work: int, lower: float, upper: float) -> bool:
-        self.seen.append((work, lower, upper))
         self.show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
         return not self.stopped
 
@@ -144,15 +139,10 @@ def watched(description: str, unit: str) -> Iterator[Watch]:
             signal.signal(signal.SIGINT, before)
 
 
-def plot(seen: Sequence[Interval], found: CertifiedPrecomputation, unit: str, path: pathlib.Path) -> None:
+def plot(found: CertifiedPrecomputation, path: pathlib.Path) -> None:
     """The interval against the work."""
-    work, lower, upper = zip(*seen or [(1, found.lower, found.upper)], strict=True)
     with common.figure(path, figsize=(7.0, 4.0), page=True) as (figure, panel):
-        panel.step(work, upper, "C3--", where="post", label="any book is worth at most this")
-        panel.step(work, lower, "C0-", where="post", label="the book found is worth at least this")
-        panel.fill_between(work, lower, upper, step="post", color="0.9")
-        panel.set(xscale="log", xlabel=unit, ylabel="utility, price of learning taken off")
-        panel.legend()
+        found.plot(panel)
         figure.tight_layout()
 
 
@@ -175,7 +165,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
             seed=FLAGS.seed,
             progress=watch,
         )
-    plot(watch.seen, found, "games played on", folder / "interval.png")
+    plot(found, folder / "interval.png")
     games = found.work["rollouts"]
     tell(found, f"{games} games", watch, folder)
     watch.end()
@@ -227,7 +217,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 min_probability=settings.min_probability,
                 progress=watch,
             )
-        plot(watch.seen, found, "evaluations", folder / "interval.png")
+        plot(found, folder / "interval.png")
         tell(found, f"{len(needed)} searches", watch, folder)
         print(f"\n{settings.kind.note()}", end="")
         book = certified_book(found)

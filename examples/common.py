@@ -40,6 +40,7 @@ from precomp_games.commands._files import curve_style as curve_style
 from precomp_games.commands._files import figure as figure
 from precomp_games.commands._files import output_folder as output_folder
 from precomp_games.commands._files import print_table as print_table
+from precomp_games.commands._files import rows_of as rows_of
 from precomp_games.commands._files import solved_by as solved_by
 from precomp_games.commands._files import write_csv as write_csv
 from precomp_games.commands._files import write_json as write_json

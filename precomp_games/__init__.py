@@ -4,6 +4,8 @@ What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess
 the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
 """
 
+import importlib.metadata
+
 from precomp_games._support.bars import use_progress_bars
 from precomp_games._support.files import atomic_write, write_together
 from precomp_games.cluster.client import cluster_client
@@ -18,6 +20,11 @@ from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.specs import make_policy, policy_names, register_policy
 from precomp_games.tree.history_tree import HistoryTree
+
+try:
+    __version__ = importlib.metadata.version("precomp-games")
+except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "0"
 
 __all__ = [
     "ClockGame",

@@ -93,6 +93,7 @@ _FLOORS = (
     "chess.preparation",
     "chess.study",
     "commands",
+    "__main__",
 )
 
 

@@ -32,6 +32,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel, read_only
+from precomp_games._support.results import Shown
 
 from .bounds import PlayerBounds, SubgameBounds
 from .correlation_plans import CorrelationPlan
@@ -44,7 +45,7 @@ _ENTRY_MISS = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RefinementProblem:
+class RefinementProblem(Shown):
     """A subgame to refine.
 
     Attributes:

@@ -29,6 +29,7 @@ import scipy.sparse
 from precomp_games._support.arguments import Check, public
 from precomp_games._support.checks import ArgumentError, check_indices, check_integer, real_array, shown
 from precomp_games._support.kernels import kernel, read_only
+from precomp_games._support.results import Result, Shown
 
 from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread
@@ -39,7 +40,7 @@ _MISS = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RelevantPairs:
+class RelevantPairs(Shown):
     """The relevant pairs of a game, or of its trunk and one subgame.
 
     Attributes:
@@ -146,7 +147,7 @@ AnyBlueprint = Annotated[Blueprint, Check(lambda value, name: check_blueprint(va
 
 @public
 @dataclasses.dataclass(frozen=True, eq=False)
-class CorrelationPlan:
+class CorrelationPlan(Result):
     """A point of Xi: whoever has a plan can rely on that.
 
     Attributes:

@@ -24,6 +24,7 @@ import pyspiel
 from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_instance, check_state, shown
 from precomp_games._support.kernels import read_only
+from precomp_games._support.results import Shown
 
 from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, check_blueprint
 from .scaled_extensions import ScaledExtensions, draw_profile
@@ -132,7 +133,7 @@ def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
     return PureProfile(game, (chosen[0], chosen[1]))
 
 
-class Mediator:
+class Mediator(Shown):
     """Recommends moves through one play of a game.
 
     Args:

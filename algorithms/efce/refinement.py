@@ -31,6 +31,7 @@ import pyspiel
 from precomp_games._support.arguments import INFINITE, Gt, PositiveFloat, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import read_only
+from precomp_games._support.results import Result
 
 from ..programs import Clock, Program, ProgramBuilder
 from .blueprints import uniform_blueprint
@@ -53,7 +54,7 @@ _NOTHING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Refinement:
+class Refinement(Result):
     """A refined subgame.
 
     Attributes:
@@ -101,7 +102,7 @@ def refine_lp(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Efce:
+class Efce(Result):
     """An equilibrium.
 
     Attributes:

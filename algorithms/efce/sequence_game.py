@@ -29,6 +29,7 @@ import pyspiel
 
 from precomp_games._support.arguments import Check, Player, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_game, check_integer, shown
+from precomp_games._support.results import Shown
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
@@ -63,7 +64,7 @@ class PlayerForm(PlayerSequences):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SequenceGame:
+class SequenceGame(Shown):
     """The game, or its trunk and one subgame.
 
     Attributes:

@@ -51,6 +51,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_numbers, shown
+from precomp_games._support.results import Result
 
 from .evaluation_functions import StrategyPolicy, evaluate_histories
 from .fixed_options import fixed_options
@@ -74,7 +75,7 @@ TimeLimit = Annotated[float, Gt(0.0), INFINITE]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Commitment:
+class Commitment(Result):
     """What to commit to; utilities are the rational player's.
 
     Where there are several types of the follower, they are of the mean or of the worst type, as asked for.

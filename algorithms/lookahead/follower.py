@@ -38,6 +38,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import GeneralSumGame, Player, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_evaluation, check_ranking, check_turn, shown
+from precomp_games._support.results import Result, Shown
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, infoset_key, policy_rows
 
 from .sequence_form import Recent
@@ -178,7 +179,7 @@ def legal_probabilities(policy: BatchPolicy, state: Any, name: str) -> list[floa
 
 
 @dataclasses.dataclass(frozen=True)
-class LookaheadOutcome:
+class LookaheadOutcome(Result):
     """What happens when the rational player plays a given strategy.
 
     Attributes:
@@ -381,7 +382,7 @@ def _after(members: _Histories, action: int) -> _Histories:
     return [(node.next[action], weight, moves - 1) for node, weight, moves in members]
 
 
-class LookaheadPolicy(openspiel_policy.Policy):
+class LookaheadPolicy(Shown, openspiel_policy.Policy):
     """What a player with limited lookahead plays against a strategy; the other's moves are by that strategy.
 
     Attributes:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import GeneralSumGame, Player, PositiveFloat, each_of, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.results import Result
 
 from .commitment import Commitment, Method, TimeLimit, Types, commit_against_types
 from .evaluation_functions import StrategyPolicy
@@ -33,7 +34,7 @@ from .follower import Follower, check_own, lookahead_outcome
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TypeLosses:
+class TypeLosses(Result):
     """What commitments earn against types of the follower; utilities are the rational player's.
 
     Attributes:

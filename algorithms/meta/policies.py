@@ -25,6 +25,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import Check, Player, public
 from precomp_games._support.checks import ArgumentError, check_pair, shown
+from precomp_games._support.results import Shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_game.rules import MEMORIZE, STOP
@@ -32,7 +33,7 @@ from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy
 from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one, check_strategies
 
 
-class MetaGamePolicy(openspiel_policy.Policy):
+class MetaGamePolicy(Shown, openspiel_policy.Policy):
     """Both players' strategies as an OpenSpiel policy of a meta-game of either form.
 
     It goes by information state strings, so it plays what is made of the game as well:

@@ -43,6 +43,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import Ge, Le, Player, public
+from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
@@ -55,7 +56,7 @@ _NOISE = 1e-14  # of the greatest value: nor are these
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RestrictedNash:
+class RestrictedNash(Result):
     """The best preparation against a model that is right with some probability; utilities are the player's.
 
     Attributes:
@@ -81,7 +82,7 @@ class RestrictedNash:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RestrictedNashCurve:
+class RestrictedNashCurve(Result):
     """The best preparations for every p, from p = 0 to p = 1; utilities are the player's.
 
     v(p) = max(p * against_model + (1 - p) * against_best).

@@ -49,6 +49,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import Gt, Le, NonNegativeFloat, NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 
 from ..programs import Clock, LinearProgramError, ProgramBuilder, unit
@@ -65,7 +66,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PrecomputationAgainstAll:
+class PrecomputationAgainstAll(Result):
     """The best mixture of memorization sets against K opponents; utilities are the player's.
 
     Attributes:

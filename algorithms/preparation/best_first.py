@@ -139,6 +139,7 @@ def best_first_precomputation(
         exhausted = not search.work(left)
         if exhausted:  # certified: nothing is unknown, and what is left of the gap is rounding
             break
+        search.tree.trace.append((search.evaluations, search.lower, search.upper))
         if improved is not None and search.has_grown():
             improved(search.result(*search.so_far(budget), budget is None))
         if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:

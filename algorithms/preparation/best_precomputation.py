@@ -47,6 +47,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import NonNegativeFloat, NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError, check_integer, shown
+from precomp_games._support.results import Result
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
@@ -67,7 +68,7 @@ from .position_programs import best_closure_within_budget, best_shared_entries
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BestPrecomputation:
+class BestPrecomputation(Result):
     """The answer of Algorithm 1, from the viewpoint of `player`.
 
     Attributes:
@@ -141,6 +142,15 @@ class BestPrecomputation:
                 gain=float(self.gain[k]),
                 net_gain=float(self.net_gain[k]),
             )
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each memorized entry: its information state, its action, reach, gain and net gain."""
+        tree, entries = self.tree, self.memorization_set
+        names = {
+            "infoset": [tree.key(k) for k in tree.entry_infoset[entries].tolist()],
+            "action": tree.entry_action[entries],
+        }
+        return names | {"reach": self.reach, "gain": self.gain, "net_gain": self.net_gain}
 
     @public
     def policy(self, sigma: PolicyLike | Sequence[PolicyLike | None] | None = None) -> PrecomputationPolicy:
@@ -433,7 +443,7 @@ def _memorized_state(
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PlanStep:
+class PlanStep(Result):
     """One step of a plan; utilities are the player's.
 
     Attributes:

@@ -106,6 +106,7 @@ def certified_precomputation(
     search = _Certifier(problem, epsilon, delta, seed)
     limit = math.inf if max_rollouts is None else float(max_rollouts)
     while search.upper - search.lower > epsilon and search.round(limit):
+        search.tree.trace.append((search.rollouts, search.lower, search.upper))
         if progress is not None and progress(search.rollouts, search.lower, search.upper) is False:
             break
     return search.tree.result(

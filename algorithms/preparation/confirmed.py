@@ -60,6 +60,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.results import Result
 from precomp_games.policies.leaf_values import Evaluator, promises
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
@@ -122,7 +123,7 @@ class Round:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ConfirmedPrecomputation:
+class ConfirmedPrecomputation(Result):
     """A preparation, and what games say that it is worth; all from the viewpoint of its player.
 
     Attributes:

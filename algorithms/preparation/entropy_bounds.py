@@ -54,6 +54,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError, check_indices, check_number, shown
 from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
@@ -63,7 +64,7 @@ _ROUNDING = 1e-9  # of the range of utilities
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AdvantageLines:
+class AdvantageLines(Result):
     """The distribution of Definition 3, for one v.
 
     Attributes:
@@ -93,7 +94,7 @@ class AdvantageLines:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AdvantageSet:
+class AdvantageSet(Result):
     """Theorem 1's construction: what leads to the likeliest advantage lines is memorized.
 
     Utilities are the player's own, in the base game's units.

@@ -43,6 +43,7 @@ import pyspiel
 
 from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.results import Result
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import (
     BatchPolicy,
@@ -210,7 +211,7 @@ def _candidates(
 
 
 @dataclasses.dataclass(frozen=True)
-class EveryVisitBook:
+class EveryVisitBook(Result):
     """What a book became by exchange.
 
     Attributes:

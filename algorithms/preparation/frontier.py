@@ -36,9 +36,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import INFINITE, Player, public
+from precomp_games._support.arguments import INFINITE, NonNegativeFloat, Player, public
 from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Axes, Result, axes_of
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
@@ -49,7 +50,7 @@ _ROUNDING = 1e-14  # of the sum of all utilities: lines that lie closer together
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FrontierPoint:
+class FrontierPoint(Result):
     """The best memorization set at one penalty, and the smallest one where several are best.
 
     Attributes:
@@ -68,7 +69,7 @@ class FrontierPoint:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MemoryFrontier:
+class MemoryFrontier(Result):
     """The best sets of `player` for every penalty; utilities are its own, penalties aside.
 
     With a price per position, sizes are in positions, and the curve ends at the tree's penalty.
@@ -90,8 +91,8 @@ class MemoryFrontier:
     penalty: float
     threshold: np.ndarray | None = dataclasses.field(repr=False)
     breakpoints: np.ndarray = dataclasses.field(repr=False)
-    sizes: np.ndarray = dataclasses.field(repr=False)
-    utilities: np.ndarray = dataclasses.field(repr=False)
+    sizes: np.ndarray
+    utilities: np.ndarray
 
     @property
     def tree(self) -> HistoryTree:
@@ -179,6 +180,37 @@ class MemoryFrontier:
         if self.shared is not None:  # beyond its end, the curve is no steeper than the penalty
             bounds = bounds + self.penalty * np.maximum(sizes - self.sizes[-1], 0)
         return bounds
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each best set: its size, its utility, and how much each of its last ones adds."""
+        worth = np.append(math.nan, self.breakpoints)
+        return {"size": self.sizes, "utility": self.utilities, "worth_of_one": worth}
+
+    @public
+    def plot(self, axes: Axes = None, *, most: NonNegativeFloat | None = None) -> Any:
+        """Draws the utility of the best sets against their sizes, dotted where it is of the tree alone.
+
+        Args:
+          axes: matplotlib's, to draw on; None: those of a new figure.
+          most: the largest size to draw; None: that of the largest set.
+
+        Returns:
+          The axes.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        axes = axes_of(axes)
+        right = float(self.sizes[-1]) if most is None else most
+        exact = self.sizes <= self.exact_size
+        beyond = np.append(self.sizes[self.sizes >= self.exact_size], right)
+        axes.plot(self.sizes[exact], self.utilities[exact], "C0-", lw=2.0, label="no book has more")
+        if right > self.exact_size:
+            label = "the same, of what was looked at alone"
+            axes.plot(beyond, self.upper_bound(beyond), "C0:", lw=1.5, label=label)
+        axes.set(xlabel="size", ylabel="utility", xlim=(0.0, max(right, 1.0)))
+        axes.legend(loc="lower right")
+        return axes
 
     def _index(self, penalty: float) -> int:
         """How many breakpoints are greater than a penalty."""

@@ -38,6 +38,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError, check_indices
 from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Result
 from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import check_memorization_set
@@ -82,7 +83,7 @@ class Lessons(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BookJudgment:
+class BookJudgment(Result):
     """What a book is worth on a tree, from the viewpoint of `player`.
 
     Attributes:

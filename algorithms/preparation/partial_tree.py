@@ -28,8 +28,9 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import Check
+from precomp_games._support.arguments import Check, public
 from precomp_games._support.checks import check_game, check_pair, utility_sum
+from precomp_games._support.results import Axes, Result, axes_of
 from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
 from precomp_games.policies.precomputation import PrecomputationPolicy
@@ -50,7 +51,7 @@ PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, 
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CertifiedPrecomputation:
+class CertifiedPrecomputation(Result):
     """A memorization set, and an interval around what it and the best one are worth.
 
     All from the viewpoint of `player`, in the base game's utility, penalties included.
@@ -75,6 +76,7 @@ class CertifiedPrecomputation:
       work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
       game: The base game.
       sigma: What each player computes during play; None where it was not given.
+      trace: (rollouts or evaluations, lower, upper) after each batch.
     """
 
     player: int
@@ -93,6 +95,7 @@ class CertifiedPrecomputation:
     work: dict[str, int]
     game: pyspiel.Game = dataclasses.field(repr=False)
     sigma: tuple[PolicyLike | None, PolicyLike | None] = dataclasses.field(repr=False)
+    trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def gap(self) -> float:
@@ -109,6 +112,25 @@ class CertifiedPrecomputation:
             if previous is not None:
                 net[previous] += net[history]
         return np.array(list(net.values()))
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each memorized history: its actions, what is played, reach, gain and net gain."""
+        histories = [" ".join(map(str, actions)) for actions in self.histories]
+        names = {"history": histories, "play": [list(row) for row in self.rows]}
+        return names | {"reach": self.reach, "gain": self.gain, "net_gain": self.net_gain}
+
+    @public
+    def plot(self, axes: Axes = None) -> Any:
+        """Draws the interval as it narrowed with the work, and returns matplotlib's axes."""
+        axes = axes_of(axes)
+        work, lower, upper = zip(*(self.trace or [(1, self.lower, self.upper)]), strict=True)
+        axes.step(work, upper, "C3--", where="post", label="any book is worth at most this")
+        axes.step(work, lower, "C0-", where="post", label="the book found is worth at least this")
+        axes.fill_between(work, lower, upper, step="post", color="0.9")
+        unit = "games played on" if "rollouts" in self.work else "evaluations"
+        axes.set(xscale="log", xlabel=unit, ylabel="utility, price of learning taken off")
+        axes.legend()
+        return axes
 
     def policy(self) -> PrecomputationPolicy:
         """A policy of the base game: the book where it reaches, sigma off it and for the opponent."""
@@ -266,6 +288,7 @@ class PartialTree:
         self.nodes = [self.root]
         self.opened = 0
         self.price = problem.penalty  # of an entry
+        self.trace: list[tuple[int, float, float]] = []
         self.root.opened = True
         self.root.entries.append(Branch(self.root, 0, {}, 0.0))
         self._follow([(self.root.entries[0], self.root.state, 1.0)])
@@ -402,4 +425,5 @@ class PartialTree:
             work=work | {"opened": self.opened, "nodes": len(self.nodes) - 1},
             game=self.problem.game,
             sigma=self.problem.sigma,
+            trace=tuple(self.trace),
         )

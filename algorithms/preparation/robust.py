@@ -34,6 +34,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import default_memory, size_text
+from precomp_games._support.results import Result
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
@@ -50,7 +51,7 @@ _STEPS = 10_000_000  # of the search at one turn, some seconds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RobustPrecomputation:
+class RobustPrecomputation(Result):
     """The best set against the worst opponent of a set around the model; utilities are `player`'s.
 
     Attributes:

@@ -59,6 +59,7 @@ import scipy  # which imports `sparse` when that is used: a third of a second
 from precomp_games._support.arguments import NonNegativeFloat, Player, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
@@ -78,7 +79,7 @@ _LEAST = 1e-12  # replies that the model may have missed have probabilities of a
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RobustStrategy:
+class RobustStrategy(Result):
     """The best mixture of memorization sets against the worst opponent of a set; utilities are the player's.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from precomp_games._support.arguments import Check, PositiveFloat, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_game, check_state, shown
+from precomp_games._support.results import Result
 
 
 class _Limits:
@@ -51,7 +52,7 @@ class SimulationBudget(_Limits):
 
 
 @dataclasses.dataclass(frozen=True)
-class MinimaxResult:
+class MinimaxResult(Result):
     """The answer of the deepest search that was finished. Utilities are those of `player`.
 
     Attributes:

@@ -43,6 +43,7 @@ import pyspiel
 
 from precomp_games._support.arguments import NonNegativeFloat, public
 from precomp_games._support.checks import check_evaluation, utility_sum
+from precomp_games._support.results import Result
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import SearchState, SimulationBudget
@@ -53,7 +54,7 @@ _BATCH = 4096  # simulations that end inside the tree between two looks at the c
 
 
 @dataclasses.dataclass(frozen=True)
-class MCTSResult:
+class MCTSResult(Result):
     """What the simulations say of the root. Utilities are those of `player`.
 
     Attributes:

@@ -30,6 +30,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_game, check_turn, shown
+from precomp_games._support.results import Shown
 from precomp_games.policies.rows import policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
@@ -46,7 +47,7 @@ _DEPTH = 4
 _SIMULATIONS = 200
 
 
-class SearchPolicy(openspiel_policy.Policy):
+class SearchPolicy(Shown, openspiel_policy.Policy):
     """Plays the best move that a search finds."""
 
     @public
@@ -132,7 +133,7 @@ class SearchPolicy(openspiel_policy.Policy):
         return known[key]
 
 
-class SoftmaxPolicy(openspiel_policy.Policy):
+class SoftmaxPolicy(Shown, openspiel_policy.Policy):
     """Plays each move with a probability proportional to exp(score / temperature)."""
 
     @public
@@ -169,7 +170,7 @@ class SoftmaxPolicy(openspiel_policy.Policy):
         return {action: weight / total for action, weight in weights.items()}
 
 
-class SearchBot(pyspiel.Bot):
+class SearchBot(Shown, pyspiel.Bot):
     """A policy as an OpenSpiel bot, for either side. Draws its moves from a stream of its own."""
 
     @public

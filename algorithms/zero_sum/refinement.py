@@ -50,6 +50,7 @@ import numpy.typing as npt
 import scipy
 
 from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 
@@ -71,7 +72,7 @@ Profile = tuple[MetaStrategy, MetaStrategy]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Refinement:
+class Refinement(Result):
     """What certifies that an equilibrium is sensible off the path as well.
 
     Attributes:

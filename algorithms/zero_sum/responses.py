@@ -17,6 +17,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import Player, public
 from precomp_games._support.checks import check_pair
+from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
@@ -25,7 +26,7 @@ from .tables import AnyGame, Policies, strategies_by, strategy_by, table_of, tre
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BestResponse:
+class BestResponse(Result):
     """A best response.
 
     Attributes:

@@ -43,14 +43,15 @@ from precomp_games._support.arguments import (
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import Memory
+from precomp_games._support.results import Axes, Result
 from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy
+from precomp_games.tree.meta_strategy import MetaStrategy, strategy_columns
 
 from ..programs import LinearProgramError
 from .double_oracle import MOST_OF_GAME
 from .equilibrium import meta_equilibrium
-from .exploitability import MetaExploitability, answered
+from .exploitability import MetaExploitability, answered, plot_trace
 from .refinement import Profile, Refinement, certified, refined
 from .regret_minimization import CFR_VARIANTS
 from .tables import AnyGame, table_of, tree_of
@@ -66,7 +67,7 @@ _EXACT = 1e-12  # of the range of utilities: the most NashConv of an exact equil
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Equilibrium:
+class Equilibrium(Result):
     """A strategy profile, as nearly an equilibrium as best responses say, and how it was computed.
 
     Attributes:
@@ -98,9 +99,9 @@ class Equilibrium:
 
     def __repr__(self) -> str:
         """One line: the game, its value, how nearly it is an equilibrium, and how it was found."""
-        value = round(self.value, 12) + 0.0  # no -1e-17
+        value, nash_conv = round(self.value, 12) + 0.0, max(self.nash_conv, 0.0)  # no -1e-17
         return (
-            f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={self.nash_conv:.2g}, "
+            f"Equilibrium({self.tree.game_string}, value={value:.10g}, nash_conv={nash_conv:.2g}, "
             f"method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
         )
 
@@ -125,25 +126,14 @@ class Equilibrium:
         """
         return scipy.sparse.coo_array(self.strategies[player].plan()[np.newaxis])
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame, one row for each action: player, infoset, action, probability, plan.
+    def columns(self) -> dict[str, Any]:
+        """One row for each action: player, infoset, action, probability, plan."""
+        return strategy_columns(self.tree, *self.strategies)
 
-        Raises:
-          ImportError: pandas is not installed.
-        """
-        import pandas  # type: ignore[import-untyped,unused-ignore]
-
-        tree, (first, second) = self.tree, self.strategies
-        names = np.array([tree.key(k) for k in range(tree.num_infosets)], object)
-        return pandas.DataFrame(
-            {
-                "player": tree.entry_player,
-                "infoset": names[tree.entry_infoset],
-                "action": tree.entry_action,
-                "probability": first.memorize + second.memorize,
-                "plan": first.plan() + second.plan(),
-            }
-        )
+    @public
+    def plot(self, axes: Axes = None) -> Any:
+        """Draws NashConv as it was measured, and returns matplotlib's axes."""
+        return plot_trace(self, axes)
 
 
 @public

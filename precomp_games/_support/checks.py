@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support.messages import did_you_mean
+
 _T = TypeVar("_T")
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -163,7 +165,9 @@ def check_choice(value: Any, choices: Collection[str], name: str) -> str:
     if isinstance(value, str) and value in choices:
         return value
     words = ", ".join(f'"{choice}"' for choice in choices)
-    raise ArgumentError(f"expected {name} to be one of {words}, got {shown(value)}")
+    raise ArgumentError(
+        f"expected {name} to be one of {words}, got {shown(value)}{did_you_mean(value, choices)}"
+    )
 
 
 def check_function(value: Any, name: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 
 _LONGEST = 300  # characters
 _LINE_ENDS = "\n\r\t\u2028\u2029"
@@ -13,6 +15,12 @@ def one_line(error: object) -> str:
     text = " ".join(str(error).split()) or repr(error)
     plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST])
     return plain[:_LONGEST]
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """What is added to an error about a name that is none; "" where no known one is near it."""
+    near = difflib.get_close_matches(str(word)[:100], list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def plain_text(text: str, longest: int = 2000) -> str:

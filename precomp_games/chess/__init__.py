@@ -29,7 +29,7 @@ from precomp_games.chess.opponents.policies import (
     read_table,
 )
 from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
-from precomp_games.chess.play.match import book_exits, play_match
+from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
 from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
 from precomp_games.chess.preparation.control_books import control_book
 from precomp_games.chess.preparation.engines import Engines
@@ -69,6 +69,7 @@ __all__ = [
     "GameReport",
     "GamesPolicy",
     "LinearUtility",
+    "MatchComparison",
     "MatchEngine",
     "MatchStatistics",
     "Preparation",

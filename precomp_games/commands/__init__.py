@@ -5,11 +5,12 @@ Each command is a module with flags of its own and `main(argv) -> exit status`, 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+
+from precomp_games._support.messages import did_you_mean
 
 COMMANDS = {
     "prepare": "the positions that are worth knowing by heart against an opponent, as a book",
@@ -42,8 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name[:100], COMMANDS, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(name, COMMANDS)
         print(f"error: expected one of {', '.join(COMMANDS)}, got {name[:100]!r}{hint}", file=sys.stderr)
         return 1
     try:

@@ -8,8 +8,10 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from precomp_games._support.files import atomic_write
 
@@ -62,6 +64,12 @@ def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
+
+def rows_of(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """A result's `columns()` by rows, in Python's numbers."""
+    lists = [np.asarray(column).tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
@@ -130,13 +138,12 @@ def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.4f}"
+        return "" if math.isnan(value) else f"{value:z.4f}"  # no -0.0000
     return str(value)
 
 
 def solved_by(equilibrium: MetaEquilibrium) -> str:
     """A line that says how an equilibrium was computed, and how good it is."""
     counted = "programs" if equilibrium.solver == "double_oracle" else "iterations"
-    return (
-        f"{equilibrium.solver}: NashConv {equilibrium.nash_conv:.2g} after {equilibrium.iterations} {counted}"
-    )
+    nash_conv = max(equilibrium.nash_conv, 0.0)
+    return f"{equilibrium.solver}: NashConv {nash_conv:.2g} after {equilibrium.iterations} {counted}"

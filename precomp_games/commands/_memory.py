@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
-
-import numpy as np
 
 from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
 from precomp_games.chess.preparation.preparation import Preparation
-from precomp_games.commands._files import figure, write_csv
+from precomp_games.commands._files import figure, rows_of, write_csv
 
 _MORE = 50  # positions on top of the budget, of which it is said what they would be worth
 
@@ -26,13 +23,9 @@ def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
 def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.Path) -> str:
     assert made.budget is not None
     more = best_of_frontier(frontier, made.budget + _MORE)
-    rows = [
-        {"positions": int(size), "utility": float(utility), "worth_of_one": float(worth)}
-        for size, utility, worth in zip(
-            frontier.sizes, frontier.utilities, [math.nan, *frontier.breakpoints], strict=True
-        )
-    ]
-    write_csv(folder / "memory.csv", rows)
+    columns = {"positions": frontier.sizes} | frontier.columns()
+    del columns["size"]
+    write_csv(folder / "memory.csv", rows_of(columns))
     _plot(made, frontier, more, folder / "memory.png")
     worth, missed = more.utility - made.utility, made.search["truncation_loss"]
     return (
@@ -48,19 +41,13 @@ def _plot(made: Preparation, frontier: MemoryFrontier, more: BestPrecomputation,
     with figure(path, figsize=(7.0, 4.0), page=True) as (drawing, panel):
         right = 1.5 * more.budget
         highest = float(frontier.upper_bound(right))
-        exact = frontier.sizes <= frontier.exact_size
-        panel.plot(frontier.sizes[exact], frontier.utilities[exact], "C0-", lw=2.0, label="no book has more")
-        beyond = np.append(frontier.sizes[frontier.sizes >= frontier.exact_size], right)
-        panel.plot(
-            beyond, frontier.upper_bound(beyond), "C0:", lw=1.5, label="the same, of what was looked at alone"
-        )
+        frontier.plot(panel, most=right)
         label = f"at most {made.budget}: {made.utility:.4f}"
         panel.plot([len(made.book)], [made.utility], "C1o", label=label)
         gain = more.utility - made.utility
         label = f"at most {more.budget}: {more.utility:.4f} ({gain:+.4f})"
         panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
         pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
-        panel.set_xlim(0.0, right)
         panel.set_ylim(frontier.unprepared - pad, highest + pad)
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(made.score_name.lower())

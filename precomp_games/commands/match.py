@@ -30,7 +30,7 @@ from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.evaluation.policies import EnginePolicy
-from precomp_games.chess.play.match import ExitScore, MatchResult, write_match_pgn
+from precomp_games.chess.play.match import ExitScore, MatchComparison, MatchResult, write_match_pgn
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
 from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
 from precomp_games.chess.preparation.engines import Engines
@@ -337,25 +337,13 @@ def _plot(
         axes,
     ):
         for (made, played), panel in zip(panels, axes[:, 0], strict=True):
-            rows = sorted(played, key=lambda each: each.result.score)
-            for k, (name, result, promised, _) in enumerate(rows):
-                low, high = result.interval
-                color = "C1" if name == "the book" else "C0"
-                panel.plot([low, high], [k, k], color=color, lw=2.0, label="95 %" if k == 0 else None)
-                panel.plot([result.score], [k], "o", color=color, ms=7, label="scored" if k == 0 else None)
-                if promised is not None:
-                    label = "promised" if name == "the book" else None
-                    panel.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
-            ticks = [f"{each.name} ({len(each.result.book)})" for each in rows]
-            panel.set_yticks(range(len(rows)), ticks)
-            panel.set_ylim(-0.6, len(rows) - 0.4)
-            panel.set_xlim(0.0, 1.02)
-            panel.grid(visible=False, axis="y")
+            promised = {each.name: each.promised for each in played if each.promised is not None}
+            MatchComparison({each.name: each.result for each in played}, promised).plot(panel)
+            panel.set_xlabel(panel.get_xlabel() if made is panels[-1][0] else "")
             against = _opponent_of(given, made.settings)
             opponent = textwrap.shorten(against.opponent_name(made.engines[1]), 120)
             title = f"{made.side.capitalize()}, {given.match_games} games against {opponent}"
             panel.set_title(textwrap.fill(title, 80))
-        axes[-1, 0].set_xlabel("score (in brackets: positions in the book)")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         drawing.legend(handles, labels, loc="lower center", ncol=3)
         drawing.tight_layout(rect=(0.0, 0.06 / len(panels), 1.0, 1.0))

@@ -87,10 +87,11 @@ def _print(result: Equilibrium, count: int) -> None:
     print(
         f"{tree.game_string}: {tree.num_histories} histories, {tree.num_infosets} information states\n"
         f"Value to player 0: {round(result.value, 12) + 0.0:.10g}\n"
-        f"NashConv: {result.nash_conv:.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
+        f"NashConv: {max(result.nash_conv, 0.0):.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
     if result.refinement is not None:
-        print(f"Off the path, against trembling hands: nowhere more than {result.refinement.gap:.2g} to gain")
+        gap = max(result.refinement.gap, 0.0)
+        print(f"Off the path, against trembling hands: nowhere more than {gap:.2g} to gain")
     if not result.converged:
         print("That is more than was asked for; more --iterations or --seconds may help.")
     if count:
@@ -151,10 +152,8 @@ def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
 
 
 def _plot(result: Equilibrium, path: pathlib.Path) -> None:
-    iterations, nash_conv = zip(*result.trace, strict=True)
     with figure(path, figsize=(6.4, 4.0), layout="constrained") as (drawing, panel):
-        panel.loglog(iterations, nash_conv, "C0-o", ms=3)
-        panel.set(xlabel="iterations", ylabel="NashConv")
+        result.plot(panel)
         drawing.suptitle(f"{result.tree.game_string}, {result.method}")
 
 

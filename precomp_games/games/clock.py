@@ -42,6 +42,7 @@ from precomp_games._support.checks import (
     shown,
     utility_sum,
 )
+from precomp_games._support.results import Shown
 from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, open_observer
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
@@ -224,7 +225,7 @@ class ClockState(pyspiel.State):
         return f"{self.base}\nclocks {self.left[0]} {self.left[1]}{late}"
 
 
-class ClockPolicy(openspiel_policy.Policy):
+class ClockPolicy(Shown, openspiel_policy.Policy):
     """A policy of the base game on the clock: its moves take the ticks that they are said to take."""
 
     @public
@@ -320,7 +321,7 @@ class SearchClock:
         return max(1, -(-nodes // self.nodes_per_tick))
 
 
-class TimedSearch(openspiel_policy.Policy):
+class TimedSearch(Shown, openspiel_policy.Policy):
     """A player that searches as long as its clock allows, and plays the best move that it finds.
 
     `search(base_state, nodes)` returns something with `action` and `nodes` (positions visited), such as

@@ -33,6 +33,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import Player, one_of, public
 from precomp_games._support.checks import ArgumentError, check_numbers, check_state, check_turn, shown
+from precomp_games._support.results import Shown
 from precomp_games.policies.rows import (
     BatchPolicy,
     DistinctStates,
@@ -86,7 +87,7 @@ class _Turn(NamedTuple):
     answer: _Answer
 
 
-class MixturePolicy(openspiel_policy.Policy):
+class MixturePolicy(Shown, openspiel_policy.Policy):
     """One of K players, drawn for the whole game or anew at each move.
 
     Either player may be asked for; each is a draw of its own. It can be pickled where its components can.

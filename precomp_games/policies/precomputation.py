@@ -10,10 +10,11 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support.arguments import Game, Player, public
 from precomp_games._support.checks import ArgumentError, check_turn
 from precomp_games._support.pickles import packed, unpacked
+from precomp_games._support.results import Shown
 from precomp_games.policies.rows import PolicyLike, as_batch_policies
 
 
-class PrecomputationPolicy(openspiel_policy.Policy):
+class PrecomputationPolicy(Shown, openspiel_policy.Policy):
     """A precomputation strategy (Definition 1): the book where it reaches, sigma everywhere else.
 
     The book player's memorized states are looked up first; a state that is not among them, and every

@@ -37,7 +37,8 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 from precomp_games._support.arguments import Ge, Le, PositiveFloat, PositiveInt, public
 from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, shown
-from precomp_games._support.messages import one_line
+from precomp_games._support.messages import did_you_mean, one_line
+from precomp_games._support.results import Shown
 from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
@@ -144,13 +145,14 @@ def make_policy(
     names = policy_names()
     name = arguments.pop("name", None)
     if not isinstance(name, str) or name not in _FACTORIES:
-        known = ", ".join(f"{each}({given})" for each, given in names.items())
-        raise ArgumentError(f"expected one of {known}, got {shown(spec)}")
+        hint = did_you_mean(name, names)
+        raise ArgumentError(f"expected one of {', '.join(names)}, got {shown(spec)}{hint}")
     factory, defaults, _ = _FACTORIES[name]
     for key, value in arguments.items():
         if key not in defaults:
             raise ArgumentError(
                 f"expected the arguments {name}({names[name]}), got {shown(key)} in {shown(spec)}"
+                f"{did_you_mean(key, defaults)}"
             )
         default = defaults[key]
         if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -214,12 +216,17 @@ def check_spec(value: Any, name: str) -> str:
     Raises:
       ValueError: it cannot be read, or names nothing that is known.
     """
+    given = ""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
-            if _parse(value)["name"] in policy_names():
+            given = _parse(value)["name"]
+            if given in policy_names():
                 return value
-    known = ", ".join(policy_names())
-    raise ArgumentError(f"expected {name} to be a policy by name ({known}), got {shown(value)}")
+    known = policy_names()
+    raise ArgumentError(
+        f"expected {name} to be a policy by name ({', '.join(known)}), got {shown(value)}"
+        f"{did_you_mean(given, known)}"
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -246,7 +253,7 @@ def _parse(spec: str) -> dict[str, Any]:
 # Policies are classes without functions in them, so that they can be pickled and sent to other processes.
 
 
-class _NamedPolicy(openspiel_policy.Policy):
+class _NamedPolicy(Shown, openspiel_policy.Policy):
     """A policy of all players of a game."""
 
     def __init__(self, game: pyspiel.Game) -> None:

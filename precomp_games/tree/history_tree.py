@@ -34,6 +34,7 @@ from precomp_games._support.checks import (
 )
 from precomp_games._support.memory import Memory
 from precomp_games._support.pickles import packed, unpacked
+from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import MinProbability, PolicyLike
 from precomp_games.tree.arrays import (
     ARRAYS,
@@ -47,12 +48,12 @@ from precomp_games.tree.arrays import (
 from precomp_games.tree.base_game import loaded_game
 from precomp_games.tree.expansion.levels import expand
 from precomp_games.tree.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
-from precomp_games.tree.facts import TreeFacts
+from precomp_games.tree.facts import TreeEntry, TreeFacts
 from precomp_games.tree.mixture import TreeMixture
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class HistoryTree(TreeFacts):
+class HistoryTree(Result, TreeFacts):
     """Histories of a base game as arrays over n histories and m information states.
 
     Trees can be pickled, and so travel to other processes. Whatever of `policies` and `base_game` does not
@@ -313,6 +314,14 @@ class HistoryTree(TreeFacts):
             return False
         return self.fingerprint == other.fingerprint
 
+    def _facts(self) -> dict[str, Any]:
+        names = ("game_string", "num_histories", "num_infosets", "penalties", "stop_value", "fingerprint")
+        return {name: getattr(self, name) for name in names}
+
+    def to_json(self) -> dict[str, Any]:
+        """What the tree is; `save` keeps the tree itself."""
+        return {name: as_json(value) for name, value in self._facts().items()}
+
     def __repr__(self) -> str:
         """One line: game, size, penalties."""
         return (
@@ -469,6 +478,26 @@ class HistoryTree(TreeFacts):
             for child in self.children(history)
             if self.sigma_pre[child] > 0.0 and self.edge_entry[child] == entry
         }
+
+    @public
+    def memorized_entry(self, entry: int) -> TreeEntry:
+        """What an entry is, such as one of a `memorization_set`.
+
+        Args:
+          entry: its number in the tree.
+
+        Raises:
+          ValueError: there is no entry of that number.
+        """
+        row = self.memorized_row(entry)
+        infoset = int(self.entry_infoset[entry])
+        return TreeEntry(
+            player=int(self.infoset_player[infoset]),
+            infoset=infoset,
+            key=self.key(infoset),
+            plays=row,
+            actions=tuple(self.actions(int(self.infoset_history[infoset]))),
+        )
 
     # -- penalties ---------------------------------------------------------------------------------
 

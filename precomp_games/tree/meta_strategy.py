@@ -22,6 +22,7 @@ import numpy.typing as npt
 from precomp_games._support.arguments import Player, public
 from precomp_games._support.checks import ArgumentError, check_indices, check_numbers, shown
 from precomp_games._support.kernels import kernel, read_only
+from precomp_games._support.results import Result
 from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike, check_policies
 from precomp_games.tree.facts import AnyForest, TreeArrays, edge_product
@@ -45,7 +46,7 @@ class Alternative:
 
 
 @dataclasses.dataclass(frozen=True)
-class MemorizedState:
+class MemorizedState(Result):
     """Why one information state is worth learning; utilities are the book player's.
 
     Attributes:
@@ -89,7 +90,7 @@ class Played(NamedTuple):
 
 @public
 @dataclasses.dataclass(frozen=True, eq=False)
-class MetaStrategy:
+class MetaStrategy(Result):
     """A player's strategy in the meta-game of a tree.
 
     Attributes:
@@ -150,6 +151,11 @@ class MetaStrategy:
     def plan(self) -> npt.NDArray[np.float64]:
         """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
         return realization_plan(self.tree, self.memorize)
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each entry: see `strategy_columns`."""
+        own = self.tree.entry_player == self.player
+        return {name: column[own] for name, column in strategy_columns(self.tree, self).items()}
 
     def reach(self) -> npt.NDArray[np.float64]:
         """float64[n]: how far the player's own choices and policies let each history be reached."""
@@ -236,6 +242,22 @@ class MetaStrategy:
         totals = read_only(self.totals)
         _mix(tree.arrays, tree.edge_entry, self.player, self.memorize, totals, memorizing, probability)
         return Played(memorizing, probability)
+
+
+def strategy_columns(tree: HistoryTree, *strategies: MetaStrategy) -> dict[str, Any]:
+    """Columns with a row for each entry of a tree: player, infoset, action, probability, plan.
+
+    The strategies, one a player, are 0 at each other's entries. An entry is an action of the game alone, or
+    what is memorized.
+    """
+    names = np.array([tree.key(k) for k in range(tree.num_infosets)], object)
+    return {
+        "player": tree.entry_player,
+        "infoset": names[tree.entry_infoset],
+        "action": tree.entry_action,
+        "probability": np.sum([each.memorize for each in strategies], axis=0),
+        "plan": np.sum([each.plan() for each in strategies], axis=0),
+    }
 
 
 def strategy_policy(strategy: MetaStrategy, sigma: Any, knows_sigma: bool = False) -> PrecomputationPolicy:

@@ -13,7 +13,9 @@ from precomp_games.algorithms import (
     KullbackLeibler,
     MetaStrategy,
     best_precomputation,
+    certified_precomputation,
     memory_frontier,
+    meta_equilibrium,
     robust_precomputation,
     save_policy,
     solve,
@@ -183,6 +185,11 @@ def table():
         "solve.method": Arg("cfr+", "cfr++"),
         "solve.checkpoint": Arg(f"{folder()}/alone.npz", "", ".", b"run.npz", fine=...),
         "Equilibrium()": solve(alone),
+        "MetaEquilibrium()": meta_equilibrium(tree, iterations=10),
+        "CertifiedPrecomputation()": certified_precomputation(
+            pyspiel.load_game("tic_tac_toe"), sigma, sigma, 0.1, 0, max_rollouts=10
+        ),
+        "MemoryFrontier.plot.most": Arg(3.0, -1.0),
         "save_policy.policy": Arg(table_of_kuhn, kuhn_policy, {}),
         "save_policy.path": Arg(f"{folder()}/saved.npz", fine=["nonsense"]),
         "load_policy.path": Arg(kept_policy, True, 1, "a\0b", fine=["nonsense"]),

@@ -12,6 +12,7 @@ there, so it may know more than the book's owner was charged for. `len(book)` an
 
 from __future__ import annotations
 
+import html
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,10 +21,12 @@ from typing import Annotated, Any
 
 import chess
 import chess.polyglot
+import chess.svg
 
 from precomp_games._support.arguments import Check, FilePath, Ge, Le, NonNegativeInt, each_of, public
 from precomp_games._support.checks import ArgumentError, check_instance, check_number, shown
 from precomp_games._support.files import atomic_write
+from precomp_games._support.results import Result, as_json
 from precomp_games.chess.game import board_after, is_legal
 
 # How far from 1 a probability, or the sum of a position's, may be.
@@ -49,7 +52,7 @@ class BookMove:
 
 @public
 @dataclass(frozen=True)
-class BookPosition:
+class BookPosition(Result):
     """A memorized history and what we play after it.
 
     Attributes:
@@ -145,7 +148,7 @@ class Node:
         return self.children.get(move)
 
 
-class Book:
+class Book(Result):
     """What one side has memorized.
 
     Positions need not be closed under predecessors: where we come to a memorized position from one
@@ -182,6 +185,34 @@ class Book:
     def __reduce__(self) -> tuple[Any, ...]:
         # A trie is as deep as games are long, deeper than pickle follows.
         return Book, (self.start, self.side, self.positions)
+
+    def _facts(self) -> dict[str, Any]:
+        side = chess.COLOR_NAMES[self.side]
+        return {"side": side, "positions": len(self), "distinct_positions": self.distinct_positions}
+
+    def _repr_html_(self) -> str:
+        """A board with the first moves, ours and those that we answer, and the likeliest lines."""
+        first = {each.history[:1] for each in self.positions}
+        first |= {(play.move,) for each in self.positions if not each.history for play in each.moves}
+        arrows = [chess.svg.Arrow(move.from_square, move.to_square) for moves in first for move in moves]
+        board = chess.svg.board(self.start, orientation=self.side, arrows=arrows, size=320)
+        return f"{board}<pre>{html.escape(repr(self))}\n{html.escape(self.first_lines(5))}</pre>"
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each position: the moves up to it and our likeliest one in SAN, reach and worth."""
+        lines = [self.start.variation_san(each.history) if each.history else "" for each in self.positions]
+        plays = zip(self._nodes, self.positions, strict=True)
+        return {
+            "after": lines,
+            "play": [node.board.san(position.moves[0].move) for node, position in plays],
+            "reach": [each.reach for each in self.positions],
+            "worth": [each.worth for each in self.positions],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The book as JSON has it, with moves in UCI notation."""
+        given = {"start": self.start, "side": chess.COLOR_NAMES[self.side], "positions": self.positions}
+        return {name: as_json(value) for name, value in given.items()}
 
     def __len__(self) -> int:
         """The number of memorized histories."""

@@ -30,6 +30,7 @@ import chess.pgn
 
 from precomp_games._support.arguments import PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_path, shown
+from precomp_games._support.results import Result
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
 from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited
@@ -95,7 +96,7 @@ class RepertoirePosition:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Repertoire:
+class Repertoire(Result):
     """One side's own book.
 
     Attributes:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from precomp_games._support.arguments import Seconds, public
+from precomp_games._support.results import Shown
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
     Asked,
@@ -58,7 +59,7 @@ _Settings = tuple[SearchLimit, int, int, bool]  # limit, MultiPV, samples, itera
 _Batch = tuple[list[str], list[SearchResult]]
 
 
-class DaskEngine(contextlib.AbstractContextManager["DaskEngine"]):
+class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
     """Engines on a cluster, used as an `EnginePool` is.
 
     One that is sent to another process connects to the cluster anew there; that of "local:N" starts another.

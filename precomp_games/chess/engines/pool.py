@@ -48,6 +48,7 @@ import chess.engine
 from precomp_games._support.arguments import Ge, Le, Seconds, public
 from precomp_games._support.checks import Unnamed
 from precomp_games._support.messages import one_line
+from precomp_games._support.results import Shown
 from precomp_games.chess.engines._questions import Question, Questions, Turn, turns_before
 from precomp_games.chess.engines._uci import (
     BadOutput,
@@ -122,7 +123,7 @@ def find_engine(path: str | None = None) -> str:
     )
 
 
-class EnginePool(contextlib.AbstractContextManager["EnginePool"]):
+class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
     """Identical engines that share out searches; what they answer does not depend on how many.
 
     One engine is started at once, to know who it is; the others when there is work for them. They

@@ -41,6 +41,7 @@ from precomp_games._support.arguments import Check, FilePath, public
 from precomp_games._support.checks import ArgumentError, Unnamed, check_integer, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.messages import one_line
+from precomp_games._support.results import Shown
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     Multipv,
@@ -102,7 +103,7 @@ class StoreError(Unnamed, RuntimeError):
     """The store cannot be opened, read or written; the message says what to do."""
 
 
-class EvaluationStore(contextlib.AbstractContextManager["EvaluationStore"]):
+class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"]):
     """Searches by (engine, limit, multipv, epd) in one SQLite file.
 
     Usable from several threads (a lock serializes them) and from several processes at once (SQLite

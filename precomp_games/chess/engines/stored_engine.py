@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from precomp_games._support.arguments import Check, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.results import Shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
@@ -26,7 +27,7 @@ from precomp_games.chess.engines.store import EvaluationStore
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each, and ten times that with iterations
 
 
-class StoredEngine:
+class StoredEngine(Shown):
     """An engine that searches a position once per limit and MultiPV, ever.
 
     Every search is in the store before the next result is looked at, so a run that is killed loses

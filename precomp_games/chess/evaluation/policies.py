@@ -47,6 +47,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_instance, check_integer, check_number, shown
+from precomp_games._support.results import Shown
 from precomp_games.chess.engines.searches import (
     Line,
     Multipv,
@@ -82,7 +83,7 @@ def softmax(scores_cp: Sequence[float], temperature_cp: PositiveFloat) -> npt.ND
     return np.asarray(weights / weights.sum())
 
 
-class EnginePolicy(openspiel_policy.Policy):
+class EnginePolicy(Shown, openspiel_policy.Policy):
     """What an engine plays: Softmax(cp / r) over its `top_k` best moves, or the move that it answers.
 
     Attributes:

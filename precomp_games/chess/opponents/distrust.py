@@ -26,12 +26,13 @@ import numpy as np
 
 from precomp_games._support.arguments import Ge, Lt, public
 from precomp_games._support.checks import ArgumentError, check_instance
+from precomp_games._support.results import Result
 from precomp_games.chess.game import ChessState
 from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, own_states
 
 
 @dataclasses.dataclass(frozen=True)
-class DistrustFit:
+class DistrustFit(Result):
     """How far a model is to distrust itself.
 
     Attributes:

@@ -47,6 +47,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_integer, shown
+from precomp_games._support.results import Result
 from precomp_games.chess.engines.searches import (
     MATE_CP,
     MAX_MULTIPV,
@@ -106,7 +107,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True)
-class OpponentFit:
+class OpponentFit(Result):
     """What fits a player's moves best.
 
     Attributes:
@@ -269,7 +270,7 @@ def _free(choices: Iterable[Choice]) -> list[Choice]:
 
 
 @dataclasses.dataclass(frozen=True)
-class NodesFit:
+class NodesFit(Result):
     """The limit and the r that fit a player's moves best, together.
 
     Attributes:
@@ -342,7 +343,7 @@ def fit_nodes(
 
 
 @dataclasses.dataclass(frozen=True)
-class EnginesFit:
+class EnginesFit(Result):
     """The mixture of engines, drawn anew at each move, that fits a player's moves best.
 
     Attributes:

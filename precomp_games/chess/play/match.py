@@ -34,7 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
+from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.files import atomic_write
+from precomp_games._support.results import Axes, Result, axes_of, html_table
 from precomp_games.chess.books.book import Book, BookExit, Exits
 from precomp_games.chess.books.pgn import set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
@@ -54,6 +56,7 @@ MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 
 _STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
 _MAX_GAMES = 10_000_000
+_DRAWN = 100  # points of a match's plot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +102,7 @@ class ExitScore:
 
 
 @dataclasses.dataclass(frozen=True)
-class MatchResult:
+class MatchResult(Result):
     """The games of a match.
 
     Attributes:
@@ -139,6 +142,29 @@ class MatchResult:
         """How many games ended inside the book."""
         return sum(game.left is None for game in self.games)
 
+    def columns(self) -> dict[str, Any]:
+        """One row for each game: its score, its ending, its plies, and the ply at which it left the book."""
+        games = self.games
+        return {
+            "score": self.scores,
+            "ending": [game.ending for game in games],
+            "plies": [len(game.moves) for game in games],
+            "left": [game.left for game in games],
+        }
+
+    @public
+    def plot(self, axes: Axes = None) -> Any:
+        """Draws the score of the games so far, with its 95 % interval, and returns matplotlib's axes."""
+        axes = axes_of(axes)
+        count = len(self.games)
+        after = sorted({round(n) for n in np.geomspace(1, count, min(count, _DRAWN)).tolist()})
+        low, high = zip(*(mean_interval(self.scores[:n], 0.0, 1.0) for n in after), strict=True)
+        axes.fill_between(after, low, high, color="0.85", label="95 %")
+        axes.plot(after, np.cumsum(self.scores)[np.array(after) - 1] / after, "C0-", label="score")
+        axes.set(xlabel="games", ylabel="score of the games so far", ylim=(0.0, 1.02))
+        axes.legend(loc="lower right")
+        return axes
+
     @public
     def exit_scores(self, exits: Exits) -> list[ExitScore]:
         """What was scored by exit, the most reached one first, then those where nobody was expected.
@@ -158,6 +184,72 @@ class MatchResult:
         known = {each.history for each in expected}
         expected += [BookExit(each, over[each], 0.0, None) for each in scores if each not in known]
         return [_exit_score(each, scores.get(each.history, [])) for each in expected]
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class MatchComparison(Result):
+    """Matches of several players against one opponent, such as a book beside controls of its size.
+
+    Attributes:
+      results: By the players' names.
+      promised: What was expected beforehand of those of whom something was.
+    """
+
+    results: Mapping[str, MatchResult]
+    promised: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Checks what the mappings hold.
+
+        Raises:
+          ValueError: no match, or what is none; a promise outside [0, 1].
+        """
+        if not self.results or not all(isinstance(each, MatchResult) for each in self.results.values()):
+            raise ArgumentError(f"expected results to be matches by name, got {shown(self.results)}")
+        promised = {
+            name: check_number(each, "promised", least=0.0, most=1.0) for name, each in self.promised.items()
+        }
+        object.__setattr__(self, "promised", promised)
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each player; low and high are the ends of its 95 % interval."""
+        played = self.results.values()
+        return {
+            "player": list(self.results),
+            "positions": [len(each.book) for each in played],
+            "promised": [self.promised.get(name) for name in self.results],
+            "games": [len(each.games) for each in played],
+            "score": [each.score for each in played],
+            "standard_error": [each.standard_error for each in played],
+            "low": [each.interval[0] for each in played],
+            "high": [each.interval[1] for each in played],
+        }
+
+    def _repr_html_(self) -> str:
+        columns = self.columns()
+        return html_table(columns, zip(*columns.values(), strict=True))
+
+    @public
+    def plot(self, axes: Axes = None) -> Any:
+        """Draws scores, their intervals and promises, a line a player, and returns matplotlib's axes."""
+        alone, axes = axes is None, axes_of(axes)
+        rows = sorted(self.results.items(), key=lambda each: each[1].score)
+        for k, (name, result) in enumerate(rows):
+            own = name == "the book"
+            color = "C1" if own else "C0"
+            axes.plot(result.interval, [k, k], color=color, lw=2.0, label="95 %" if k == 0 else None)
+            axes.plot([result.score], [k], "o", color=color, ms=7, label="scored" if k == 0 else None)
+            if (promised := self.promised.get(name)) is not None:
+                label = "promised" if own else None
+                axes.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
+        axes.set_yticks(range(len(rows)), [f"{name} ({len(result.book)})" for name, result in rows])
+        axes.set(xlim=(0.0, 1.02), ylim=(-0.6, len(rows) - 0.4))
+        axes.set_xlabel("score (in brackets: positions in the book)")
+        axes.grid(visible=False, axis="y")
+        if alone:
+            axes.legend(loc="lower right")
+        return axes
 
 
 def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:

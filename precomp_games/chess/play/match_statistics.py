@@ -58,6 +58,7 @@ import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.arguments import Check, Ge, Gt, Le, Lt, public
 from precomp_games._support.checks import ArgumentError, check_integer, real_array, shown
+from precomp_games._support.results import Result
 from precomp_games.policies.playouts import mean_interval
 
 _NORMAL_95 = 1.959963984540054
@@ -86,7 +87,7 @@ def _check_pairs(value: Any, name: str) -> tuple[int, ...] | None:
 
 @public
 @dataclasses.dataclass(frozen=True)
-class MatchStatistics:
+class MatchStatistics(Result):
     """Results of a match, and what they say. `str` is a line of it.
 
     Attributes:
@@ -236,7 +237,7 @@ class MatchStatistics:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sprt:
+class Sprt(Result):
     """A generalized sequential probability ratio test, of H0 and H1. `str` is a line of it.
 
     Attributes:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from precomp_games._support import bars
 from precomp_games._support.arguments import each_of, public
+from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
@@ -21,7 +22,7 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 
 @public
 @dataclasses.dataclass
-class Engines:
+class Engines(Shown):
     """The analyst's and the opponent's engine; often one and the same."""
 
     analyst: StoredEngine

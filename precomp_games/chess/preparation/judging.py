@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.results import Result
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.evaluation.policies import EngineMenu
@@ -132,7 +133,7 @@ def _increasing(entries: list[int]) -> npt.NDArray[np.int32]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class RepertoireJudgment:
+class RepertoireJudgment(Result):
     """What is said of a repertoire; moves are in SAN, lines from the start of the repertoire.
 
     Attributes:
@@ -159,6 +160,11 @@ class RepertoireJudgment:
             "holes": self._hole_rows(),
             "not_met": self._not_met_rows(),
         }
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each position of the book: `tables()["positions"]`."""
+        rows = self._position_rows()
+        return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
 
     def to_json(self) -> dict[str, Any]:
         """What is said of the book as a whole, as JSON has it."""

@@ -26,6 +26,7 @@ from precomp_games._support.arguments import (
 from precomp_games._support.checks import ArgumentError, check_integer, check_number, check_numbers, shown
 from precomp_games._support.files import atomic_write, write_together
 from precomp_games._support.messages import one_line, plain_text
+from precomp_games._support.results import Result
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
@@ -68,7 +69,7 @@ class Neighbor:
 
 
 @dataclasses.dataclass(frozen=True)
-class Preparation:
+class Preparation(Result):
     """A book and what it was made by; utilities are the preparing side's, in [0, 1].
 
     Attributes:
@@ -163,6 +164,13 @@ class Preparation:
     def stops(self) -> dict[tuple[str, ...], float]:
         """What games from where lines leave the book are expected to score, by moves in UCI notation."""
         return {tuple(stop["after"]): float(stop["value"]) for stop in self.search.get("stops", ())}
+
+    def columns(self) -> dict[str, Any]:
+        """One row for each of the book's positions: those of `Book.columns`, and the gain."""
+        return self.book.columns() | {"gain": self.gains}
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + self.book._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
         """The preparation for programs, as `from_json` takes it; what the settings name is not in it."""

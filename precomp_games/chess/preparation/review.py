@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import chess
 
+from precomp_games._support.results import Result
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.preparation.judging import line_of
@@ -30,7 +31,7 @@ AT_ITS_END = "the book's end"
 
 
 @dataclasses.dataclass(frozen=True)
-class GamesReview:
+class GamesReview(Result):
     """What games say about a repertoire; lines and moves are in SAN, costs are in points.
 
     Attributes:

@@ -32,6 +32,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.messages import plain_text
+from precomp_games._support.results import Shown
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
 from precomp_games.chess.evaluation.policies import ANSWERS, SAMPLES, Plays, check_opponents
 from precomp_games.chess.evaluation.scores import Scale
@@ -51,7 +52,7 @@ _OPPONENT_LIMIT = SearchLimit(nodes=1000)
 
 @public
 @dataclasses.dataclass(frozen=True)
-class PreparationSettings:
+class PreparationSettings(Shown):
     """What is prepared, against whom, and how it is valued.
 
     Attributes:

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from precomp_games._support import bars
 from precomp_games._support.arguments import FilePath, NonNegativeInt, PositiveInt, each_of, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.results import Shown
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.clairvoyant import Possible, drawn_replies
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
@@ -67,7 +68,7 @@ _UNLIKELY = 1e-3  # of a mixture's component that has not played what was played
 
 @public
 @dataclasses.dataclass(frozen=True)
-class SparringGames:
+class SparringGames(Shown):
     """The games of one opponent in a file, as a match program or `play_engine_games` wrote them.
 
     Attributes:

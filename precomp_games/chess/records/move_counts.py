@@ -34,6 +34,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import INFINITE, Ge, Gt, Le, each_of, one_of, public
 from precomp_games._support.checks import ArgumentError, check_instance, shown
+from precomp_games._support.results import Shown
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
@@ -304,7 +305,7 @@ def _added(
     return keys[starts], actions[starts], np.add.reduceat(weights, starts) if len(starts) else weights
 
 
-class CountsPolicy(openspiel_policy.Policy):
+class CountsPolicy(Shown, openspiel_policy.Policy):
     """Plays what was played, with a prior that is worth `alpha` games.
 
     Attributes:

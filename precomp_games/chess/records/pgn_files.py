@@ -20,6 +20,7 @@ import chess.pgn
 
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.results import Result
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
 MAX_TEXT = 1 << 20  # characters of one game, comments and variations too
@@ -37,7 +38,7 @@ _TAG_LINE = re.compile(r'\[\w+\s+"')
 
 
 @dataclasses.dataclass
-class GameReport:
+class GameReport(Result):
     """What was read of a file, and what was not, and why.
 
     Attributes:

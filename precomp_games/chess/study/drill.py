@@ -34,6 +34,7 @@ import numpy as np
 from precomp_games._support.arguments import Check, FilePath, NonNegativeInt, public
 from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.messages import one_line
+from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import Book, BookPosition
 from precomp_games.chess.engines.store import first_strange
 from precomp_games.chess.preparation.best_parts import predecessors
@@ -69,7 +70,7 @@ class DrillCard:
     worth: float
 
 
-class Drill:
+class Drill(Shown):
     """A book, and what is known of it.
 
     Attributes:

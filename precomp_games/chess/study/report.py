@@ -52,6 +52,7 @@ from precomp_games._support.checks import (
 )
 from precomp_games._support.files import atomic_write
 from precomp_games._support.messages import plain_text
+from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import Book, BookExit, BookPosition, Exits, Node, trie_with_exits
 from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
 from precomp_games.chess.play.match import MatchResult
@@ -107,7 +108,7 @@ class ReportMatch:
 
 @public
 @dataclasses.dataclass(frozen=True)
-class ReportBook:
+class ReportBook(Shown):
     """A book, and what there is to say of it; utilities are its side's, in [0, 1].
 
     Attributes:

@@ -44,7 +44,7 @@ def test_each_is_worth_the_best_set_of_what_is_open(cases):
     """By the whole tree's solver on what was opened, one opponent after the other."""
     better = 0
     for seed in range(cases(12)):
-        game, player, sigma, search = _search(seed, batches=seed)
+        game, player, sigma, search = _search(seed, batches=4 + seed)
         possible = _others(seed, [random_policy(100 * seed + k, "full") for k in range(_OPPONENTS)])
         values = clairvoyant_values(search, possible)
         stops = {node.actions(): search.stop_value(node) for node in search.tree.nodes[1:]}

@@ -1,4 +1,4 @@
-"""`python -m precomp_games.commands`, as `precomp-games`."""
+"""`python -m precomp_games`, as `precomp-games`."""
 
 import sys
 

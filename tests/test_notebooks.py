@@ -1,0 +1,16 @@
+"""The notebooks say what they say: their cells run, in order, and print and show the same texts."""
+
+import json
+
+import pytest
+
+from tools.notebooks import FOLDER, said_by, texts_of
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks(path):
+    pytest.importorskip("pandas")
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert notebook["nbformat"] == 4 and path.stat().st_size < 200_000
+    for number, (cell, outputs) in enumerate(said_by(notebook), start=1):
+        assert texts_of(outputs) == texts_of(cell["outputs"]), f"cell {number}: python -m tools.notebooks"
