@@ -48,6 +48,7 @@ from precomp_games.chess.records.game_records import (
 from precomp_games.chess.records.pgn_files import GameReport, name_words
 
 Moves: TypeAlias = dict[tuple[str, str], int]
+_KEPT_PLIES = 200  # of a game that is listed
 
 
 @public
@@ -224,12 +225,14 @@ class PlayedGame:
       white, black: names, as the file has them.
       year: when; None if the file does not know.
       result: the Result tag.
+      moves: from the usual start position, as far as they are kept; () where they are not.
     """
 
     white: str
     black: str
     year: Annotated[int, Ge(0), Le(9999)] | None
     result: str
+    moves: Annotated[tuple[chess.Move, ...], each_of(chess.Move)] = ()
 
 
 @public
@@ -244,6 +247,23 @@ class ReplyGames:
 
     count: PositiveInt
     games: Annotated[tuple[PlayedGame, ...], each_of(PlayedGame)]
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Person:
+    """An opponent who is a person, and its games with the color that it has against the book.
+
+    Attributes:
+      name: as the file has it.
+      games: how many there are.
+      first, last: years of the oldest and the newest of them; None where no game has one.
+    """
+
+    name: str
+    games: NonNegativeInt
+    first: Annotated[int, Ge(0), Le(9999)] | None = None
+    last: Annotated[int, Ge(0), Le(9999)] | None = None
 
 
 @public
@@ -283,34 +303,71 @@ def reply_games(
       ValueError: arguments of another kind; see `read_games`.
       OSError: the file cannot be read.
     """
+    how = {"exits": exits, "without": without, "most": most, "max_plies": max_plies, "before": before}
+    how |= {"copies": copies, "report": report, "progress": progress}
+    return games_behind(book, path, player, **how)[0]
+
+
+def games_behind(
+    book: Book,
+    path: str | os.PathLike[str],
+    player: str | None = None,
+    *,
+    exits: Exits = (),
+    without: str | None = None,
+    most: int = 5,
+    max_plies: int = DEFAULT_PLIES,
+    before: float = math.inf,
+    copies: bool = False,
+    report: GameReport | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[dict[History, ReplyGames], Person | None]:
+    """`reply_games`, and whose games these are; None where they are everybody's."""
     root = trie_with_exits(book, exits)
     report = GameReport() if report is None else report
-    how: dict[str, Any] = {"max_plies": max_plies, "report": report, "progress": progress}
+    # What is listed can be played through to its end; what counts is a policy's to say.
+    how: dict[str, Any] = {"max_plies": max(max_plies, _KEPT_PLIES), "report": report, "progress": progress}
     records = read_games(path, player, without=without, setups=copies, copies=copies, **how)
     replies = _replies(root, book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
-    newest: dict[tuple[int, int], list[tuple[float, PlayedGame]]] = collections.defaultdict(list)
+    newest: dict[tuple[int, int], list[tuple[float, Any]]] = collections.defaultdict(list)
     names: set[Any] | None = None
+    years: list[float | None] = []
     for record in records:
         if player is not None and names is None:  # known from the first game on
             names = {name_words(name) for name in report.names}
         if math.isfinite(before) and not (record.year is not None and record.year < before):
             continue
-        for reply in _played(record, replies, names):
+        if (not book.side) in sides_of(record, names):
+            years.append(record.year)
+        found = _played(record, replies, names, max_plies)
+        game = _played_game(record) if found else None
+        for reply in found:
             counts[reply] += 1
-            year = None if record.year is None else math.floor(record.year)
-            game = PlayedGame(record.white, record.black, year, record.result)
             listed = newest[reply]
             # Undated games come last; of the same date, the first one in the file first.
             listed.append((math.inf if record.year is None else -record.year, game))
             listed.sort(key=lambda entry: entry[0])
             del listed[most:]
-    return {
+    behind = {
         history: ReplyGames(counts[reply], tuple(game for _, game in newest[reply]))
         for reply, histories in replies.items()
         if counts[reply]
         for history in histories
     }
+    if player is None:
+        return behind, None
+    known = [math.floor(year) for year in years if year is not None]
+    name = report.names[0] if report.names else player
+    return behind, Person(name, len(years), min(known, default=None), max(known, default=None))
+
+
+def _played_game(record: GameRecord) -> PlayedGame:
+    year = None if record.year is None else math.floor(record.year)
+    # Games from other positions can be told, but not be played through.
+    from_start = record.keys[:1] == (position_hash(chess.Board()),)
+    moves = map(move_of, record.actions[:_KEPT_PLIES]) if from_start else ()
+    return PlayedGame(record.white, record.black, year, record.result, tuple(moves))
 
 
 def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[History]]:
@@ -328,12 +385,12 @@ def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[Histor
 
 
 def _played(
-    record: GameRecord, replies: dict[tuple[int, int], list[History]], names: set[Any] | None
+    record: GameRecord, replies: dict[tuple[int, int], list[History]], names: set[Any] | None, max_plies: int
 ) -> set[tuple[int, int]]:
     """The replies that a game has, by somebody with one of these names; each once."""
     theirs = sides_of(record, names)
     return {
         pair
-        for ply, pair in enumerate(zip(record.keys, record.actions, strict=True))
+        for ply, pair in enumerate(zip(record.keys[:max_plies], record.actions[:max_plies], strict=True))
         if record.mover(ply) in theirs and pair in replies
     }

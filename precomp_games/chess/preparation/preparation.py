@@ -31,7 +31,7 @@ from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.preparation.evaluations import EXPECTED_SCORE
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import PreparationSettings
@@ -40,6 +40,7 @@ from precomp_games.policies.specs import parsed_spec
 _History = tuple[chess.Move, ...]
 # What another kind of value than was written ends in.
 _NO_RESULT = "read_preparation(): expected a result.json of precomp-games prepare, got {!r} ({})"
+_LONGEST = 80  # characters of a person's name
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -84,6 +85,7 @@ class Preparation(Result):
       exits: Where games leave the book, and what is promised there.
       evaluations: The analyst's when it chose the book's moves, by the moves up to the position.
       games: In which the opponent's replies were played, by the moves up to the reply and with it.
+      person: Whose games they are; None of another opponent.
       search: How the book was found, as JSON has it: see `prepare`.
       neighbors: How it did against opponents near the model, where that was tried (`play_neighbors`).
       files: What the files that the settings name have come to; they are written beside the result.
@@ -103,6 +105,7 @@ class Preparation(Result):
     exits: Sequence[BookExit] = ()
     evaluations: Mapping[_History, chess.engine.PovScore] = dataclasses.field(default_factory=dict)
     games: Mapping[_History, ReplyGames] = dataclasses.field(default_factory=dict)
+    person: Person | None = None
     search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     neighbors: Sequence[Neighbor] = ()
     files: ModelFiles | None = dataclasses.field(default=None, repr=False)
@@ -175,6 +178,10 @@ class Preparation(Result):
     def to_json(self) -> dict[str, Any]:
         """The preparation for programs, as `from_json` takes it; what the settings name is not in it."""
         positions = zip(self.book.positions, self.gains, strict=True)
+        listed: dict[PlayedGame, int] = {}  # a game is behind several replies, and is told once
+        for behind in self.games.values():
+            for game in behind.games:
+                listed.setdefault(game, len(listed))
         return {
             "settings": self.settings.as_dict(),
             "analyst": self.engines[0],
@@ -196,10 +203,14 @@ class Preparation(Result):
                 {
                     "after": _uci(history),
                     "count": behind.count,
-                    "games": [dataclasses.asdict(game) for game in behind.games],
+                    "games": [listed[game] for game in behind.games],
                 }
                 for history, behind in self.games.items()
             ],
+            "played_games": [
+                dataclasses.asdict(game) | {"moves": " ".join(_uci(game.moves))} for game in listed
+            ],
+            "person": None if self.person is None else dataclasses.asdict(self.person),
             "neighbors": [dataclasses.asdict(each) for each in self.neighbors],
         }
 
@@ -247,6 +258,7 @@ class Preparation(Result):
                 raise ValueError(f"a name that cannot be printed, {shown(text)}")
         side = chess.WHITE if settings.player == 0 else chess.BLACK
         entries = data["memorized"]
+        listed = [_game(each) for each in data.get("played_games", ())]
         positions = list(map(_position, entries))
         made = cls(
             settings,
@@ -266,7 +278,8 @@ class Preparation(Result):
                 for position, entry in zip(positions, entries, strict=True)
                 if "evaluation" in entry
             },
-            {_moves(each["after"]): _games(each) for each in data.get("replies", ())},
+            {_moves(each["after"]): _games(each, listed) for each in data.get("replies", ())},
+            None if data.get("person") is None else _person(data["person"]),
             {name: value for name, value in data.items() if name not in _OWN_NAMES},
             tuple(
                 Neighbor(**each | {"name": plain_text(each["name"])}) for each in data.get("neighbors", ())
@@ -284,7 +297,7 @@ class Preparation(Result):
 
 _OWN_NAMES = {
     *("settings", "analyst", "opponent", "value", "utility", "unprepared", "score", "size"),
-    *("distinct_positions", "budget", "memorized", "exits", "replies", "neighbors"),
+    *("distinct_positions", "budget", "memorized", "exits", "replies", "played_games", "person", "neighbors"),
 }
 
 
@@ -314,11 +327,25 @@ def _score(given: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore
     return chess.engine.PovScore(kinds[unit](check_integer(value, unit)), side)
 
 
-def _games(given: Mapping[str, Any]) -> ReplyGames:
-    """The games of a reply."""
-    names = [field.name for field in dataclasses.fields(PlayedGame)]
-    games = [PlayedGame(**{name: each[name] for name in names}) for each in given["games"]]
+def _game(given: Mapping[str, Any]) -> PlayedGame:
+    """A game of a person."""
+    names = ("white", "black", "year", "result")
+    moves = _moves(str(given.get("moves", "")).split())
+    return PlayedGame(**{name: given[name] for name in names}, moves=moves)
+
+
+def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames:
+    """The games of a reply, by their numbers; older results have them as they are."""
+    games = [
+        _game(each) if isinstance(each, Mapping) else listed[check_integer(each, "games", least=0)]
+        for each in given["games"]
+    ]
     return ReplyGames(given["count"], tuple(games))
+
+
+def _person(given: Mapping[str, Any]) -> Person:
+    """Whose games they are."""
+    return Person(plain_text(str(given["name"]), _LONGEST), given["games"], given["first"], given["last"])
 
 
 # -- a folder ----------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputati
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
-from precomp_games.chess.opponents.played import ReplyGames, reply_games
+from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
 from precomp_games.chess.preparation.engines import Engines
@@ -167,11 +167,13 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         position.history: _score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)
     }
+    games, person = _games_behind(book, exits, opponent)
     return dataclasses.replace(
         found,
         exits=exits,
         evaluations=evaluations,
-        games=_games_behind(book, exits, opponent),
+        games=games,
+        person=person,
         files=ModelFiles.of(settings, opponent, policies.leaf_value),
     )
 
@@ -184,12 +186,12 @@ def _score(line: Any, side: chess.Color) -> chess.engine.PovScore:
 
 def _games_behind(
     book: Book, exits: Sequence[BookExit], opponent: Any
-) -> Mapping[tuple[chess.Move, ...], ReplyGames]:
-    """The games behind the replies of an opponent who is a person, as its games say."""
+) -> tuple[Mapping[tuple[chess.Move, ...], ReplyGames], Person | None]:
+    """The games behind the replies of an opponent who is a person, as its games say, and who that is."""
     if not isinstance(opponent, GamesPolicy) or opponent.read["player"] is None:
-        return {}
+        return {}, None
     with bars.progress("Games behind replies", "bytes") as show:
-        return reply_games(book, exits=exits, progress=lambda done, size: show(done), **opponent.read)
+        return games_behind(book, exits=exits, progress=lambda done, size: show(done), **opponent.read)
 
 
 # -- where games leave a book ------------------------------------------------------------------------------
