@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -49,12 +50,14 @@ def read_folders(folders: Sequence[str]) -> list[Preparation]:
     return made
 
 
-def plots_of(folder: pathlib.Path, made: Preparation) -> dict[str, str]:
-    """The plots that stand beside a preparation, as SVG."""
-    memory = folder / "memory.svg"
+def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]:
+    """(positions, utility) of the best book of each size, from the table that stands beside a preparation."""
+    path = folder / "memory.csv"
     # One that is there may be of a preparation before this one.
-    plotted = made.budget is not None and "truncation_loss" in made.search and memory.is_file()
-    return {"What memory is worth": memory.read_text(encoding="utf-8")} if plotted else {}
+    if made.budget is None or "truncation_loss" not in made.search or not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file, errors_by_flag("book_dir", "numbers in memory.csv"):
+        return [(int(row["positions"]), float(row["utility"])) for row in csv.DictReader(file)]
 
 
 def write_shown(
@@ -66,14 +69,15 @@ def write_shown(
 ) -> None:
     """Writes a preparation's page and exports, where flags ask for them."""
     if given.report or given.export:
-        shown = [report_book(made, matches, plots=plots_of(folder, made) if plots is None else plots)]
+        shown = [report_book(made, matches, plots=plots, sizes=sizes_of(folder, made))]
         write_books(given, folder, shown)
 
 
 def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
     """Writes a page about books and exports of them, as flags say."""
     sides = " and ".join(chess.COLOR_NAMES[each.book.side].capitalize() for each in books)
-    title = f"{sides}: what to prepare"
+    opponents = set(filter(None, (each.opponent for each in books)))
+    title = f"{sides} against {opponents.pop()}" if len(opponents) == 1 else f"{sides}: what to prepare"
     if given.report:
         write_report(folder / "report.html", books, title)
         print(f"Page: {folder}/report.html (open it in a browser)")

@@ -25,14 +25,14 @@ import chess
 import chess.pgn
 from absl import flags
 
-from precomp_games.chess.opponents.played import reply_games
+from precomp_games.chess.opponents.played import games_behind
 from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.commands import prepare
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
 from precomp_games.commands._progress import progress
-from precomp_games.commands._showing import check_exports, plots_of, read_folder, write_books
+from precomp_games.commands._showing import check_exports, read_folder, sizes_of, write_books
 
 _MOST_NOTES = 2**22  # bytes; a game with all its variations is in memory, a hundred times as large
 _MOST_PLIES = 1000
@@ -132,28 +132,26 @@ def _read_books(given: flags.FlagValues) -> list[ReportBook]:
     rows = _read_match(given.match_dir) if given.match_dir else []
     notes = _read_notes(given.notes) if given.notes else {}
     shared = {pathlib.Path(path).stem: _read_plot(path) for path in given.plot}
-    if given.match_dir and (pathlib.Path(given.match_dir) / "match.svg").is_file():
-        shared = {"Scores": _read_plot(pathlib.Path(given.match_dir) / "match.svg")} | shared
     books = []
     for folder in given.book_dir:
         made = read_folder(folder)
-        plots = plots_of(pathlib.Path(folder), made) | shared
+        sizes = sizes_of(pathlib.Path(folder), made)
         try:
-            books.append(report_book(made, rows=rows, notes=notes, plots=plots))
+            books.append(report_book(made, rows=rows, notes=notes, plots=shared, sizes=sizes))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
             ) from None
         if given.games is not None:
             with progress("Games behind replies", "bytes") as show:
-                games = reply_games(
+                games, person = games_behind(
                     made.book,
                     given.games,
                     given.player,
                     exits=made.exits,
                     progress=lambda done, size: show(done),
                 )
-            books[-1] = dataclasses.replace(books[-1], games=games)
+            books[-1] = dataclasses.replace(books[-1], games=games, person=person)
     if len({each.book.side for each in books}) < len(books):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(given.book_dir)}")
     return books

@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, TypeAlias
 
 import chess
@@ -394,3 +394,15 @@ def _played(
         for ply, pair in enumerate(zip(record.keys[:max_plies], record.actions[:max_plies], strict=True))
         if record.mover(ply) in theirs and pair in replies
     }
+
+
+def rests_on_guesses(book: Book, games: Mapping[History, ReplyGames]) -> list[bool]:
+    """Of each of a book's positions, whether a reply before it is in none of a person's games."""
+    first = book.start.turn != book.side  # whether the opponent moves first
+    return [
+        any(
+            position.history[: ply + 1] not in games
+            for ply in range(0 if first else 1, len(position.history), 2)
+        )
+        for position in book.positions
+    ]

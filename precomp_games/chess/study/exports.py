@@ -39,7 +39,8 @@ from precomp_games._support.files import write_together
 from precomp_games.chess.books.book import Node, percent
 from precomp_games.chess.books.pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.study.drill import DrillCard, book_cards
-from precomp_games.chess.study.report import ReportBook, ReportBooks, book_nodes, shown_books
+from precomp_games.chess.study.page import book_nodes
+from precomp_games.chess.study.report import ReportBook, ReportBooks, shown_books
 from precomp_games.chess.study.studies import studies
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")

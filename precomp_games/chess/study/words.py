@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from precomp_games._support.messages import plain_text
+from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec
 
@@ -52,9 +53,50 @@ def more_points(gain: float) -> str:
     return f"{points(abs(gain))} {'more' if gain >= 0.0 else 'fewer'} points in 100 games"
 
 
-def seen_words(games: int) -> str:
-    """In how many games a reply was seen."""
-    return f"seen in {games} of their games" if games else "never seen"
+SEEN = "seen in {} of their games"
+"""Of a person's reply that some games have."""
+
+
+def guesses_words(positions: int, size: int, gain: float, whole: float) -> str:
+    """How much of a book rests on guesses: so many of its positions, and so much of what they add."""
+    if not positions:
+        return f"none of {size} positions rests on guesses"
+    text = f"{positions} of {size} positions {'rests' if positions == 1 else 'rest'} on guesses"
+    return text if whole <= 0.0 else f"{text}, with {max(0.0, gain / whole):.0%} of what the book adds"
+
+
+def versus_words(side: str, opponent: str, person: Person | None) -> str:
+    """Who the opponent of a book is, with which color, and by how many games it is known."""
+    other = "Black" if side == "white" else "White"
+    text = f"{opponent or 'The modeled opponent'} with {other}"
+    if person is None:
+        return text
+    text += f": {person.games:,} game{'s' * (person.games != 1)}"
+    if person.first is None:
+        return text
+    return text + (f", {person.first}" if person.first == person.last else f", {person.first} to {person.last}")
+
+
+def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -> str:
+    """Why a position is worth learning: how often it comes up, and what forgetting it costs.
+
+    Args:
+      reach: the probability that it comes up.
+      worth: what forgetting it costs.
+      others: what else could be learned there, with what that would cost, the best first.
+    """
+    text = f"It comes up in {often(reach)}. Forgetting it costs {points(worth)} points in 100 games."
+    if others:
+        san, loss = others[0]
+        text += f" {san} instead would {'cost' if loss >= 0.0 else 'bring'} {points(abs(loss))}."
+    return text
+
+
+def often(share: float) -> str:
+    """How often something comes up, such as "12 of 100 games" or "1 of 250 games"."""
+    if share >= 0.095:
+        return f"{100.0 * share:.0f} of 100 games"
+    return f"1 of {1.0 / share:,.0f} games" if share >= 1e-6 else "next to no game"
 
 
 def opponent_title(settings: PreparationSettings, engine: str) -> str:
@@ -74,6 +116,14 @@ def opponent_words(settings: PreparationSettings, engine: str) -> str:
     each = " or ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
     drawn = ", drawn for each game" if " or " in each else ""
     return f"{who}: one of its {settings.top_k} best moves, the better the likelier (r = {each} cp{drawn})"
+
+
+def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
+    """What says what positions are worth where lines end."""
+    fitted = "an evaluation that was fitted to games"
+    ends = {"calibrated": fitted, "rollouts": "games that are played out"}
+    by = ends.get(settings.evaluation, "the analyst's evaluation")
+    return f"{by}, corrected by games" if corrected else by
 
 
 def guess_words(settings: PreparationSettings) -> str:
