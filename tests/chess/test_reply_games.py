@@ -1,5 +1,6 @@
 """Games behind replies: all of those, and only those, in which they were played."""
 
+import dataclasses
 import random
 
 import chess
@@ -7,7 +8,13 @@ import chess.pgn
 import pytest
 
 from precomp_games.chess import GameReport, book_exits, reply_games
-from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import (
+    Person,
+    PlayedGame,
+    ReplyGames,
+    games_behind,
+    rests_on_guesses,
+)
 from tests.chess.test_book import book_of, uci
 from tests.chess.test_game_records import game
 from tests.random_games import uniform
@@ -29,17 +36,25 @@ def file(tmp_path):
     return path
 
 
+def told(found):
+    """Without the games' moves."""
+    return {
+        history: ReplyGames(each.count, tuple(dataclasses.replace(game, moves=()) for game in each.games))
+        for history, each in found.items()
+    }
+
+
 def test_the_games_of_each_reply(file):
     report = GameReport()
     found = reply_games(WHITE_BOOK, file, "Carol, Ann", report=report)
     # In the game of 2001 the opponent had the other side; that of 2003 came to 2... d6 by other moves.
-    assert found == {
+    assert told(found) == {
         uci("e2e4 c7c5"): ReplyGames(
             2, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"), PlayedGame("Dave", "Carol, Ann", None, "*"))
         )
     }
     assert report.games == 4
-    with_exits = reply_games(WHITE_BOOK, file, "Carol", exits=book_exits(WHITE_BOOK, uniform))
+    with_exits = told(reply_games(WHITE_BOOK, file, "Carol", exits=book_exits(WHITE_BOOK, uniform)))
     assert with_exits[uci("e2e4 c7c5 g1f3 d7d6")] == ReplyGames(
         2, (PlayedGame("Dave", "Carol, Ann", 2003, "1/2-1/2"), PlayedGame("Us", "Carol, Ann", 1999, "1-0"))
     )
@@ -52,12 +67,32 @@ def test_everybody_and_few(file):
         uci("e2e4 c7c5"): 3,
         uci("e2e4 e7e5"): 1,
     }
-    assert found[uci("e2e4 c7c5")].games == (PlayedGame("Carol, Ann", "Us", 2001, "0-1"),)
+    assert told(found)[uci("e2e4 c7c5")].games == (PlayedGame("Carol, Ann", "Us", 2001, "0-1"),)
     assert uci("e2e4 e7e5") not in reply_games(WHITE_BOOK, file, without="Dave")
     assert reply_games(WHITE_BOOK, file, max_plies=1) == {}
-    assert reply_games(WHITE_BOOK, file, before=2001.5) == {
+    assert told(reply_games(WHITE_BOOK, file, before=2001.5)) == {
         uci("e2e4 c7c5"): ReplyGames(1, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"),))
     }
+
+
+def test_games_are_whole_and_say_whose_they_are(file):
+    # What counts are the first two half-moves; what is listed can be played through.
+    found, person = games_behind(WHITE_BOOK, file, "Carol", max_plies=2)
+    first, second = found[uci("e2e4 c7c5")].games
+    assert (first.moves, second.moves) == (uci("e2e4 c7c5 g1f3 d7d6"), uci("e2e4 c7c5 b1c3"))
+    assert person == Person("Carol, Ann", 3, 1999, 2003)
+    black_book = book_of("e2e4 | c7c5", side=chess.BLACK)
+    assert games_behind(black_book, file, "Carol")[1] == Person("Carol, Ann", 1, 2001, 2001)
+    assert games_behind(black_book, file, "Dave", before=2000.0)[1] == Person("Dave", 0)
+    assert games_behind(WHITE_BOOK, file)[1] is None
+
+
+def test_what_rests_on_guesses(file):
+    book = book_of("| e2e4", "e2e4 c7c5 | g1f3", "e2e4 e7e5 | g1f3", "e2e4 e7e5 g1f3 b8c6 | d2d4")
+    found, _ = games_behind(book, file, "Carol")
+    assert rests_on_guesses(book, found) == [False, False, True, True]
+    black_book = book_of("e2e4 | c7c5", "d2d4 | d7d5", side=chess.BLACK)
+    assert rests_on_guesses(black_book, games_behind(black_book, file, "Carol")[0]) == [False, True]
 
 
 @pytest.mark.parametrize("side", chess.COLORS)

@@ -17,12 +17,18 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from precomp_games.chess import Book, ReportBook, action_of, book_exits, write_exports, write_report
-from precomp_games.chess.opponents.played import PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.study.report import ReportMatch
 from tests.chess.test_book import entry, random_book, small_book, uci
 from tests.random_games import uniform
 
 SHORT = "A small book"
+LONG = (
+    "h2h4 d7d5 e2e4 g8f6 a2a4 g7g5 g2g4 f6h5 e4e5 f8g7 a1a3 c8e6 a3g3 g7e5 g3g2 e5d4 f1b5 e6d7 b2b3 d4f6 "
+    "a4a5 h5g7 c1b2 e8g8 b5e2 d7c8 f2f4 c8f5 b2a3 d5d4 h1h2 d4d3 a3d6 a7a6 h4h5 a8a7 d1c1 d8e8 d6b4 e7e6 "
+    "c1b2 e8a4 b4c3 f8e8 h5h6 a7a8 b3a4 g5f4 c3d4 e8e7 d4e3 a8a7 e2f1 f5e4 b2c1 g8f8 c1d1 e4c6 c2c3 c6f3 "
+    "e3b6 f6g5 g1h3 a7a8 g2g1 g5f6 h2f2 f3d1 b6c5 d1e2 f1g2 e2g4 g1f1 g7f5 f1g1 c7c6 g1f1 f6e5 h3g5 e5c7 "
+)
 
 
 def replies_to(book):
@@ -86,7 +92,7 @@ PLOT = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org
 <text style="font: 10px 'DejaVu Sans', sans-serif; text-anchor: middle"
  transform="rotate(-90)">score &lt;1&gt;</text>
 </svg>"""
-ANN = PlayedGame("Ann", "Bob", 1999, "1-0")
+ANN = PlayedGame("Ann", "Bob", 1999, "1-0", uci("e2e4 e7e5 g1f3 b8c6"))
 
 
 def with_games(each):
@@ -95,7 +101,8 @@ def with_games(each):
         uci("e2e4 e7e5"): ReplyGames(7, (ANN, PlayedGame("Carol <b>", "Bob", None, "1/2-1/2"))),
         uci("e2e4 c7c5"): ReplyGames(1, (ANN,)),
     }
-    return dataclasses.replace(each, games=known, plots={"What memory is worth": PLOT})
+    person = Person("Bob", 8, 1990, 1999)
+    return dataclasses.replace(each, games=known, person=person, plots={"What memory is worth": PLOT})
 
 
 def written(path, *books, title=SHORT):
@@ -142,17 +149,24 @@ def test_numbers_of_the_page_are_those_of_the_book(tmp_path):
     assert data["curve"] == pytest.approx([0.45, 0.65, 0.75, 0.8]) and data["price"] == pytest.approx(0.001)
     assert [row["reach"] for row in data["positions"]] == [1.0, 0.05, 0.05]
     nodes = data["nodes"]
-    assert nodes[0]["mass"] == pytest.approx(1.0) and nodes[0]["value"] == pytest.approx(0.8)
-    for number, node in enumerate(nodes[1:], start=1):
-        board = chess.Board(nodes[node["parent"]]["fen"])
-        assert node["parent"] < number and board.san(chess.Move.from_uci(node["uci"])) == node["san"]
-        board.push_uci(node["uci"])
-        assert board.fen() == node["fen"]
-        below = [other["mass"] for other in nodes[1:] if other["parent"] == number]
-        assert not below or node["mass"] == pytest.approx(sum(below))
-    assert {len(each.exits)} == {sum("exit" in node for node in nodes)}
-    assert [node["played"] for node in nodes if "played" in node] == [[7, 0.5]]
-    assert {node["note"] for node in nodes if "note" in node} == {"Where it begins.", "The Sicilian."}
+    masses, values = nodes["mass"], nodes["value"]
+    assert masses[0] == pytest.approx(1.0) and values[0] == pytest.approx(0.8)
+    boards = [chess.Board(data["start"])]
+    for number, parent in enumerate(nodes["parent"][1:], start=1):
+        board = boards[parent].copy()
+        assert parent < number and board.san_and_push(chess.Move.from_uci(nodes["uci"][number])) == (
+            nodes["san"][number]
+        )
+        boards.append(board)
+        below = [mass for mass, above in zip(masses, nodes["parent"], strict=True) if above == number]
+        assert not below or masses[number] == pytest.approx(sum(below))
+    assert [data["positions"][k]["epd"] for k in nodes["position"].values()] == [
+        boards[int(number)].epd() for number in nodes["position"]
+    ]
+    assert len(each.exits) == len(nodes["exit"])
+    assert list(nodes["played"].values()) == [[7, 0.5]]
+    assert set(nodes["note"].values()) == {"Where it begins.", "The Sicilian."}
+    assert nodes["name"]["1"] == "B00 King's Pawn Game"
 
 
 @pytest.mark.parametrize("name", ["x" * 1_000_000, "a\u202eb", "a\ud800b", "a\x1b[31m\x00"])
@@ -180,11 +194,33 @@ def test_no_text_is_shown_as_it_came(name, tmp_path):
 
 def test_games_behind_replies_are_told_once(tmp_path):
     (data,) = data_of(page_of(tmp_path / "a.html", with_games(small())))
-    assert data["games"] == [["Ann", "Bob", 1999, "1-0"], ["Carol <b>", "Bob", None, "1/2-1/2"]]
-    assert {node["uci"]: node["games"] for node in data["nodes"] if "games" in node} == {
+    assert data["games"] == [
+        ["Ann", "Bob", 1999, "1-0", "e4 e5 Nf3 Nc6", "Mc0kGV5q"],
+        ["Carol <b>", "Bob", None, "1/2-1/2", "", ""],
+    ]
+    moves = data["nodes"]["uci"]
+    assert {moves[int(number)]: games for number, games in data["nodes"]["games"].items()} == {
         "e7e5": [7, 0, 1],
         "c7c5": [1, 0],
     }
+
+
+def test_moves_of_games_are_told_as_far_as_they_are_legal(tmp_path):
+    game = dataclasses.replace(ANN, moves=uci("e2e4 e7e5 e4e5 g8f6"))
+    each = dataclasses.replace(with_games(small()), games={uci("e2e4 e7e5"): ReplyGames(1, (game,))})
+    (data,) = data_of(page_of(tmp_path / "a.html", each))
+    assert data["games"][0][4:] == ["e4 e5", "Mc0k"]
+
+
+def test_what_rests_on_guesses_stands_at_the_top(tmp_path):
+    each = with_games(small())
+    assert "none of 3 positions rests on guesses" in page_of(tmp_path / "a.html", each)
+    fewer = dataclasses.replace(each, games={uci("e2e4 c7c5"): each.games[uci("e2e4 c7c5")]})
+    assert "1 of 3 positions rests on guesses, with 29% of what the book adds" in page_of(
+        tmp_path / "b.html", fewer
+    )
+    assert "on guesses, with" not in page_of(tmp_path / "c.html", small())
+    assert "The modeled opponent with Black: 8 games, 1990 to 1999" in page_of(tmp_path / "d.html", each)
 
 
 def plots_of(page):
@@ -194,7 +230,7 @@ def plots_of(page):
 def test_a_plot_keeps_shapes_and_text(tmp_path):
     plot = plots_of(page_of(tmp_path / "a.html", with_games(small())))
     assert "style" not in plot and "What memory is worth</bdi>" in plot
-    assert '<path id="white-plot-0-data" d="M0 0L1 1" stroke="#1f77b4" fill="none">' in plot
+    assert '<path id="white-plot-0-data" d="M0 0L1 1" stroke="var(--reply)" fill="none">' in plot
     assert '<g clip-path="url(#white-plot-0-c)" opacity="0.5"><use href="#white-plot-0-data"' in plot
     attributes = 'transform="rotate(-90)" font-size="10px" text-anchor="middle"'
     assert f"<text {attributes}>score &lt;1&gt;</text>" in plot
@@ -236,18 +272,19 @@ def test_books_without_exits_and_without_positions(tmp_path):
     empty = ReportBook(Book(chess.Board(), chess.BLACK, []), [], utility=0.5, unprepared=0.5)
     bare = ReportBook(small_book(), [0.1] * 4, utility=0.9, unprepared=0.5)
     first, second = data_of(page_of(tmp_path / "a.html", empty, bare))
-    assert first["curve"] == [0.5] and [node["mass"] for node in first["nodes"]] == [0.0]
-    assert len(second["positions"]) == 4 and {node["value"] for node in second["nodes"]} == {None}
+    assert first["curve"] == [0.5] and first["nodes"]["mass"] == [0.0]
+    assert len(second["positions"]) == 4 and set(second["nodes"]["value"]) == {None}
 
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
         *((field.name, ...) for field in dataclasses.fields(ReportBook)),
-        *((name, [...]) for name in ("exits", "matches")),
+        *((name, [...]) for name in ("exits", "matches", "sizes")),
         *((name, {(): ...}) for name in ("facts", "notes", "games", "played", "evaluations", "plots")),
         *[("gains", [0.1]), ("gains", [0.1, float("nan"), 0.0]), ("utility", 1.5), ("standard_error", -1.0)],
         ("played", {(): (0, 0.5)}),
+        ("sizes", [(1, 1.5)]),
         ("plots", {"Unreadable": "<svg"}),
         ("plots", {"Without a size": "<svg/>"}),
         ("plots", {"With an entity": PLOT.replace("<svg", '<!DOCTYPE s [<!ENTITY a "b">]><svg')}),
@@ -330,7 +367,13 @@ def line(browser):
 
 
 def rows(browser):
-    return [each.text.replace("\xa0", " ").split("\n") for each in shown_rows(browser)]
+    """Each line that is shown: its moves, how often it comes up, its points, and what forgetting it costs."""
+    found = []
+    for row in shown_rows(browser):
+        moves = [each.text for each in row.find_elements(By.CSS_SELECTOR, ".move") if each.is_displayed()]
+        numbers = [row.find_element(By.CSS_SELECTOR, name).text for name in (".reach", ".score", ".worth")]
+        found.append([" ".join(moves).replace("\xa0", " "), *numbers])
+    return found
 
 
 def shown_rows(browser):
@@ -343,9 +386,9 @@ def test_the_page_opens_without_a_word_at_both_widths(width, small_page, browser
     opened(browser, small_page, width)
     assert browser.title == SHORT and text(browser, "h1") == SHORT
     assert not overflows(browser, width)
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#board [data-piece]")) == 32
+    until(browser, lambda: len(browser.find_elements(By.CSS_SELECTOR, "#board [data-piece]")) == 32)
     board = browser.find_element(By.ID, "board").rect
-    assert board["width"] > 300 and board["x"] >= 0 and board["x"] + board["width"] <= width
+    assert board["width"] > 270 and board["x"] >= 0 and board["x"] + board["width"] <= width
     assert text(browser, ".summary .tiles").split("\n")[:2] == ["White learns", "3 positions"]
     # Every part of the page at every place of the book.
     for _ in range(5):
@@ -363,16 +406,18 @@ def test_moves_by_keys(small_page, browser):
     press(browser, Keys.ARROW_RIGHT)
     assert line(browser) == ["Start", "1. e4"]
     replies = texts(browser, "#here tbody tr")
-    assert len(replies) == 20 and all("5.00%" in reply for reply in replies)
+    assert len(replies) == 20 and all("5.0%" in reply for reply in replies)
     assert len(browser.find_elements(By.CSS_SELECTOR, "[class*=arrow-reply]")) == 20
     press(browser, Keys.ARROW_RIGHT)
     assert line(browser)[-1] in ("e5", "c5") and "We play Nf3" in text(browser, "#here")
     press(browser, Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     assert line(browser) == ["Start"]
     press(browser, Keys.ARROW_DOWN)
-    there = line(browser)
-    press(browser, Keys.ARROW_DOWN)
-    assert {there[-1], line(browser)[-1]} == {"e5", "c5"}
+    assert line(browser) == ["Start", "1. e4", "c5"]
+    press(browser, "x", Keys.ARROW_UP)  # side lines that are folded are not on the way
+    assert line(browser) == ["Start"] and len(rows(browser)) == 1
+    press(browser, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, "2")
+    assert line(browser) == ["Start", "1. e4", "c5"] and len(rows(browser)) == 2
     press(browser, Keys.END)
     assert "The book ends here." in text(browser, "#here") and len(line(browser)) == 5
     press(browser, Keys.HOME)
@@ -412,7 +457,7 @@ def test_moves_by_mouse(small_page, browser):
     assert line(browser) == ["Start", "1. e4"]
     browser.find_element(By.CSS_SELECTOR, "#here tr[data-move=e7e5] button").click()
     assert line(browser)[-1] == "e5"
-    browser.find_element(By.CSS_SELECTOR, ".row[data-position='2']").click()
+    browser.find_element(By.CSS_SELECTOR, ".move[data-position='2']").click()
     assert line(browser)[-1] == "c5"
     browser.find_element(By.CSS_SELECTOR, "#here .line button").click()
     assert line(browser) == ["Start"]
@@ -423,19 +468,17 @@ def test_moves_by_mouse(small_page, browser):
 @pytest.mark.browser
 def test_a_smaller_budget(small_page, browser):
     opened(browser, small_page)
-    assert rows(browser)[0] == ["1. e4", "100%", "0.800", "0.3470"]
+    assert rows(browser)[0] == ["1. e4 e5 2. Nf3", "100%", "80", "35"]
     enter(browser, "budget", 2)
-    assert text(browser, "#budget-text") == "2 of 3 · expected score 0.750"
+    assert text(browser, "#budget-text") == "2 of 3 · 30 more points in 100 games"
     # Sicilians are left to what is worth less: all games lose what its gain was.
-    assert rows(browser) == [
-        ["1. e4", "100%", "0.750", "0.2980"],
-        ["1… e5 2. Nf3", "5.00%", "0.800", "0.0990"],
-    ]
+    assert rows(browser) == [["1. e4 e5 2. Nf3", "100%", "75", "30"]]
     press(browser, Keys.ARROW_RIGHT)
     browser.find_element(By.CSS_SELECTOR, "#here tr[data-move=c7c5] button").click()
     assert "Not in the best 2 positions" in text(browser, "#here")
     enter(browser, "budget", 0)
-    assert rows(browser) == [] and text(browser, "#budget-text").endswith("0.450")
+    assert rows(browser) == [] and text(browser, "#budget-text").startswith("0 of 3 · 0.00 more")
+    assert "No position is learned yet" in text(browser, "#nothing")
     # The curve, too, can be pointed at.
     curve = browser.find_element(By.CSS_SELECTOR, "#curve svg")
     ActionChains(browser).move_to_element_with_offset(
@@ -447,24 +490,29 @@ def test_a_smaller_budget(small_page, browser):
 @pytest.mark.browser
 def test_search_and_filters(small_page, browser):
     opened(browser, small_page)
-    sicilian, open_game = "1… c5 2. Nf3", "1… e5 2. Nf3"
+    sicilian, open_game = "1… c5 2. Nf3", "1. e4 e5 2. Nf3"
     board = chess.Board("rnbqkbnr/pp1ppppp/8/2p5/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2")
-    for words, found in (
-        ("1. e4 c5 2. Nf3", [sicilian]),
-        ("e2e4 c7c5", [sicilian]),
-        ("Nf", [open_game, sicilian]),
-        (board.fen(), [sicilian]),
-        (board.board_fen(), [sicilian]),
-        ("<script>", []),
-        ("\\", []),
+    for words, found, first in (
+        ("1. e4 c5 2. Nf3", 1, "c5"),
+        ("e2e4 c7c5", 1, "c5"),
+        ("Nf", 2, "e5"),
+        ("sicilian", 1, "c5"),
+        (board.fen(), 1, "c5"),
+        (board.board_fen(), 1, "c5"),
     ):
         enter(browser, "search", words)
-        assert sorted(row[0] for row in rows(browser)) == sorted(found), words
-    enter(browser, "search", "")
+        assert text(browser, "#count").startswith(f"{found} of 3"), words
+        press(browser, "/", Keys.ENTER)
+        assert line(browser)[-1] == first, words
+    for words in ("<script>", "\\", "d4 d5"):
+        enter(browser, "search", words)
+        assert rows(browser) == [] and "Fewer moves find more" in text(browser, "#nothing"), words
+    browser.find_element(By.ID, "clear").click()
+    assert [row[0] for row in rows(browser)] == [open_game, sicilian]
     press(browser, "/", "e4 c5", Keys.ENTER)
     assert line(browser) == ["Start", "1. e4", "c5"]
     press(browser, "/", Keys.ESCAPE)
-    assert len(rows(browser)) == 3
+    assert len(rows(browser)) == 2
     pick(browser, "#min-reach", "0.1")
     assert [row[0] for row in rows(browser)] == ["1. e4"] and text(browser, "#count") == "1 of 3 positions"
     pick(browser, "#min-reach", "0")
@@ -476,20 +524,23 @@ def test_search_and_filters(small_page, browser):
 def test_games_and_plots_in_the_page(tmp_path, browser, width=360):
     hostile_book = dataclasses.replace(with_games(small()), plots={"Memory": PLOT} | hostile_plots())
     opened(browser, written(tmp_path / "a.html", hostile_book, small(chess.BLACK)), width)
+    assert not browser.find_element(By.ID, "games").is_displayed()
     press(browser, Keys.ARROW_RIGHT)
-    summaries = browser.find_elements(By.CSS_SELECTOR, "#here tr.games summary")
-    assert [each.text for each in summaries] == ["played in 7 games", "played in 1 game"]
-    summaries[0].click()
-    assert texts(browser, "#here tr[data-games=e7e5] li") == [
-        "Ann – Bob, 1999: 1-0",
-        "Carol <b> – Bob: 1/2-1/2",
-        "and 5 older or undated",
-    ]
+    marks = {
+        each.get_attribute("data-behind"): each.text
+        for each in browser.find_elements(By.CSS_SELECTOR, "#here tr.mark")
+    }
+    assert marks.pop("e7e5") == "seen in 7 of their games"
+    assert marks.pop("c7c5") == "seen in 1 of their games"
+    assert set(marks.values()) == {"a guess: never seen"} and len(marks) == 18
+    assert text(browser, "#games h2") == "Replies in 8 games of theirs"
+    assert texts(browser, "#games li") == ["e5 Ann – Bob, 1999: 1–0", "e5 Carol <b> – Bob: ½–½"]
+    assert text(browser, "#games .small") == "and 6 older or undated"
     assert len(texts(browser, "#here tr[data-move]")) == 20
     plots = [each for each in browser.find_elements(By.CSS_SELECTOR, ".plot svg") if each.is_displayed()]
     assert len(plots) == 1 + len(HOSTILE_SVG)
     painted = "return getComputedStyle(document.getElementById('white-plot-0-data')).stroke"
-    assert browser.execute_script(painted) == "rgb(31, 119, 180)"
+    assert browser.execute_script(painted) == "rgb(47, 95, 168)"  # the page's own blue
     assert not overflows(browser, width)
     assert browser.execute_script("return window.hacked") is None
 
@@ -519,7 +570,10 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
     exits = [exit.history for exit in each.exits]
     hostile_book = dataclasses.replace(
         each,
+        opponent=bad[2],
         source=bad[0] + bad[6],
+        guess=bad[4],
+        person=Person(bad[3], 3),
         score_name=bad[5],
         facts={f"{k}{name}": value for k, (name, value) in enumerate(zip(bad, reversed(bad), strict=True))},
         notes=dict(zip(exits, bad, strict=False)) | {(): "".join(bad)},
@@ -540,12 +594,12 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
     for _ in range(4):
         press(browser, Keys.ARROW_RIGHT)
     browser.execute_script(
-        "for (const row of [...document.querySelectorAll('.row')]) { row.click();"
+        "for (const row of [...document.querySelectorAll('.row .move')]) { row.click();"
         "  for (const reply of [...document.querySelectorAll('#here tbody button')]) reply.click() }"
     )
     assert len(browser.find_elements(By.ID, "here")) == 1 and browser.execute_script(elements) == usual
     assert browser.execute_script("return window.hacked") is None
-    facts = texts(browser, ".facts dt")
+    facts = texts(browser, ".details .facts dt")
     assert facts[0] == "0<script>window.hacked=1</script>" and len(facts) == len(bad)
     assert not overflows(browser, 1280)
 
@@ -558,8 +612,10 @@ def test_five_hundred_positions(tmp_path, browser):
     gains = [rng.random() / 1000 for _ in range(500)]
     exits = book_exits(book, replies_to(book), lambda state: 0.7)
     assert len(book) == 500 and len(exits) > 500
+    moves = uci(LONG)
     pool = [
-        PlayedGame(f"Surname, First {k}", f"Other, Second {k}", 1900 + k % 120, "1-0") for k in range(500)
+        PlayedGame(f"Surname, First {k}", f"Other, Second {k}", 1900 + k % 120, "1-0", moves)
+        for k in range(500)
     ]
     each = ReportBook(
         book,
@@ -568,17 +624,18 @@ def test_five_hundred_positions(tmp_path, browser):
         unprepared=0.4,
         exits=exits,
         games={exit.history: ReplyGames(9, tuple(rng.sample(pool, 5))) for exit in exits},
+        person=Person("Other, Second", 500, 1900, 2019),
         plots={"What memory is worth": PLOT},
     )
     began = time.process_time()
     page = written(tmp_path / "a.html", each)
-    assert time.process_time() - began < 20.0 and page.stat().st_size < 2_000_000
+    assert time.process_time() - began < 20.0 and page.stat().st_size < 1_000_000
     seconds = []
     for _ in range(3):
         opened(browser, page)
         spent = "const [n] = performance.getEntriesByType('navigation'); return n.loadEventEnd - n.startTime"
         seconds.append(browser.execute_script(spent) / 1000)
-        assert len(browser.find_elements(By.CSS_SELECTOR, ".row")) == 500
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".move")) == 500
     assert min(seconds) < 1.0
     for budget in (10, 250, 499):
         enter(browser, "budget", budget)

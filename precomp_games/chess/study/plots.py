@@ -1,6 +1,7 @@
 """Plots in a page: SVG from outside, of which only shapes and text are taken.
 
 A page's content security policy forbids style attributes, so what these say stands in attributes of its own.
+Colors that plots have unless somebody chooses others become the page's, so that they fit it by day and by night.
 Whatever is not known to be harmless is left out: elements, attributes and values that are not listed here,
 links to anything but the plot's own parts. Names of parts get a prefix, since a page may have several plots.
 """
@@ -30,6 +31,17 @@ _PARTS = frozenset(("clip-path", "fill", "stroke"))  # that may name a part of t
 _VALUE = re.compile(r"[\w\s#%.,+()-]*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][\w.-]{0,80}", re.ASCII)
 _URL = re.compile(r"url\(#([A-Za-z][\w.-]{0,80})\)", re.ASCII)
+_COLORS = {  # matplotlib's, and the page's
+    "#000000": "currentColor",
+    "black": "currentColor",
+    "#ffffff": "var(--card)",
+    "white": "var(--card)",
+    "#1f77b4": "var(--reply)",
+    "#ff7f0e": "var(--other)",
+    "#2ca02c": "var(--accent)",
+    "#d62728": "var(--warn)",
+    "#b0b0b0": "var(--line)",
+}
 _FONT_SIZE = re.compile(r"(?:^|\s)(\d+(?:\.\d+)?(?:px|pt)?)(?:\s|/|$)")
 
 
@@ -56,7 +68,7 @@ def embedded_plot(svg: str, title: str, prefix: str) -> Markup:
         root.attrib.pop(size, None)
     label = escape(title)
     # What matplotlib's style element says of all lines.
-    begin = f'<svg role="img" aria-label="{label}" stroke-linejoin="round" stroke-linecap="butt"'
+    begin = f'<svg role="img" aria-label="{label}" fill="currentColor" stroke-linejoin="round" stroke-linecap="butt"'
     return Markup("".join((begin, *_attributes(root, prefix), ">", *_inside(root, prefix, _DEEP), "</svg>")))
 
 
@@ -95,4 +107,4 @@ def _attributes(element: ElementTree.Element, prefix: str) -> Iterator[str]:
         elif name in _PARTS and (part := _URL.fullmatch(value)):
             yield f' {name}="url(#{prefix}{part[1]})"'
         elif _ATTRIBUTES.fullmatch(name) and value and _VALUE.fullmatch(value) and "url" not in value.lower():
-            yield f' {name}="{value}"'
+            yield f' {name}="{_COLORS.get(value.lower(), value)}"'

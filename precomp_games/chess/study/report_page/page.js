@@ -118,7 +118,11 @@ document.addEventListener("keydown", (event) => {
         return
     }
     if (drill && key === "Escape") return stopDrill()
-    if (target.id === "answer") return key === "Enter" ? give() : undefined
+    if (target.id === "answer") {
+        if (key !== "Enter") return
+        event.preventDefault() // or it would press the button that comes next as well
+        return give()
+    }
     if (target.matches("input:not([type=checkbox]), select") || (key === "Enter" && target.matches("button, summary"))) return
     const action = (drill ? DRILL_KEYS : KEYS)[key.length === 1 ? key.toLowerCase() : key]
     if (!action) return
