@@ -154,8 +154,9 @@ def test_numbers_of_the_page_are_those_of_the_book(tmp_path):
     boards = [chess.Board(data["start"])]
     for number, parent in enumerate(nodes["parent"][1:], start=1):
         board = boards[parent].copy()
-        assert parent < number and board.san_and_push(chess.Move.from_uci(nodes["uci"][number])) == (
-            nodes["san"][number]
+        assert (
+            parent < number
+            and board.san_and_push(chess.Move.from_uci(nodes["uci"][number])) == (nodes["san"][number])
         )
         boards.append(board)
         below = [mass for mass, above in zip(masses, nodes["parent"], strict=True) if above == number]

@@ -13,6 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from precomp_games.chess.study.words import points
 from tests.chess.test_book import read_back
 from tests.chess.test_game_records import game
 from tests.chess.test_report import PLOT, data_of, opened, press, resize, shown_rows, text, texts
@@ -42,7 +43,9 @@ def percent(fraction):
     value = 100.0 * fraction
     if value < 0.01:
         return "< 0.01%"
-    return "100%" if value >= 99.95 else f"{value:.1f}%" if value >= 10 else f"{value:.2f}%"
+    if value >= 99.95:
+        return "100%"
+    return f"{value:.0f}%" if value >= 10 else f"{value:.1f}%" if value >= 1 else f"{value:.2f}%"
 
 
 @pytest.mark.seconds("the first example, at its defaults")
@@ -117,8 +120,9 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
         assert (prepared / "more" / name).read_bytes() == (prepared / "book" / name).read_bytes()
     page = (prepared / "more" / "report.html").read_text(encoding="utf-8")
     (data,) = data_of(page)
-    assert data["games"] == [["Us", "Ann", 1999, "1-0"]]
-    assert [node["games"] for node in data["nodes"] if "games" in node] == [[1, 0]]
+    assert data["games"] == [["Us", "Ann", 1999, "1-0", "e4 Nc6", "Mc5q"]]
+    assert list(data["nodes"]["games"].values()) == [[1, 0]]
+    assert "Stockfish" in page and "with Black: 1 game, 1999" in page
     assert "<bdi>sizes</bdi>" in page and 'id="white-plot-0-data"' in page
 
 
@@ -126,25 +130,37 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
 @pytest.mark.seconds("a preparation")
 def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
     opened(browser, prepared / "book" / "report.html")
-    tiles = texts(browser, ".tiles b")
-    assert tiles[:3] == [str(answer["size"]), f"{answer['utility']:.3f}", f"{answer['unprepared']:.3f}"]
-    assert f"± {answer['standard_error']:.3f}" in text(browser, ".tiles")
-    shown = {int(row.get_attribute("data-position")): row.text.split("\n") for row in shown_rows(browser)}
-    assert len(shown) == answer["size"]
-    for k, each in enumerate(answer["memorized"]):
-        _, reach, _, cost = shown[k]
-        assert reach == percent(each["reach"])
-        assert cost.replace("−", "-") == f"{each['net_gain']:.4f}".replace("-0.0000", "0.0000")
+    gain = answer["utility"] - answer["unprepared"]
+    assert texts(browser, ".tiles b")[:3] == [
+        str(answer["size"]),
+        points(gain),
+        points(answer["utility"]),
+    ]
+    tiles = text(browser, ".tiles")
+    assert f"± {points(answer['standard_error'])}" in tiles
+    assert f"and {points(answer['unprepared'])} without the book" in tiles
+    if text(browser, "#fold") == "unfold all":
+        press(browser, "a")
+    told = 0
+    for row in shown_rows(browser):
+        own = [int(each.get_attribute("data-position")) for each in row.find_elements(By.CSS_SELECTOR, ".move")]
+        first = answer["memorized"][own[0]]
+        told += len(own)
+        reach, cost = (row.find_element(By.CSS_SELECTOR, name).text for name in (".reach", ".worth"))
+        assert (reach, cost) == (percent(first["reach"]), points(first["net_gain"]))
+    assert told == answer["size"]
     # One position after the other: what else was on the menu, and then the replies.
     exits = answer["exits"]
     for k, each in enumerate(answer["memorized"][:6]):
-        row = browser.find_element(By.CSS_SELECTOR, f".row[data-position='{k}']")
+        row = browser.find_element(By.CSS_SELECTOR, f".move[data-position='{k}']")
         browser.execute_script("arguments[0].click()", row)
         menu = {
-            other.get_attribute("data-move"): other.text.split()[-1].replace("−", "-")
+            other.get_attribute("data-move"): other.text.split()[-1]
             for other in browser.find_elements(By.CSS_SELECTOR, "#here tbody tr")
         }
-        assert menu == {move: f"{change:+.4f}" for move, change in each["instead"].items()}
+        assert menu == {
+            move: f"{'+' * (change > 0.0)}{points(change)}" for move, change in each["instead"].items()
+        }
         press(browser, Keys.ARROW_RIGHT)
         (move,) = each["play"]
         behind = [exit for exit in exits if exit["after"][: len(each["after"]) + 1] == [*each["after"], move]]
@@ -154,8 +170,8 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
             below = [exit for exit in behind if exit["after"][: len(after)] == after]
             share = sum(exit["reach"] for exit in below)
             score = sum(exit["reach"] * exit["promised"] for exit in below) / share
-            assert percent(share / mass) in reply.text and f"{score:.3f}" in reply.text
-    assert "in 100 games" in text(browser, ".tiles")
+            assert percent(share / mass) in reply.text and f"{points(score)} " in reply.text
+    assert "by 100 games that were played" in tiles
     assert browser.get_log("browser") == []
 
 
@@ -170,8 +186,8 @@ def test_pictures_for_the_docs(prepared, browser, tmp_path):
     WebDriverWait(browser, 20).until(lambda _: browser.execute_script(moved))
     for name, width, height, scheme in (
         ("report_wide.png", 1280, 1020, "light"),
-        ("report_phone.png", 360, 760, "light"),
-        ("report_dark.png", 360, 760, "dark"),
+        ("report_phone.png", 390, 844, "light"),
+        ("report_dark.png", 390, 844, "dark"),
     ):
         resize(browser, width, height)
         feature = {"name": "prefers-color-scheme", "value": scheme}
@@ -202,10 +218,10 @@ def test_a_page_of_books_that_are_there(prepared, answer):
     assert said == "Page: page/report.html (open it in a browser)\n"
     page = (prepared / "page" / "report.html").read_text(encoding="utf-8")
     (data,) = data_of(page)
-    notes = {node["note"] for node in data["nodes"] if "note" in node}
+    notes = set(data["nodes"]["note"].values())
     assert notes == {"From here.", "Best by test.", "Scandinavian."}
-    assert [node["played"] for node in data["nodes"] if "played" in node] == [[9, 0.94]]
-    assert "0.900 to 0.990" in page
+    assert list(data["nodes"]["played"].values()) == [[9, 0.94]]
+    assert "90 to 99" in page
     printed("book_report", book[0], "--output_dir=again", *made, cwd=prepared)
     assert files(prepared / "again") == files(prepared / "page")
 

@@ -303,9 +303,19 @@ def reply_games(
       ValueError: arguments of another kind; see `read_games`.
       OSError: the file cannot be read.
     """
-    how = {"exits": exits, "without": without, "most": most, "max_plies": max_plies, "before": before}
-    how |= {"copies": copies, "report": report, "progress": progress}
-    return games_behind(book, path, player, **how)[0]
+    return games_behind(
+        book,
+        path,
+        player,
+        exits=exits,
+        without=without,
+        most=most,
+        max_plies=max_plies,
+        before=before,
+        copies=copies,
+        report=report,
+        progress=progress,
+    )[0]
 
 
 def games_behind(

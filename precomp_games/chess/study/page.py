@@ -188,8 +188,8 @@ def _node_data(each: ReportBook, listed: Mapping[PlayedGame, int]) -> dict[str, 
                 few[name][number] = node[name]
         if "exit" in node:
             few["exit"][number] = int(node["exit"]["over"])
-        if (name := opening_name(node["board"])) is not None:
-            few["name"][number] = name
+        if (opening := opening_name(node["board"])) is not None:
+            few["name"][number] = opening
         if (found := each.games.get(history)) is not None:
             few["games"][number] = [found.count, *(listed[game] for game in found.games)]
     return columns | few

@@ -1,7 +1,7 @@
 """Plots in a page: SVG from outside, of which only shapes and text are taken.
 
 A page's content security policy forbids style attributes, so what these say stands in attributes of its own.
-Colors that plots have unless somebody chooses others become the page's, so that they fit it by day and by night.
+The colors that plots have where nobody chooses others become the page's, light or dark.
 Whatever is not known to be harmless is left out: elements, attributes and values that are not listed here,
 links to anything but the plot's own parts. Names of parts get a prefix, since a page may have several plots.
 """
@@ -68,7 +68,7 @@ def embedded_plot(svg: str, title: str, prefix: str) -> Markup:
         root.attrib.pop(size, None)
     label = escape(title)
     # What matplotlib's style element says of all lines.
-    begin = f'<svg role="img" aria-label="{label}" fill="currentColor" stroke-linejoin="round" stroke-linecap="butt"'
+    begin = f'<svg role="img" aria-label="{label}" stroke-linejoin="round" stroke-linecap="butt"'
     return Markup("".join((begin, *_attributes(root, prefix), ">", *_inside(root, prefix, _DEEP), "</svg>")))
 
 

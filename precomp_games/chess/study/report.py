@@ -282,7 +282,10 @@ def _plain(each: ReportBook) -> ReportBook:
             found.count,
             tuple(
                 dataclasses.replace(
-                    game, **{name: plain_text(getattr(game, name)) for name in ("white", "black", "result")}
+                    game,
+                    white=plain_text(game.white),
+                    black=plain_text(game.black),
+                    result=plain_text(game.result),
                 )
                 for game in found.games
             ),

@@ -74,7 +74,9 @@ def versus_words(side: str, opponent: str, person: Person | None) -> str:
     text += f": {person.games:,} game{'s' * (person.games != 1)}"
     if person.first is None:
         return text
-    return text + (f", {person.first}" if person.first == person.last else f", {person.first} to {person.last}")
+    return text + (
+        f", {person.first}" if person.first == person.last else f", {person.first} to {person.last}"
+    )
 
 
 def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -> str:
@@ -177,7 +179,11 @@ def _title(spec: Mapping[str, Any]) -> str:
     if name == "mixture":
         titles = dict.fromkeys(filter(None, map(_title, _parts(spec))))
         return " or ".join(titles)
-    titles_by_name = {"polyglot": "a book's player", "explorer": "the players of Lichess", "uniform": "anybody"}
+    titles_by_name = {
+        "polyglot": "a book's player",
+        "explorer": "the players of Lichess",
+        "uniform": "anybody",
+    }
     return titles_by_name.get(str(name), "an engine" if name in _ENGINES else "")
 
 
