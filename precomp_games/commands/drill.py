@@ -5,7 +5,8 @@ r"""Do you know your book? Asks its positions, what costs most first, and rememb
 asks in the terminal for the moves of a book of `precomp-games prepare`. Answer with a move (Nf3 or g1f3),
 with an empty line if you do not know, or with q to stop. What is asked next is what forgetting costs, times
 how likely it is forgotten by now (fsrs). After a right answer the opponent replies, drawn as it plays, and
-the line goes on while that is worth asking. Progress is kept in --progress; each answer counts at once.
+the line goes on while that is worth asking; --from_move_1 asks whole lines. Progress is kept in --progress;
+each answer counts at once.
 
 Without --book_dir it drills the book that the shipped searches give.
 """
@@ -13,6 +14,7 @@ Without --book_dir it drills the book that the shipped searches give.
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ from absl import flags
 
 from precomp_games.chess.books.book import Book, BookPosition
 from precomp_games.chess.study.drill import Drill, DrillCard
+from precomp_games.chess.study.words import points, why_words
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder
@@ -46,6 +49,9 @@ def define(own: flags.FlagValues) -> None:
         None,
         "Whether the board has chess symbols. Default: where the terminal's encoding has them.",
     )
+    define.bool(
+        "from_move_1", False, "Ask whole lines, from move 1 to what costs most, and on to their ends."
+    )
     define.integer("drill_seed", None, "Of drawn lines. Default: others each time.", lower_bound=0)
 
 
@@ -60,7 +66,7 @@ def run(given: flags.FlagValues) -> None:
         known = sum(drill.known(card, now) > _KNOWN for card in drill.cards)
         print(
             f"\n{right} of {asked} right. {known} of {len(drill.cards)} positions are known by now. What may "
-            f"be forgotten costs {drill.expected_loss(now):.3f} points a game."
+            f"be forgotten costs {points(drill.expected_loss(now))} points in 100 games."
         )
 
 
@@ -95,8 +101,25 @@ def _show(drill: Drill, position: BookPosition, unicode: bool | None) -> chess.B
     for move in position.history:
         board.push(move)
     print(f"\n{moves}   {100 * position.reach:.3g} % of games")
-    print(board.unicode(orientation=drill.book.side, empty_square="·") if _has_symbols(unicode) else board)
+    print(_drawn(board, drill.book.side, _has_symbols(unicode)))
     return board
+
+
+def _drawn(board: chess.Board, side: chess.Color, symbols: bool) -> str:
+    """A board with its coordinates, from a side."""
+    files, ranks = (range(8), range(7, -1, -1)) if side == chess.WHITE else (range(7, -1, -1), range(8))
+
+    def drawn(square: chess.Square) -> str:
+        piece = board.piece_at(square)
+        if piece is None:
+            return "·" if symbols else "."
+        return piece.unicode_symbol() if symbols else piece.symbol()
+
+    rows = [
+        " ".join((chess.RANK_NAMES[rank], *(drawn(chess.square(file, rank)) for file in files)))
+        for rank in ranks
+    ]
+    return "\n".join((*rows, " ".join((" ", *(chess.FILE_NAMES[file] for file in files)))))
 
 
 def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
@@ -122,12 +145,18 @@ def _questions(drill: Drill, given: flags.FlagValues) -> tuple[int, int]:
     """Asks; returns how many answers were right, of how many."""
     right = asked = 0
     line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
+    waiting: list[tuple[DrillCard, BookPosition]] = []  # of a line that is asked from its first move
     while asked < given.questions:
         best = drill.next(_now())
         if best is None:
             print("\nNothing is left to ask today.")
             break
-        if line is None or _urgent(drill, line[0]) < _GOES_ON * _urgent(drill, best):
+        if given.from_move_1 and line is None:
+            waiting = waiting or drill.way(drill.line(best))
+            line = waiting.pop(0)
+        elif line is None or (
+            not given.from_move_1 and _urgent(drill, line[0]) < _GOES_ON * _urgent(drill, best)
+        ):
             line = best, drill.line(best)
         card, position = line
         board = _show(drill, position, given.unicode)
@@ -137,9 +166,20 @@ def _questions(drill: Drill, given: flags.FlagValues) -> tuple[int, int]:
         correct = drill.answer(card, move, _now())
         asked, right = asked + 1, right + correct
         played = " or ".join(board.san(each) for each in card.moves)
-        print(f"{'Right' if correct else 'No'}: {played}. Forgetting it costs {card.worth:.4f}.")
-        line = drill.reply(position, move) if correct and move is not None else None
+        print(f"{'Right' if correct else 'No'}: {played}. {_why(board, card, position)}")
+        if not correct or move is None:
+            move = card.moves[0] if given.from_move_1 else None
+        line = None if move is None or waiting else drill.reply(position, move)
     return right, asked
+
+
+def _why(board: chess.Board, card: DrillCard, position: BookPosition) -> str:
+    """Why the card is worth knowing."""
+    others = sorted(position.others, key=lambda other: other[1])
+    reach = math.fsum(each.reach for each in card.positions)
+    return why_words(
+        reach, card.worth, [(board.san(move), loss) for move, loss in others if board.is_legal(move)]
+    )
 
 
 def _urgent(drill: Drill, card: DrillCard) -> float:

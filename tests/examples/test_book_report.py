@@ -143,7 +143,9 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
         press(browser, "a")
     told = 0
     for row in shown_rows(browser):
-        own = [int(each.get_attribute("data-position")) for each in row.find_elements(By.CSS_SELECTOR, ".move")]
+        own = [
+            int(each.get_attribute("data-position")) for each in row.find_elements(By.CSS_SELECTOR, ".move")
+        ]
         first = answer["memorized"][own[0]]
         told += len(own)
         reach, cost = (row.find_element(By.CSS_SELECTOR, name).text for name in (".reach", ".worth"))

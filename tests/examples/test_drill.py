@@ -37,15 +37,35 @@ def test_a_drill(tmp_path):
     (tmp_path / "first").write_text("e4\nNf9\nb1c3\n\n")
     first = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "first")
     for words in (
-        "Right: e4. Forgetting it costs 0.4000.",
+        "Right: e4. It comes up in 100 of 100 games. Forgetting it costs 40 points in 100 games.",
         "'Nf9' is no legal move here",
         "Right: Nc3",
         "No: Nf3",
         "2 of 3 right. 2 of 3 positions are known",
-        "costs 0.300 points a game",
+        "costs 30 points in 100 games",
+        "2 ♙ ♙ ♙ ♙ · ♙ ♙ ♙",
+        "  a b c d e f g h",
     ):
         assert words in first
     assert "Nothing is left to ask today." in printed("drill", *flags, "--nounicode", cwd=tmp_path)
+
+
+def test_whole_lines(tmp_path):
+    write_book(tmp_path / "book")
+    (tmp_path / "typed").write_text("e4\n\ne4\nq\n")
+    said = printed(
+        "drill",
+        "--book_dir=book",
+        "--progress=p.sqlite",
+        "--from_move_1",
+        "--drill_seed=1",
+        cwd=tmp_path,
+        typed=tmp_path / "typed",
+    )
+    # After the first line's end, the next one begins with move 1 again, though that is known.
+    begun = [text.split("   ")[0] for text in said.splitlines() if "% of games" in text]
+    assert begun[0] == "(start)" and begun[1].startswith("1. e4 ") and begun[2] == "(start)"
+    assert begun[3].startswith("1. e4 ") and begun[1] != begun[3]
 
 
 @pytest.mark.seconds("the example from the start, twice")

@@ -232,7 +232,7 @@ class PlayedGame:
     black: str
     year: Annotated[int, Ge(0), Le(9999)] | None
     result: str
-    moves: Annotated[tuple[chess.Move, ...], each_of(chess.Move)] = ()
+    moves: Annotated[tuple[chess.Move, ...], each_of(chess.Move)] = dataclasses.field(default=(), repr=False)
 
 
 @public

@@ -211,6 +211,22 @@ class Drill(Shown):
         return card.positions[int(self._rng.choice(len(reach), p=weights))]
 
     @public
+    def way(self, position: BookPosition) -> list[tuple[DrillCard, BookPosition]]:
+        """The questions on a line from its first move on, up to a position and with it.
+
+        Raises:
+          ValueError: no position.
+        """
+        size, line = len(position.history), position.history
+        before = [
+            (card, each)
+            for card in self.cards
+            for each in card.positions
+            if len(each.history) <= size and each.history == line[: len(each.history)]
+        ]
+        return sorted(before, key=lambda question: len(question[1].history))
+
+    @public
     def reply(self, position: BookPosition, move: chess.Move) -> tuple[DrillCard, BookPosition] | None:
         """The next question on a line: a card, and the history after the opponent's reply, drawn by reach.
 
