@@ -282,6 +282,7 @@ def table():
         "ReportBook.gains": Arg([0.01] * len(book), [0.01]),
         "ReportBook.utility": 0.6,
         "unprepared": 0.5,
+        "ReportBook.opponent": "Bob",
         "ReportBook.notes": Arg({}, {(): 7}),
         "ReportBook.matches": Arg((), [7]),
         "ReportBook.played": Arg({}, {(): 0.5}),

@@ -275,7 +275,7 @@ def reply_games(
     exits: Exits = (),
     without: str | None = None,
     most: PositiveInt = 5,
-    max_plies: int = DEFAULT_PLIES,
+    max_plies: PositiveInt = DEFAULT_PLIES,
     before: Annotated[float, INFINITE] = math.inf,
     copies: bool = False,
     report: GameReport | None = None,
