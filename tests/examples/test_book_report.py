@@ -178,13 +178,19 @@ def test_the_page_shows_the_numbers_of_the_result(prepared, answer, browser):
 
 
 @pytest.mark.browser
-def test_pictures_for_the_docs(prepared, browser, tmp_path):
+@pytest.mark.seconds("a preparation against a person")
+def test_pictures_for_the_docs(browser, tmp_path):
     """Written into docs/ where UPDATE_PICTURES says so, and made in any case."""
     folder = ROOT / "docs" if os.environ.get("UPDATE_PICTURES") else tmp_path
-    opened(browser, prepared / "book" / "report.html")
+    printed("opponent_preparation", "--output_dir=book", "--report", cwd=tmp_path, has_engine=False)
+    opened(browser, tmp_path / "book" / "report.html")
+    assert text(browser, "h1") == "White against Karpov Anatoli"
+    assert re.search(r"^Karpov Anatoli with Black: 58 games, 1984 to 1992$", text(browser, ".versus"))
+    # Neither a spec nor a path, and none of the opponent's settings as flags have them.
+    assert not re.search(r"games\(|\.pgn|=", browser.find_element(By.TAG_NAME, "main").text.replace("r = ", ""))
     resize(browser, 1280, 1020)
-    press(browser, *[Keys.ARROW_RIGHT] * 7)
-    moved = "return document.querySelector('#board .pieces [data-square=d4]') !== null"  # the pieces glide
+    press(browser, Keys.ARROW_RIGHT)
+    moved = "return document.querySelector('#board .pieces [data-square=e4]') !== null"  # the pieces glide
     WebDriverWait(browser, 20).until(lambda _: browser.execute_script(moved))
     for name, width, height, scheme in (
         ("report_wide.png", 1280, 1020, "light"),

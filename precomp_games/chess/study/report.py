@@ -53,6 +53,7 @@ from precomp_games.chess.study.words import (
     opponent_title,
     opponent_words,
     points,
+    replies_words,
 )
 
 _LONGEST_NAME = 80  # characters of what a score or a player is called
@@ -206,7 +207,6 @@ def report_book(
     analyst, opponent = preparation.engines
     corrected = preparation.standard_error is not None
     budget, price = preparation.budget, f"{points(settings.penalty)} points in 100 games for each position"
-    replies = opponent_words(settings, opponent)
     return ReportBook(
         book,
         gains=preparation.gains,
@@ -216,9 +216,9 @@ def report_book(
         exits=preparation.exits,
         score_name=preparation.score_name,
         opponent=opponent_title(settings, opponent),
-        source=replies,
+        source=replies_words(settings, opponent),
         facts={
-            "Opponent": replies,
+            "Opponent": opponent_words(settings, opponent),
             "The book's moves": f"{analyst}, {limit_words(str(settings.analyst_limit))}",
             "Where lines end": evaluation_words(settings, corrected=corrected),
             "What learning costs": price if budget is None else f"at most {budget} positions are learned",

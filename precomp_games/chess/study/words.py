@@ -108,6 +108,17 @@ def opponent_title(settings: PreparationSettings, engine: str) -> str:
     return plain_text(f"{engine}, {limit_words(str(settings.opponent_limit))}")
 
 
+def replies_words(settings: PreparationSettings, engine: str) -> str:
+    """Where the opponent's replies come from, in few words."""
+    spec = _parsed(settings.opponent) if settings.opponent else {}
+    if spec.get("name") != "games" or "prior" not in spec:
+        return opponent_words(settings, engine)
+    behind = set(_names(_parsed(spec["prior"]), _DEEP))
+    others = ["games of others"] * ("games" in behind) + ["engines"] * bool(behind & {*_ENGINES})
+    whose = f"{spec['player']}'s games" if "player" in spec else "games of everybody"
+    return plain_text(f"{whose}; where they say little, {' and '.join(others) or 'another model'}")
+
+
 def opponent_words(settings: PreparationSettings, engine: str) -> str:
     """Where the opponent's replies come from."""
     if settings.opponent:
@@ -201,10 +212,14 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
         inside = _described(_parsed(spec.get("policy")), engine, deep - 1)
         return f"{inside}, and any legal move in {_percent(spec.get('epsilon', 0.1))} of cases"
     if name == "mixture":
-        which = "each move" if spec.get("per") == "move" else "each game"
-        return f"one of these for {which}: " + "; ".join(
-            _described(part, engine, deep - 1) for part in _parts(spec)
-        )
+        parts, which = _parts(spec), "each move" if spec.get("per") == "move" else "each game"
+        engines = [part for part in parts if part.get("name") == "uci" and "engine" not in part]
+        told = [_described(part, engine, deep - 1) for part in parts if part not in engines]
+        if len(engines) > 1:
+            told.insert(0, _engines_words(engines, engine))
+        else:
+            told = [_described(part, engine, deep - 1) for part in parts]
+        return f"one of these for {which}: {'; '.join(told)}"
     if name == "uci":
         return _engine_words(spec, engine)
     known = {
@@ -225,6 +240,17 @@ def _engine_words(spec: Mapping[str, Any], engine: str) -> str:
     return f"{who}, one of its best moves, the better the likelier" + (
         f" (r = {spec['r']} cp)" if "r" in spec else ""
     )
+
+
+def _engines_words(specs: Sequence[Mapping[str, Any]], engine: str) -> str:
+    """Several engines that differ in how far they look and how they choose."""
+    limits = dict.fromkeys(
+        limit_words(f"{name}={spec[name]}") for spec in specs for name in ("nodes", "depth") if name in spec
+    )
+    drawn = dict.fromkeys(str(spec["r"]) for spec in specs if "r" in spec)
+    who = ", ".join(filter(None, (engine or "an engine", " or ".join(limits))))
+    chosen = f" (r = {', '.join(drawn)} cp)" if drawn else ""
+    return f"{len(specs)} engines, {who}, each plays one of its best moves, the better the likelier{chosen}"
 
 
 def _percent(share: Any) -> str:
