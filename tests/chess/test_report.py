@@ -177,6 +177,10 @@ def test_no_text_is_shown_as_it_came(name, tmp_path):
     texts = {
         "score_name": name,
         "source": name,
+        "opponent": name,
+        "expect": name,
+        "person": Person(name, 1),
+        "guess": name,
         "facts": {name: name},
         "notes": {(): name},
         "matches": [ReportMatch(name, 3, 10, 0.5, 0.2, 0.8)],
@@ -572,6 +576,7 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
     hostile_book = dataclasses.replace(
         each,
         opponent=bad[2],
+        expect=bad[1] + bad[7],
         source=bad[0] + bad[6],
         guess=bad[4],
         person=Person(bad[3], 3),

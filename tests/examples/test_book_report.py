@@ -187,7 +187,9 @@ def test_pictures_for_the_docs(browser, tmp_path):
     assert text(browser, "h1") == "White against Karpov Anatoli"
     assert re.search(r"^Karpov Anatoli with Black: 58 games, 1984 to 1992$", text(browser, ".versus"))
     # Neither a spec nor a path, and none of the opponent's settings as flags have them.
-    assert not re.search(r"games\(|\.pgn|=", browser.find_element(By.TAG_NAME, "main").text.replace("r = ", ""))
+    assert not re.search(
+        r"games\(|\.pgn|=", browser.find_element(By.TAG_NAME, "main").text.replace("r = ", "")
+    )
     resize(browser, 1280, 1020)
     press(browser, Keys.ARROW_RIGHT)
     moved = "return document.querySelector('#board .pieces [data-square=e4]') !== null"  # the pieces glide

@@ -28,7 +28,15 @@ from precomp_games.chess.opponents.played import PlayedGame, rests_on_guesses
 from precomp_games.chess.preparation.best_parts import best_parts
 from precomp_games.chess.study.openings import opening_name
 from precomp_games.chess.study.plots import embedded_plot
-from precomp_games.chess.study.words import GLOSSARY, SEEN, guesses_words, points, versus_words, why_words
+from precomp_games.chess.study.words import (
+    GLOSSARY,
+    guessed_share,
+    guesses_words,
+    points,
+    seen_in,
+    versus_words,
+    why_words,
+)
 
 if TYPE_CHECKING:
     from precomp_games.chess.study.report import ReportBook
@@ -95,7 +103,7 @@ def _data(each: ReportBook) -> dict[str, Any]:
         "scoreName": each.score_name,
         "opponent": each.opponent,
         "source": each.source,
-        "seen": SEEN,
+        "seen": {found.count: seen_in(found.count) for found in each.games.values()},
         "guess": None if each.person is None else each.guess,
         "utility": _short(each.utility),
         "unprepared": _short(each.unprepared),
@@ -251,6 +259,7 @@ def _summary(each: ReportBook) -> dict[str, Any]:
     side = chess.COLOR_NAMES[each.book.side]
     summary = {
         "side": side,
+        "expect": each.expect,
         "versus": versus_words(side, each.opponent, each.person),
         "size": len(each.book),
         "distinct": each.book.distinct_positions,
@@ -284,8 +293,7 @@ def _summary(each: ReportBook) -> dict[str, Any]:
     }
     if each.person is not None and each.book.positions:
         guessed = rests_on_guesses(each.book, each.games)
-        share = math.fsum(gain for gain, is_guess in zip(each.gains, guessed, strict=True) if is_guess)
-        summary["guesses"] = guesses_words(sum(guessed), len(guessed), share, math.fsum(each.gains))
+        summary["guesses"] = guesses_words(sum(guessed), len(guessed), guessed_share(each))
     return summary
 
 

@@ -100,6 +100,7 @@ class ReportBook(Shown):
       exits: where games leave the book, as `book_exits` gives them. Replies and scores are known from these.
       score_name: what such a score is, such as "Expected score" or "Analyst's score".
       opponent: who that is, in few words.
+      expect: what will probably happen, in sentences; the page begins with it.
       source: where the replies' probabilities come from, in words.
       facts: what was prepared with and against, by name.
       notes: texts at positions, by the moves up to them.
@@ -122,6 +123,7 @@ class ReportBook(Shown):
     exits: Exits = ()
     score_name: str = "Expected score"
     opponent: str = ""
+    expect: str = ""
     source: str = ""
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     notes: Mapping[tuple[chess.Move, ...], str] = dataclasses.field(default_factory=dict)
@@ -296,6 +298,7 @@ def _plain(each: ReportBook) -> ReportBook:
         each,
         score_name=plain_text(each.score_name, _LONGEST_NAME),
         opponent=plain_text(each.opponent, _LONGEST_NAME),
+        expect=plain_text(each.expect),
         source=plain_text(each.source),
         person=None if each.person is None else _plain_person(each.person),
         guess=plain_text(each.guess, _LONGEST_NAME),
