@@ -36,6 +36,7 @@ from precomp_games.chess import (
     read_preparation,
     write_preparation,
 )
+from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.preparation.neighbors import neighbors
 from precomp_games.chess.preparation.prepare import distrusted_shares
 from precomp_games.chess.records.move_counts import CountsPolicy
@@ -261,6 +262,11 @@ def test_a_choice_needs_no_plan(engines):
         {"neighbors": [{"name": "near", "games": 0, "score": 0.5, "unprepared": 0.5, "standard_error": 0.0}]},
         {"budget": "9"},
         {"memorized": [{}]},
+        {"person": 7},
+        {"person": {"name": "Ann", "games": -1, "first": None, "last": None}},
+        {"played_games": [7]},
+        {"replies": [{"after": ["e2e4"], "count": 1, "games": [3]}]},
+        {"replies": [{"after": ["e2e4"], "count": 1, "games": [-1]}]},
         {"settings": {"trusted": True}},
     ],
 )
@@ -269,6 +275,26 @@ def test_json_that_is_no_preparation(wrong, engines):
     assert Preparation.from_json(data).utility == data["utility"]
     with pytest.raises(ValueError, match=r"expected a result of precomp-games prepare, got"):
         Preparation.from_json(data | wrong)
+
+
+def test_games_of_a_person_are_told_once_and_read_again(engines):
+    move = chess.Move.from_uci
+    game = PlayedGame("Ann", "Bob", 1999, "1-0", (move("e2e4"), move("c7c5")))
+    other = PlayedGame("Carol", "Bob", None, "*")
+    behind = {(move("e2e4"),): ReplyGames(4, (game, other)), (move("d2d4"),): ReplyGames(1, (game,))}
+    person = Person("Bob", 5, 1990, 1999)
+    made = dataclasses.replace(prepare(SETTINGS, engines), games=behind, person=person)
+    data = json.loads(json.dumps(made.to_json()))
+    assert len(data["played_games"]) == 2 and data["played_games"][0]["moves"] == "e2e4 c7c5"
+    read = Preparation.from_json(data)
+    assert (read.games, read.person) == (behind, person)
+    # Results of before have each reply's games as they are, and none of their moves.
+    old = {"white": "Ann", "black": "Bob", "year": 1999, "result": "1-0"}
+    replies = [{"after": ["e2e4"], "count": 1, "games": [old]}]
+    without = {name: value for name, value in data.items() if name not in ("played_games", "person")}
+    read = Preparation.from_json(without | {"replies": replies})
+    assert read.person is None
+    assert read.games == {(move("e2e4"),): ReplyGames(1, (dataclasses.replace(game, moves=()),))}
 
 
 @pytest.mark.seconds("a preparation with an engine")

@@ -1,0 +1,123 @@
+"""What is said to people: points in 100 games, guesses, opponents without specs, and names of openings."""
+
+import chess
+import pytest
+
+from precomp_games.chess import PreparationSettings
+from precomp_games.chess.opponents.played import Person
+from precomp_games.chess.study.openings import opening_name
+from precomp_games.chess.study.words import (
+    guess_words,
+    guesses_words,
+    limit_words,
+    more_points,
+    often,
+    opponent_title,
+    opponent_words,
+    points,
+    replies_words,
+    seen_in,
+    versus_words,
+    why_words,
+)
+
+ENGINES = (
+    "mixture(a=uci(nodes=1000,r=10),b=uci(nodes=20000,r=20),c=uniform(),weights=of(a=1,b=2,c=1),per=move)"
+)
+
+
+def opponent(spec):
+    return PreparationSettings(opponent=spec)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "told"),
+    [
+        (0.734, "73"),
+        (0.0142, "1.4"),
+        (0.0035, "0.35"),
+        (-0.17, "−17"),
+        (0.0, "0.00"),
+        (-1e-9, "0.00"),
+        (1.0, "100"),
+    ],
+)
+def test_points(fraction, told):
+    assert points(fraction) == told
+
+
+def test_sentences():
+    assert more_points(0.17) == "17 more points in 100 games"
+    assert more_points(-0.0142) == "1.4 fewer points in 100 games"
+    assert seen_in(4) == "seen in 4 of their games" and seen_in(0) == "a guess: never seen"
+    assert guesses_words(0, 9, 0.0) == "none of 9 positions rests on guesses"
+    assert guesses_words(3, 9, 0.25) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
+    assert guesses_words(1, 9, None) == "1 of 9 positions rests on guesses"
+    assert [often(share) for share in (0.5, 0.02, 0.0004, 0.0)] == [
+        "50 of 100 games",
+        "1 of 50 games",
+        "1 of 2,500 games",
+        "next to no game",
+    ]
+    assert why_words(0.02, 0.005, [("Nf3", -0.01)]) == (
+        "It comes up in 1 of 50 games. Forgetting it costs 0.50 points in 100 games. "
+        "Nf3 instead would bring 1.0."
+    )
+    assert limit_words("nodes=20000") == "20,000 nodes a move" and limit_words("depth=9") == "9 plies deep"
+
+
+def test_who_plays_whom():
+    assert versus_words("white", "Bob", None) == "Bob with Black"
+    assert versus_words("black", "", Person("Bob", 1, 1990, 1990)) == (
+        "The modeled opponent with White: 1 game, 1990"
+    )
+    assert versus_words("white", "Bob", Person("Bob", 1200)) == "Bob with Black: 1,200 games"
+
+
+def test_opponents_are_described_without_a_spec():
+    person = opponent(
+        f"games(file=/a/k.pgn,player=Ann B,fit=rolling,prior=games(file=o.pgn,prior={ENGINES}))"
+    )
+    assert opponent_title(person, "SF") == "Ann B"
+    assert opponent_words(person, "SF") == (
+        "Ann B's games, and where they say little: games of everybody, and where they say little: one of these "
+        "for each move: 2 engines, SF, 1,000 nodes a move or 20,000 nodes a move, each plays one of its best "
+        "moves, the better the likelier (r = 10, 20 cp); any legal move, each as likely"
+    )
+    assert replies_words(person, "SF") == "Ann B's games; where they say little, games of others and engines"
+    assert guess_words(person) == "a guess: never seen, others play it or an engine thinks so"
+    one = opponent("games(file=k.pgn,player=Ann,prior=noisy(policy=uci(r=40,nodes=500),epsilon=0.1))")
+    assert guess_words(one) == "a guess: never seen, an engine thinks so"
+    assert guess_words(opponent("games(file=k.pgn,player=Ann)")) == "a guess: never seen"
+    usual = PreparationSettings()
+    assert opponent_title(usual, "SF") == "SF, 1,000 nodes a move"
+    assert opponent_words(usual, "SF") == replies_words(usual, "SF")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "uniform",
+        "polyglot(file=/home/a/book.bin)",
+        "explorer(folder=/home/a)",
+        "family(nodes=300:3000,r=5:60,k=2:4)",
+        "uci(engine=/usr/games/stockfish,depth=4,plays=bestmove)",
+        "mixture(a=uci(r=5),b=games(file=/home/a.pgn,player=Ann),weights=of(a=3,b=1))",
+        "alpha_beta(depth=2)",
+        "noisy(policy=polyglot(file=/home/b.bin),epsilon=0.2)",
+    ],
+)
+def test_no_spec_and_no_path_is_shown(spec):
+    for tell in (opponent_title, opponent_words, replies_words):
+        told = tell(opponent(spec), "SF")
+        assert told and not set("/=()") & set(told.replace("(r = 5 cp)", "")), told
+
+
+def test_names_of_openings():
+    board = chess.Board()
+    assert opening_name(board) is None
+    for san in ["Nf3", "d5", "c4", "c6", "d4"]:
+        board.push_san(san)
+    assert opening_name(board) == "D11 Slav Defense: Modern Line"  # by another order of moves
+    board.push_san("h5")
+    assert opening_name(board) is None
