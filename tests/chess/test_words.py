@@ -80,8 +80,8 @@ def test_opponents_are_described_without_a_spec():
     )
     assert opponent_title(person, "SF") == "Ann B"
     assert opponent_words(person, "SF") == (
-        "Ann B's games, and where they say little: games of everybody, and where they say little: one of these "
-        "for each move: 2 engines, SF, 1,000 nodes a move or 20,000 nodes a move, each plays one of its best "
+        "Ann B's games; where they say little, games of everybody; where they say little, one of these for "
+        "each move: 2 engines, SF, 1,000 nodes a move or 20,000 nodes a move, each plays one of its best "
         "moves, the better the likelier (r = 10, 20 cp); any legal move, each as likely"
     )
     assert replies_words(person, "SF") == "Ann B's games; where they say little, games of others and engines"

@@ -220,7 +220,7 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
         who = f"{spec['player']}'s games" if "player" in spec else "games of everybody"
         if "prior" not in spec:
             return who
-        return f"{who}, and where they say little: {_described(_parsed(spec['prior']), engine, deep - 1)}"
+        return f"{who}; where they say little, {_described(_parsed(spec['prior']), engine, deep - 1)}"
     if name == "noisy":
         inside = _described(_parsed(spec.get("policy")), engine, deep - 1)
         return f"{inside}, and any legal move in {_percent(spec.get('epsilon', 0.1))} of cases"
