@@ -237,7 +237,7 @@ def test_a_drill_from_the_first_move(browser, small_page):
     press(browser, "Ke5", Keys.ENTER)
     assert "“Ke5” is no move here" in text(browser, "#drill")
     press(browser, "e4", Keys.ENTER)
-    why = "It comes up in 100 of 100 games. Forgetting it costs 35 points in 100 games."
+    why = "It comes up in every game. Forgetting it costs 35 points in 100 games."
     assert "Right: e4" in text(browser, "#drill")
     assert text(browser, "#why") == f"{why} d4 instead would cost 2.0." and "Where it begins." in text(
         browser, "#drill .note"

@@ -53,7 +53,8 @@ def test_sentences():
     assert guesses_words(0, 9, 0.0) == "none of 9 positions rests on guesses"
     assert guesses_words(3, 9, 0.25) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
     assert guesses_words(1, 9, None) == "1 of 9 positions rests on guesses"
-    assert [often(share) for share in (0.5, 0.02, 0.0004, 0.0)] == [
+    assert [often(share) for share in (1.0, 0.5, 0.02, 0.0004, 0.0)] == [
+        "every game",
         "50 of 100 games",
         "1 of 50 games",
         "1 of 2,500 games",
@@ -90,7 +91,7 @@ def test_opponents_are_described_without_a_spec():
     assert guess_words(one) == "a guess: never seen, an engine thinks so"
     assert guess_words(opponent("games(file=k.pgn,player=Ann)")) == "a guess: never seen"
     usual = PreparationSettings()
-    assert opponent_title(usual, "SF") == "SF, 1,000 nodes a move"
+    assert opponent_title(usual, "SF") == "SF (1,000 nodes a move)"
     assert opponent_words(usual, "SF") == replies_words(usual, "SF")
 
 

@@ -37,7 +37,7 @@ def test_a_drill(tmp_path):
     (tmp_path / "first").write_text("e4\nNf9\nb1c3\n\n")
     first = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "first")
     for words in (
-        "Right: e4. It comes up in 100 of 100 games. Forgetting it costs 40 points in 100 games.",
+        "Right: e4. It comes up in every game. Forgetting it costs 40 points in 100 games.",
         "'Nf9' is no legal move here",
         "Right: Nc3",
         "No: Nf3",

@@ -109,6 +109,8 @@ def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -
 
 def often(share: float) -> str:
     """How often something comes up, such as "12 of 100 games" or "1 of 250 games"."""
+    if share >= 0.995:
+        return "every game"
     if share >= 0.095:
         return f"{100.0 * share:.0f} of 100 games"
     return f"1 of {1.0 / share:,.0f} games" if share >= 1e-6 else "next to no game"
@@ -118,7 +120,7 @@ def opponent_title(settings: PreparationSettings, engine: str) -> str:
     """Who the opponent is, in few words: a person's name, an engine's, or what kind of opponent it is."""
     if settings.opponent:
         return _title(_parsed(settings.opponent)) or "a model opponent"
-    return plain_text(f"{engine}, {limit_words(str(settings.opponent_limit))}")
+    return plain_text(f"{engine} ({limit_words(str(settings.opponent_limit))})")
 
 
 def replies_words(settings: PreparationSettings, engine: str) -> str:
