@@ -207,7 +207,8 @@ def report_book(
                 for each in exits
             }
     analyst, opponent = preparation.engines
-    corrected = preparation.standard_error is not None
+    ends = evaluation_words(settings, corrected=preparation.standard_error is not None)
+    ends += ", of a run that had not finished" if preparation.search.get("unfinished") else ""
     budget, price = preparation.budget, f"{points(settings.penalty)} points in 100 games for each position"
     return ReportBook(
         book,
@@ -222,7 +223,7 @@ def report_book(
         facts={
             "Opponent": opponent_words(settings, opponent),
             "The book's moves": f"{analyst}, {limit_words(str(settings.analyst_limit))}",
-            "Where lines end": evaluation_words(settings, corrected=corrected),
+            "Where lines end": ends,
             "What learning costs": price if budget is None else f"at most {budget} positions are learned",
         },
         notes=notes or {},
