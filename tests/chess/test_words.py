@@ -7,6 +7,7 @@ from precomp_games.chess import PreparationSettings
 from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.study.openings import opening_name
 from precomp_games.chess.study.words import (
+    SEEN,
     guess_words,
     guesses_words,
     limit_words,
@@ -16,7 +17,6 @@ from precomp_games.chess.study.words import (
     opponent_words,
     points,
     replies_words,
-    seen_in,
     versus_words,
     why_words,
 )
@@ -49,7 +49,7 @@ def test_points(fraction, told):
 def test_sentences():
     assert more_points(0.17) == "17 more points in 100 games"
     assert more_points(-0.0142) == "1.4 fewer points in 100 games"
-    assert seen_in(4) == "seen in 4 of their games" and seen_in(0) == "a guess: never seen"
+    assert SEEN.format(4) == "seen in 4 of their games"
     assert guesses_words(0, 9, 0.0) == "none of 9 positions rests on guesses"
     assert guesses_words(3, 9, 0.25) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
     assert guesses_words(1, 9, None) == "1 of 9 positions rests on guesses"

@@ -30,10 +30,10 @@ from precomp_games.chess.study.openings import opening_name
 from precomp_games.chess.study.plots import embedded_plot
 from precomp_games.chess.study.words import (
     GLOSSARY,
+    SEEN,
     guessed_share,
     guesses_words,
     points,
-    seen_in,
     versus_words,
     why_words,
 )
@@ -103,7 +103,7 @@ def _data(each: ReportBook) -> dict[str, Any]:
         "scoreName": each.score_name,
         "opponent": each.opponent,
         "source": each.source,
-        "seen": {found.count: seen_in(found.count) for found in each.games.values()},
+        "seen": SEEN,
         "guess": None if each.person is None else each.guess,
         "utility": _short(each.utility),
         "unprepared": _short(each.unprepared),

@@ -58,9 +58,8 @@ def more_points(gain: float) -> str:
     return f"{points(abs(gain))} {'more' if gain >= 0.0 else 'fewer'} points in 100 games"
 
 
-def seen_in(games: int) -> str:
-    """In how many of a person's games a reply was seen."""
-    return f"seen in {games} of their games" if games else "a guess: never seen"
+SEEN = "seen in {} of their games"
+"""Of a person's reply that some games have."""
 
 
 def guessed_share(made: Preparation | ReportBook) -> float | None:

@@ -146,6 +146,6 @@ class Tree {
 function backing(tree, node) {
     if (!tree.guess || !node.parent || !node.ours) return null
     return node.games
-        ? element("span", {class: "seen"}, tree.seen[node.games[0]])
+        ? element("span", {class: "seen"}, tree.seen.replace("{}", node.games[0]))
         : element("span", {class: "guess"}, tree.guess)
 }
