@@ -50,9 +50,11 @@ def test_sentences():
     assert more_points(0.17) == "17 more points in 100 games"
     assert more_points(-0.0142) == "1.4 fewer points in 100 games"
     assert SEEN.format(4) == "seen in 4 of their games"
-    assert guesses_words(0, 9, 0.0) == "none of 9 positions rests on guesses"
-    assert guesses_words(3, 9, 0.25) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
-    assert guesses_words(1, 9, None) == "1 of 9 positions rests on guesses"
+    assert guesses_words(0, 9, 0.0, 1.0) == "none of 9 positions rests on guesses"
+    assert (
+        guesses_words(3, 9, 0.05, 0.2) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
+    )
+    assert guesses_words(1, 9, 0.1, 0.0) == "1 of 9 positions rests on guesses"
     assert [often(share) for share in (1.0, 0.5, 0.02, 0.0004, 0.0)] == [
         "every game",
         "50 of 100 games",

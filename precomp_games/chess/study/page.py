@@ -31,7 +31,6 @@ from precomp_games.chess.study.plots import embedded_plot
 from precomp_games.chess.study.words import (
     GLOSSARY,
     SEEN,
-    guessed_share,
     guesses_words,
     points,
     versus_words,
@@ -293,7 +292,8 @@ def _summary(each: ReportBook) -> dict[str, Any]:
     }
     if each.person is not None and each.book.positions:
         guessed = rests_on_guesses(each.book, each.games)
-        summary["guesses"] = guesses_words(sum(guessed), len(guessed), guessed_share(each))
+        share = math.fsum(gain for gain, is_guess in zip(each.gains, guessed, strict=True) if is_guess)
+        summary["guesses"] = guesses_words(sum(guessed), len(guessed), share, math.fsum(each.gains))
     return summary
 
 

@@ -8,19 +8,14 @@ spec nor a file that it names is shown.
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from precomp_games._support.messages import plain_text
-from precomp_games.chess.opponents.played import Person, rests_on_guesses
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec
-
-if TYPE_CHECKING:
-    from precomp_games.chess.study.report import ReportBook
 
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")
 _DEEP = 5  # policies behind each other that are told
@@ -62,19 +57,12 @@ SEEN = "seen in {} of their games"
 """Of a person's reply that some games have."""
 
 
-def guessed_share(made: Preparation | ReportBook) -> float | None:
-    """Which share of what a book adds rests on guesses (`rests_on_guesses`); None: nothing to share."""
-    guessed, total = rests_on_guesses(made.book, made.games), math.fsum(made.gains)
-    gain = math.fsum(gain for gain, is_guess in zip(made.gains, guessed, strict=True) if is_guess)
-    return gain / total if total > 0.0 else None
-
-
-def guesses_words(positions: int, size: int, share: float | None) -> str:
+def guesses_words(positions: int, size: int, gain: float, whole: float) -> str:
     """How much of a book rests on guesses: so many of its positions, and so much of what they add."""
     if not positions:
         return f"none of {size} positions rests on guesses"
     text = f"{positions} of {size} positions {'rests' if positions == 1 else 'rest'} on guesses"
-    return text if share is None else f"{text}, with {max(0.0, share):.0%} of what the book adds"
+    return text if whole <= 0.0 else f"{text}, with {max(0.0, gain / whole):.0%} of what the book adds"
 
 
 def versus_words(side: str, opponent: str, person: Person | None) -> str:
