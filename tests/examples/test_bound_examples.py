@@ -73,15 +73,19 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
     # What lines end in is within what the certificate says; the score is its lower end.
     learned = told["penalty"] * told["size"]
     assert data["utility"] == pytest.approx(told["lower"] + learned)
-    assert data["utility"] - 1e-6 <= data["nodes"][0]["value"] <= told["upper"] + learned + 1e-6
+    assert data["utility"] - 1e-6 <= data["nodes"]["value"][0] <= told["upper"] + learned + 1e-6
     assert "The interval</bdi>" in page and "any book at most" in page
-    flags = ("--evaluation=linear", "--budget=10", "--match_games=2", f"--output_dir={tmp_path / 'book'}")
+    flags = ("--evaluation=linear", "--budget=10", "--match_games=2", "--report")
+    flags += (f"--output_dir={tmp_path / 'book'}",)
     said = printed("chess_preparation", *flags, *small)
     told = result_of(tmp_path / "book")
     assert told["budget"] == 10 and told["size"] <= 10 and told["value"] == told["utility"]
     assert "50 more positions" in said
     curve = [int(row["positions"]) for row in table(tmp_path / "book" / "memory.csv")]
     assert curve == sorted(curve) and is_png(tmp_path / "book" / "memory.png")
+    # The page draws the best book of each size itself.
+    page = (tmp_path / "book" / "report.html").read_text(encoding="utf-8")
+    assert [size for size, _ in data_of(page)[0]["sizes"]] == curve and "<figure" not in page
 
 
 @pytest.mark.engine
