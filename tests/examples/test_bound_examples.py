@@ -76,8 +76,7 @@ def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
     assert data["utility"] - 1e-6 <= data["nodes"]["value"][0] <= told["upper"] + learned + 1e-6
     assert "The interval</bdi>" in page and "any book at most" in page
     flags = ("--evaluation=linear", "--budget=10", "--match_games=2", "--report")
-    flags += (f"--output_dir={tmp_path / 'book'}",)
-    said = printed("chess_preparation", *flags, *small)
+    said = printed("chess_preparation", *flags, f"--output_dir={tmp_path / 'book'}", *small)
     told = result_of(tmp_path / "book")
     assert told["budget"] == 10 and told["size"] <= 10 and told["value"] == told["utility"]
     assert "50 more positions" in said
