@@ -20,10 +20,14 @@ import chess_runs
 from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchComparison
-from precomp_games.chess.study.words import opponent_words
 from precomp_games.commands import match
 from precomp_games.commands._preparing import preparation_settings, prepared
-from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
+from precomp_games.commands._showing import (
+    check_exports,
+    define_showing_flags,
+    told_opponent,
+    write_shown,
+)
 
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
@@ -60,7 +64,7 @@ def main(argv: Sequence[str]) -> None:
     report(rows)
     plot(
         rows,
-        f"{made.side.capitalize()}, {textwrap.shorten(opponent_words(made.settings, made.engines[1]), 80)}",
+        f"{made.side.capitalize()}, {textwrap.shorten(told_opponent(made.settings, made.engines[1]), 80)}",
         folder / "sizes.png",
     )
     print(f"Written: {folder}/sizes.csv, sizes.png, sizes.svg")

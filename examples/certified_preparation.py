@@ -53,7 +53,7 @@ from precomp_games.chess import (
     write_pgn,
     write_report,
 )
-from precomp_games.chess.study.words import limit_words, opponent_title, opponent_words, points
+from precomp_games.commands._showing import told_opponent
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
@@ -240,8 +240,8 @@ def reported(
     """What the page shows; scores are the analyst's, and the book's is the lower end of its interval."""
     policies = preparation_policies(settings, engines.analyst, engines.opponent)
     book, utility = certified_book(found), found.lower + found.penalty * found.size
-    opponent = opponent_words(settings, engines.opponent.engine_id)
-    analyst = f"{engines.analyst.engine_id}, {limit_words(str(settings.analyst_limit))}"
+    opponent = told_opponent(settings, engines.opponent.engine_id)
+    analyst = f"{engines.analyst.engine_id}, {settings.analyst_limit}"
     return ReportBook(
         book,
         gains=found.gain.tolist(),
@@ -255,12 +255,12 @@ def reported(
             min_probability=settings.min_probability,
         ),
         score_name=settings.kind.score_name,
-        opponent=opponent_title(settings, engines.opponent.engine_id),
+        opponent=engines.opponent.engine_id,
         source=opponent,
         facts={
             "Opponent": opponent,
             "The book's moves": analyst,
-            "What learning costs": f"{points(settings.penalty)} points in 100 games for each position",
+            "What learning costs": f"{100.0 * settings.penalty:g} points in 100 games for each position",
             "Certificate": f"worth at least {found.lower:.4f}, and any book at most {found.upper:.4f}",
         },
         plots={"The interval": interval},

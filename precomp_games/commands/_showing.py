@@ -12,8 +12,10 @@ from absl import flags
 
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.report import ReportBook, report_book, write_report
+from precomp_games.chess.study.words import opponent_words
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._flags import Define
 
@@ -34,6 +36,11 @@ def check_exports(formats: Sequence[str]) -> None:
             raise ValueError(f"--export: expected some of {','.join(EXPORTS)}, got {name!r}")
     if "anki" in formats and importlib.util.find_spec("genanki") is None:
         raise ValueError("--export: expected genanki for anki: pip install 'precomp-games[study]'")
+
+
+def told_opponent(settings: PreparationSettings, engine: str) -> str:
+    """Who the opponent is, in words; of an engine also its limit and its r."""
+    return opponent_words(settings, engine) if settings.opponent else settings.opponent_name(engine)
 
 
 def read_folder(folder: str) -> Preparation:
