@@ -327,12 +327,12 @@ def test_pgn_text(tmp_path: Path) -> None:
         '[Annotator "me"]',
     ]
     assert " ".join(moves.split()) == (
-        "1. e4 { in 100% of games, forgetting it costs 0.0500, played 75% } "
-        "( 1. d4 { in 100% of games, forgetting it costs 0.0500, played 25% } ) "
-        "1... e5 ( 1... c5 2. Nf3 { in 25% of games, forgetting it costs 0.0123 } ) "
-        "2. Nf3 { in 50% of games, forgetting it costs 0.0210 } 2... Nc6 "
-        "3. Bb5 { in 30% of games, forgetting it costs 0.0071, played 60% } "
-        "( 3. Bc4 { in 30% of games, forgetting it costs 0.0071, played 40% } ) *"
+        "1. e4 { in 100% of games, forgetting it costs 5.0 points in 100 games, played 75% } "
+        "( 1. d4 { in 100% of games, forgetting it costs 5.0 points in 100 games, played 25% } ) "
+        "1... e5 ( 1... c5 2. Nf3 { in 25% of games, forgetting it costs 1.2 points in 100 games } ) "
+        "2. Nf3 { in 50% of games, forgetting it costs 2.1 points in 100 games } 2... Nc6 "
+        "3. Bb5 { in 30% of games, forgetting it costs 0.71 points in 100 games, played 60% } "
+        "( 3. Bc4 { in 30% of games, forgetting it costs 0.71 points in 100 games, played 40% } ) *"
     )
     assert text.endswith("*\n\n") and max(map(len, text.splitlines())) <= 80
 
@@ -379,9 +379,12 @@ def test_files_do_not_depend_on_the_order_of_positions(tmp_path: Path) -> None:
         # Positions on the way that are not in the book have no comment.
         (
             entry("e2e4 e7e5", {"g1f3": 1.0}, 0.5),
-            ["", "", "in 50% of games, forgetting it costs less than 0.0001"],
+            ["", "", "in 50% of games, forgetting it costs less than 0.01 points in 100 games"],
         ),
-        (entry("", {"e2e4": 1.0}, worth=-0.013), ["in 100% of games, forgetting it saves 0.0130"]),
+        (
+            entry("", {"e2e4": 1.0}, worth=-0.013),
+            ["in 100% of games, forgetting it saves 1.3 points in 100 games"],
+        ),
     ],
 )
 def test_comments_of_a_line(tmp_path: Path, position: BookPosition, comments: list[str]) -> None:
@@ -430,14 +433,14 @@ def test_pgn_says_how_likely_replies_are_and_what_lines_end_in(tmp_path: Path) -
         ("e2e4 e7e5", "58.3% of replies"),
         ("e2e4 c7c5", "25% of replies"),
         ("e2e4 e7e6", "16.7% of replies"),
-        ("d2d4 d7d5", "100% of replies; the book ends, expected score 0.500"),
+        ("d2d4 d7d5", "100% of replies; the book ends, expected 50 points in 100 games"),
         (
             "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6",
-            "100% of replies; the game is over, expected score 1.000",
+            "100% of replies; the game is over, expected 100 points in 100 games",
         ),
     ):
         assert nodes[uci(moves)].comment == comment
-    assert "expected score" not in nodes[uci("e2e4")].comment
+    assert "expected" not in nodes[uci("e2e4")].comment
     write_pgn(small_book(), tmp_path / "plain.pgn")
     assert "replies" not in (tmp_path / "plain.pgn").read_text()  # exits are not kept in the book
 

@@ -89,7 +89,7 @@ def test_arrows_squares_evaluations_and_notes(tmp_path):
     assert [(arrow.tail, arrow.head, arrow.color) for arrow in elsewhere.arrows()] == [
         (chess.A6, chess.A6, "red")
     ]
-    assert "expected score 0.800" in elsewhere.comment
+    assert "expected 80 points in 100 games" in elsewhere.comment
 
 
 @pytest.mark.parametrize("most", [20, 80, 300])
@@ -284,7 +284,7 @@ def test_text_from_outside_does_nothing(words, tmp_path):
     assert "<" not in note and ">" not in note
     rows = table(tmp_path / "book.csv")
     assert len(rows) == 3 and not rows[2]["note"].startswith(("=", "+", "-", "@", "\t", "\r"))
-    assert {len(row) for row in rows} == {14} and not any(None in row for row in rows)
+    assert {len(row) for row in rows} == {15} and not any(None in row for row in rows)
 
 
 @pytest.mark.parametrize(

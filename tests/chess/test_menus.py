@@ -17,6 +17,7 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
+from precomp_games.chess.books.book import points
 from precomp_games.chess.engines.searches import Line, SearchResult
 from tests.chess.test_best_first import _best_first
 from tests.chess.test_preparation import HashEngine
@@ -130,5 +131,7 @@ def test_files_show_what_else_was_on_the_menu(order, tmp_path):
     first = book.positions[0]
     board = chess.Board()
     losses = sorted(first.others, key=lambda other: other[1])
-    told = ", ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in losses)
+    told = ", ".join(
+        f"{board.san(move)} {'+' if loss < 0.0 else '-'}{points(abs(loss))}" for move, loss in losses
+    )
     assert f"instead: {told} }}" in text.replace("\n", " ")

@@ -23,6 +23,7 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
+from precomp_games.chess.books.book import points
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
 from precomp_games.chess.evaluation.policies import softmax
 from precomp_games.chess.evaluation.scores import WdlUtility, centipawns, score_utility
@@ -307,8 +308,8 @@ def test_the_pgn_says_what_forgetting_costs(tmp_path):
     write_pgn(preparation_book(best.tree, 0, states), tmp_path / "book.pgn")
     text = " ".join((tmp_path / "book.pgn").read_text().split())
     worth = best.value - best.unprepared  # of all there is
-    assert f"{{ in 100% of games, forgetting it costs {worth:.4f}" in text
-    assert "gain" not in text and "-0." not in text
+    assert f"{{ in 100% of games, forgetting it costs {points(worth)} points in 100 games" in text
+    assert "gain" not in text and " -" not in text
 
 
 def test_several_opponents_that_do_not_fit_together():

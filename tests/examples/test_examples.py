@@ -85,7 +85,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
     assert re.search(rf"^Match +{match}$", said, re.MULTILINE)
     # Only games give what games are expected to score.
     text = " ".join((out / "book.pgn").read_text().split())
-    assert ("Expected score" in said) == ("expected score" in text) == (evaluation == "calibrated")
+    assert ("Expected score" in said) == (" expected " in text) == (evaluation == "calibrated")
     assert ("not results of games" in said) == (evaluation == "linear")
     assert "of replies" in text
     for memorized in answer["memorized"]:

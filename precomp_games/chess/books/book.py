@@ -390,6 +390,13 @@ def _best_move(position: BookPosition) -> chess.Move:
     return next(entry.move for entry in position.moves if entry.probability > 0.0)
 
 
+def points(fraction: float) -> str:
+    """Points in 100 games, such as "73", "1.4" or "0.35"."""
+    value = abs(100.0 * fraction)
+    text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"
+    return ("−" if fraction < 0.0 and float(text) else "") + text
+
+
 def percent(fraction: float) -> str:
     """A fraction as a percentage of three digits."""
     return f"{100.0 * fraction:.3g}%"

@@ -10,7 +10,7 @@ import chess.pgn
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.files import atomic_write
-from precomp_games.chess.books.book import Book, Exits, Node, percent, trie_with_exits
+from precomp_games.chess.books.book import Book, Exits, Node, percent, points, trie_with_exits
 from precomp_games.chess.game import is_legal
 
 
@@ -28,7 +28,7 @@ def write_pgn(
     lead to memorized positions. Lines end with our move in their last memorized position. A comment
     at each move of ours says how often its position comes up and what forgetting that costs (its
     worth), the move's own probability where we mix, and what else there was to choose and what it would
-    have changed. The result is "*". The same book gives the
+    have changed, all in points of 100 games. The result is "*". The same book gives the
     same bytes: no date is written unless `headers` has one.
 
     Args:
@@ -58,9 +58,18 @@ def pgn_text(game: chess.pgn.Game) -> str:
 
 
 def book_game(
-    book: Book, exits: Exits, seen: Mapping[tuple[chess.Move, ...], int] | None = None
+    book: Book,
+    exits: Exits,
+    seen: Mapping[tuple[chess.Move, ...], int] | None = None,
+    guess: str = "a guess: never seen",
 ) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
     """A book as a game with variations and comments, as `write_pgn` writes it.
+
+    Args:
+      book: see there.
+      exits: see there.
+      seen: see there.
+      guess: what is said of a reply that was never seen.
 
     Returns:
       The game, and each of its nodes with the one of the trie, parents first; None beside a move of ours
@@ -80,15 +89,15 @@ def book_game(
         for move, comment in _continuations(node):
             after = (*history, move)
             if seen is not None and pgn_node.turn() != book.side:
-                comment = ", ".join(filter(None, (comment, _seen(seen.get(after, 0)))))
+                comment = ", ".join(filter(None, (comment, _seen(seen.get(after, 0), guess))))
             pairs.append((pgn_node.add_variation(move, comment=comment), node.children.get(move)))
             histories.append(after)
     return game, pairs
 
 
-def _seen(games: int) -> str:
-    """In how many games a reply was seen, in words."""
-    return f"seen in {games} game{'s' * (games != 1)}" if games else "never seen"
+def _seen(games: int, guess: str) -> str:
+    """In how many of a person's games a reply was seen, in words."""
+    return f"seen in {games} of their games" if games else guess
 
 
 def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Sequence[str] = ()) -> None:
@@ -126,9 +135,12 @@ def _continuations(node: Node) -> list[tuple[chess.Move, str]]:
             comment += f", played {percent(entry.probability)}"
         if position.others and rank == 0:
             others = sorted(position.others, key=lambda other: other[1])
-            comment += "; instead: " + ", ".join(
-                f"{node.board.san(move)} {-loss:+.4f}" for move, loss in others if is_legal(node.board, move)
-            )
+            told = [
+                f"{node.board.san(move)} {'+' if loss < 0.0 else '-'}{points(abs(loss))}"
+                for move, loss in others
+                if is_legal(node.board, move)
+            ]
+            comment += f"; instead: {', '.join(told)}"
         comment += _ending(node.children.get(entry.move), "; ")
         flow = position.reach * entry.probability
         shown.append((-flow, rank, entry.move.uci(), entry.move, comment))
@@ -148,12 +160,12 @@ def _ending(node: Node | None, before: str) -> str:
     if node is None or node.exit is None or node.exit.promised is None:
         return ""
     what = "the game is over" if node.exit.over else "the book ends"
-    return f"{before}{what}, expected score {node.exit.promised:.3f}"
+    return f"{before}{what}, expected {points(node.exit.promised)} points in 100 games"
 
 
 def _forgetting(worth: float) -> str:
     """What forgetting a position means, in words."""
-    shown_worth = f"{abs(worth):.4f}"
+    shown_worth = points(abs(worth))
     if float(shown_worth) == 0.0:
-        return "forgetting it costs less than 0.0001"
-    return f"forgetting it {'costs' if worth > 0.0 else 'saves'} {shown_worth}"
+        return "forgetting it costs less than 0.01 points in 100 games"
+    return f"forgetting it {'costs' if worth > 0.0 else 'saves'} {shown_worth} points in 100 games"

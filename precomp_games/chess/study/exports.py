@@ -42,6 +42,7 @@ from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.page import book_nodes
 from precomp_games.chess.study.report import ReportBook, ReportBooks, shown_books
 from precomp_games.chess.study.studies import studies
+from precomp_games.chess.study.words import SEEN, points
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")
 """What `write_exports` writes."""
@@ -130,7 +131,8 @@ def _comment(text: str) -> str:
 
 def _decorated(each: ReportBook) -> chess.pgn.Game:
     """A book's game with arrows, evaluations and notes."""
-    game, nodes = book_game(each.book, each.exits)
+    seen = None if each.person is None else {moves: found.count for moves, found in each.games.items()}
+    game, nodes = book_game(each.book, each.exits, seen, each.guess)
     histories: dict[int, tuple[chess.Move, ...]] = {id(game): ()}
     for pgn_node, node in nodes:
         if isinstance(pgn_node, chess.pgn.ChildNode):
@@ -216,8 +218,10 @@ def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list
     arrows = [chess.svg.Arrow(move.from_square, move.to_square, color="green") for move in card.moves]
     details = [
         f"comes up in {percent(math.fsum(position.reach for position in positions))} of games",
-        f"forgetting it costs {card.worth:.4f}",
+        f"forgetting it costs {points(card.worth)} points in 100 games",
     ]
+    if each.person is not None and positions[0].history:
+        details.append(f"the last reply: {_seen(each, positions[0].history)}")
     details += [f"also after {line}" for line in lines[1:3]]
     notes = [each.notes[position.history] for position in positions if position.history in each.notes]
     moves = ", ".join(board.san(move) for move in card.moves)
@@ -231,6 +235,12 @@ def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list
         html.escape("; ".join(details)),
         html.escape(" ".join(notes)),
     ]
+
+
+def _seen(each: ReportBook, history: tuple[chess.Move, ...]) -> str:
+    """In how many of a person's games the last reply of a line was seen, in words."""
+    found = each.games.get(history)
+    return SEEN.format(found.count) if found is not None else each.guess
 
 
 def _picture(
@@ -284,6 +294,7 @@ def _row(each: ReportBook, number: int, board: chess.Board, score: float | None)
         "score": score,
         "forgetting_costs": position.worth,
         "gain": float(each.gains[number]),
+        "reply": "" if each.person is None or not position.history else _seen(each, position.history),
         "evaluation_pawns_white": None if evaluation is None else _pawns(evaluation),
         "instead": _cell("; ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in others)),
         "note": _cell(each.notes.get(position.history, "")),

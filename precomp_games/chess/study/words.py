@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from precomp_games._support.messages import plain_text
+from precomp_games.chess.books.book import points as points
 from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec
@@ -39,13 +40,6 @@ GLOSSARY: Mapping[str, str] = {
     "and counted once for each of them.",
 }
 """What words and units mean, once for all pages."""
-
-
-def points(fraction: float) -> str:
-    """Points in 100 games, such as "73", "1.4" or "0.35"."""
-    value = abs(100.0 * fraction)
-    text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"
-    return ("−" if fraction < 0.0 and float(text) else "") + text
 
 
 def more_points(gain: float) -> str:
