@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from absl import flags
 
+from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import named_options
@@ -16,7 +17,7 @@ from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._files import DATA, shown_path
-from precomp_games.commands._flags import check_workers
+from precomp_games.commands._flags import check_workers, ends_of, limit_of
 
 
 def _pool(given: flags.FlagValues, command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
@@ -56,6 +57,7 @@ def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
             )
             yield Engines(stored, stored)
             return
+        _refuse_troubles(given, path)
         folder = os.path.dirname(given.store)
         if folder and not given["store"].present:
             os.makedirs(folder, exist_ok=True)
@@ -73,6 +75,39 @@ def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
             opponent = start(command, named_options(given.opponent_option, "opponent_option"))
         _warn_of_other_results(given)
         yield Engines(analyst, opponent)
+
+
+def _refuse_troubles(given: flags.FlagValues, path: str) -> None:
+    """Refuses engines that flags name, where they cannot do what flags ask for; prints all of that."""
+    names = ("engine", "opponent_engine", "engine_option", "opponent_option")
+    if given.cluster is not None or not any(given[name].value for name in names):
+        return
+    own = {
+        name: named_options(given[f"{name}_option"].value, f"{name}_option")
+        for name in ("engine", "opponent")
+    }
+    apart = given.opponent_engine is not None or bool(own["opponent"])
+    top_k, menu = ends_of(given.top_k)[1], given.menu if "menu" in given and given.menu else 1
+    analyst = limit_of(given.analyst_nodes, given.analyst_movetime_ms)
+    theirs = limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
+    few = "--top_k=1 --menu=1"
+    demands = [
+        Demand(analyst, max(top_k, menu), "--analyst_movetime_ms=50", few),
+        Demand(theirs, top_k, "--opponent_movetime_ms=50", few),
+    ]
+    lines = top_k if given.opponent_plays in ("softmax", "last_lines") else 1
+    opponents = Demand(theirs, lines, "--opponent_movetime_ms=50", "--opponent_plays=bestmove, or --top_k=1")
+    asked = [(path, own["engine"], "engine_option", demands)]
+    if apart:
+        named = find_engine(given.opponent_engine) if given.opponent_engine else path
+        asked.append((named, own["opponent"], "opponent_option", [opponents]))
+    refused = [(each[0], line) for each in asked for line in engine_troubles(*each)]
+    if len(refused) > 1:
+        print(*(f"{command} {line}" for command, line in refused), sep="\n", flush=True)
+    if refused:
+        command, first = refused[0]
+        more = f"; {len(refused) - 1} more stand above" if len(refused) > 1 else ""
+        raise EngineError(f"expected engines that do what flags ask for, got {command}, which {first}{more}")
 
 
 def _warn_of_other_results(given: flags.FlagValues) -> None:

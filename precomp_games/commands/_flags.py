@@ -7,6 +7,7 @@ the caller's own. `settings_of` makes settings of them.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 import re
@@ -285,8 +286,8 @@ def settings_of(
         penalty=given.penalty,
         opponent_temperature_cp=opponent_r,
         opponent_weights=weights,
-        analyst_limit=_limit(given.analyst_nodes, given.analyst_movetime_ms),
-        opponent_limit=_limit(_middle(given.opponent_nodes), given.opponent_movetime_ms),
+        analyst_limit=limit_of(given.analyst_nodes, given.analyst_movetime_ms),
+        opponent_limit=limit_of(_middle(given.opponent_nodes), given.opponent_movetime_ms),
         own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
         own_repeats=given.own_repeats,
         top_k=given.top_k[0] if isinstance(given.top_k, tuple) else given.top_k,
@@ -304,6 +305,54 @@ def settings_of(
         opponent=opponent,
         trusted=True,
     )
+
+
+_OVERRIDDEN: dict[str, tuple[str, ...]] = {
+    "penalty": ("penalty",),
+    "opponent_temperature_cp": ("r",),
+    "analyst_limit": ("analyst_nodes", "analyst_movetime_ms"),
+    "opponent_limit": ("opponent_nodes", "opponent_movetime_ms"),
+    "own_limit": ("own_nodes",),
+    "own_repeats": ("own_repeats",),
+    "top_k": ("top_k",),
+    "opponent_plays": ("opponent_plays",),
+    "opponent_samples": ("opponent_samples",),
+    "menu_window_cp": ("menu_window_cp",),
+    "max_plies": ("max_plies",),
+    "fen": ("fen",),
+    "evaluation": ("evaluation",),
+    "scale_cp": ("scale_cp",),
+    "rollout_epsilon": ("rollout_epsilon",),
+    "seed": ("seed",),
+}
+"""Which flags say otherwise than the settings of an earlier run, by what they say."""
+
+
+def with_flags(
+    settings: PreparationSettings, given: flags.FlagValues, said: PreparationSettings
+) -> PreparationSettings:
+    """The settings of an earlier run, but for what stands on the command line.
+
+    What the earlier ones name is neither opened nor run (`PreparationSettings.trusted`): an opponent by its
+    games is what lies in the run's folder.
+
+    Args:
+      settings: of the earlier run.
+      given: the flags.
+      said: the settings that these describe.
+    """
+    names = [
+        name
+        for name, each in _OVERRIDDEN.items()
+        if any(flag in given and given[flag].present for flag in each)
+    ]
+    if "opponent_temperature_cp" in names:
+        names.append("opponent_weights")
+    if given["opponent"].present:
+        names += ["opponent", "calibration", "trusted"]
+    elif given["calibration"].present:
+        names.append("calibration")
+    return dataclasses.replace(settings, **{name: getattr(said, name) for name in names})
 
 
 def family_of(given: flags.FlagValues) -> str:
@@ -357,5 +406,6 @@ def _middle(nodes: int | tuple[int, int]) -> int:
     return round(math.sqrt(nodes[0] * nodes[1])) if isinstance(nodes, tuple) else nodes
 
 
-def _limit(nodes: int, movetime_ms: int | None) -> SearchLimit:
+def limit_of(nodes: int, movetime_ms: int | None) -> SearchLimit:
+    """The limit of two flags, of which the time counts where it is given."""
     return SearchLimit(nodes=nodes) if movetime_ms is None else SearchLimit(movetime_ms=movetime_ms)

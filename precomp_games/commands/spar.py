@@ -39,6 +39,7 @@ from absl import flags
 
 from precomp_games._support import bars
 from precomp_games.chess.books.book import Book
+from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
 from precomp_games.chess.opponents.policies import GamesPolicy
@@ -190,6 +191,15 @@ def _with_clock(
         return settings
     epd = settings.game().new_initial_state().epd
     (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)
+    demand = Demand(SearchLimit(nodes=max(1, result.nodes)), 1, "", "")
+    named = find_engine(given.opponent_engine or given.engine)
+    if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):
+        print(
+            f"{engines.opponent.engine_id} keeps no limit of nodes: behind its games is what it answers in "
+            "games by time.",
+            flush=True,
+        )
+        return settings
     low, high = (max(1, round(share * result.nodes)) for share in _NODES)
     spec = f"family(nodes={low}:{high},k=1,per=move,num_limits={_LIMITS},num_temperatures=1)"
     return dataclasses.replace(settings, opponent=spec)

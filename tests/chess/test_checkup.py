@@ -1,0 +1,62 @@
+"""What an engine cannot do is told at the start, all at once, with the flags that help."""
+
+import sys
+
+import pytest
+
+from precomp_games.chess import SearchLimit
+from precomp_games.chess.engines import checkup
+from precomp_games.chess.engines.checkup import Demand, engine_troubles
+from precomp_games.commands import main
+from tests.chess import fake_engine
+
+NODES = Demand(SearchLimit(nodes=300), 2, "--analyst_movetime_ms=50", "--top_k=1 --menu=1")
+DEPTH = Demand(SearchLimit(depth=3), 1, "another depth", "")
+
+
+def troubles(*words, options=None, demands=(NODES, DEPTH)):
+    command = [sys.executable, fake_engine.__file__, *words]
+    return engine_troubles(command, options or {}, "engine_option", demands)
+
+
+def test_an_engine_that_can_do_all_of_it():
+    assert troubles(options={"Hash": "32"}) == []
+
+
+def test_everything_is_told_at_once():
+    told = troubles("--lacking=MultiPV", "--fault=no-nodes", options={"Contempt": "9", "hash": "8"})
+    assert told[0].startswith("has no option 'Contempt': leave out --engine_option=Contempt=9 (it has Hash, ")
+    assert told[1:] == [
+        "has no MultiPV, and 2 lines are asked for: --top_k=1 --menu=1",
+        "does not keep nodes=300, since it does not report nodes: --analyst_movetime_ms=50",
+    ]
+
+
+@pytest.mark.parametrize("fault", ["no-limit", "no-nodes-no-end"])
+def test_an_engine_that_goes_on(fault, monkeypatch):
+    """It is killed, and another process is asked for the next limit."""
+    monkeypatch.setattr("precomp_games.chess.engines._uci.COUNT_SECONDS", 0.1)
+    told = troubles(f"--fault={fault}", demands=[NODES])
+    assert len(told) == 1 and told[0].startswith("does not keep nodes=300, ")
+
+
+def test_one_that_hangs_or_does_not_start(monkeypatch):
+    monkeypatch.setattr(checkup, "_PATIENCE", 0.5)
+    (told,) = troubles("--fault=hang", demands=[NODES])
+    assert told == "does not keep nodes=300, with no move in 0.5 s: --analyst_movetime_ms=50"
+    assert engine_troubles("/no/such/engine", {}, "engine_option", [NODES]) == []
+
+
+def test_a_command_lists_it_before_any_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    engine = tmp_path / "engine"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}" --lacking=MultiPV\n')
+    engine.chmod(0o755)
+    words = [f"--opponent_engine={engine}", f"--engine={engine}", "--engine_option=Contempt=9"]
+    assert main(["precomp-games", "prepare", *words]) == 1
+    said = capsys.readouterr()
+    told = said.out.splitlines()
+    assert len(told) == 3 and all(line.startswith(f"{engine} has no ") for line in told)
+    assert told[-1].endswith(": --opponent_plays=bestmove, or --top_k=1")
+    assert "which has no option 'Contempt'" in said.err and "more stand above" in said.err
+    assert said.err.count("\n") == 1 and not list((tmp_path / "output").glob("*.sqlite"))
