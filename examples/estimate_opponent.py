@@ -1,4 +1,4 @@
-"""Fits how random an opponent is: the command `precomp-games opponent`.
+"""Fits how random an opponent is: the command `precomp-games estimate`.
 
 python examples/estimate_opponent.py --help
 """
@@ -7,7 +7,7 @@ import sys
 
 import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
 
-from precomp_games.commands import opponent
+from precomp_games.commands import estimate
 
 if __name__ == "__main__":
-    sys.exit(opponent.main())
+    sys.exit(estimate.main())

@@ -98,7 +98,7 @@ class Score:
         self.played.extend(move == action for move in row)
 
 
-def person() -> people.Person:
+def person() -> people.KnownPerson:
     """The person of the flags, with dates that are wrong on purpose where that is asked for."""
     found = people.person(_PLIES.value)
     if not _MISDATED.value:
@@ -109,7 +109,7 @@ def person() -> people.Person:
     return dataclasses.replace(found, table=dataclasses.replace(table, years=years))
 
 
-def test_years(found: people.Person) -> list[int]:
+def test_years(found: people.KnownPerson) -> list[int]:
     """The years that are predicted: those in which there are games."""
     known = found.years
     since = _SINCE.value if _SINCE.value is not None else int(np.median(known)) + 1
@@ -123,7 +123,7 @@ def test_years(found: people.Person) -> list[int]:
     return years
 
 
-def engine_behind(engines: chess_runs.Engines, found: people.Person, since: int) -> tuple[Any, str]:
+def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since: int) -> tuple[Any, str]:
     """The engine's softmax with lapses, fitted to the person's moves before the first year."""
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
     report = GameReport()

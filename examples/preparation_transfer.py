@@ -3,7 +3,7 @@ r"""Do books against a person hold later? Fits on games up to a year, prepares, 
   python examples/preparation_transfer.py --games=karpov.pgn --player="Karpov Anatoli" \
       --population=championships.pgn --since=1981 --until=1995 --sizes=25,50,100,200,400 --penalty=1e-4
 
-For each year and color: the model of examples/opponent_preparation.py, fitted to the games before that year,
+For each year and color: the model of `precomp-games opponent`, fitted to the games before that year,
 books of several sizes (--sizes) that are best against the worst opponent around it, and controls of the same
 size: the most reached positions with the analyst's first move, and its main lines. Which engines are behind
 the games, and how far the model distrusts itself, is fitted once, to the games before --since. The judge is
@@ -340,7 +340,7 @@ def prepared(
     }
 
 
-def model_before(found: people.Person, first: float, engines: chess_runs.Engines) -> tuple[str, float]:
+def model_before(found: people.KnownPerson, first: float, engines: chess_runs.Engines) -> tuple[str, float]:
     """What is behind the games, and the distrust, by the games before a year."""
     since = first - _HELD_OUT.value
     behind, distrust = _BEHIND.value, FLAGS.distrust
@@ -357,7 +357,7 @@ def model_before(found: people.Person, first: float, engines: chess_runs.Engines
 
 
 def trials(
-    found: people.Person, years: Sequence[int], sizes: Sequence[int], engines: chess_runs.Engines
+    found: people.KnownPerson, years: Sequence[int], sizes: Sequence[int], engines: chess_runs.Engines
 ) -> list[Trial]:
     """Everything that is judged."""
     done: list[Trial] = []
@@ -440,7 +440,7 @@ def main(argv: Sequence[str]) -> None:
     print(f"Written: {folder}/transfer.csv, result.json, transfer.png")
 
 
-def judged_years(found: people.Person) -> list[int]:
+def judged_years(found: people.KnownPerson) -> list[int]:
     """The years that are prepared for: those in which there are games, with others before and after."""
     known = sorted(set(found.years.tolist()))
     since = _SINCE.value if _SINCE.value is not None else known[max(-3, -len(known))]

@@ -37,6 +37,7 @@ def run_command(
     define: Callable[[flags.FlagValues], None],
     run: Callable[[flags.FlagValues], None],
     argv: Sequence[str] | None = None,
+    words: Sequence[str] = (),
 ) -> int:
     """Runs a command; returns the exit status. The process is left as it was: a program may call this.
 
@@ -45,23 +46,29 @@ def run_command(
       define: gives it its flags.
       run: does the work by them.
       argv: the command line, which begins with the command's name; by default the process's.
+      words: flags that words without one are the values of, in their order.
     """
-    words = list(sys.argv if argv is None else argv)
+    line = list(sys.argv if argv is None else argv)
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=given)
     flags.DEFINE_alias("helpfull", "help", flag_values=given)  # as absl's programs have it
     flags.DEFINE_bool("only_check_args", False, "Check the flags, and end.", flag_values=given)
     define(given)
     with _output():
-        status = _check_length_of_flags(words)
+        status = _check_length_of_flags(line)
         if status:
             return status
         try:
-            rest = given(words)
+            rest = given(line)
+            for flag in words[: len(rest) - 1]:
+                if given[flag].present:
+                    return _failed(f"--{flag}: expected it once, got {given[flag].value!r} and {rest[1]!r}")
+                given[flag].parse(rest.pop(1))
         except flags.Error as error:
             return _failed(f"{one_line(str(error))} (see --help)")
         if given["help"].value:
-            print(f"usage: {words[0]} [--flags]\n\n{description}\nflags:")
+            named = "".join(f" [{flag.upper()}]" for flag in words)
+            print(f"usage: {line[0]}{named} [--flags]\n\n{description}\nflags:")
             print(given.get_help(include_special_flags=False))
             return 0
         if given["only_check_args"].value:

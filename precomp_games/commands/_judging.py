@@ -11,12 +11,12 @@ import chess
 from absl import flags
 
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
-from precomp_games.chess.evaluation.calibration import load_calibration
 from precomp_games.chess.preparation.engines import Engines
-from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
+from precomp_games.chess.preparation.model_files import named_calibration
 from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.study.words import more_points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
 from precomp_games.commands._flags import (
@@ -26,7 +26,9 @@ from precomp_games.commands._flags import (
     define_menu_flags,
     define_opponent_flag,
     settings_of,
+    with_flags,
 )
+from precomp_games.commands._showing import define_from_flag, earlier_run
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
@@ -34,8 +36,11 @@ flags.disclaim_key_flags()  # help lists flags with those of the module that ask
 def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     """Which book is judged, against whom, and how; `output_dir` is where files go by default."""
     define = Define(own)
+    define_from_flag(own)
     define.multi_string(
-        "book", [], "Your book, PGN or Polyglot (.bin); may be repeated. Default: a shipped sample."
+        "book",
+        [],
+        "Your book, PGN or Polyglot (.bin); may be repeated. Default: that of --from, or a shipped sample.",
     )
     define.enum("side", "white", ["white", "black"], "Whose book it is.")
     define.float(
@@ -64,36 +69,56 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     own.set_default("penalty", 1e-3)
 
 
-def given_book(given: flags.FlagValues) -> Repertoire:
-    """The book of the flags."""
-    side = chess.WHITE if given.side == "white" else chess.BLACK
-    if side == chess.BLACK and not given.book:
+def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
+    """What is judged, and by what; a wrong flag is an error before an engine is started.
+
+    With --from both are an earlier run's, as far as flags say nothing else.
+    """
+    before = earlier_run(given)
+    if before is None:
+        book = _book(given, given.book, chess.WHITE if given.side == "white" else chess.BLACK, given.fen)
+        return book, _settings(given, book)
+    made = before.made
+    paths = given.book or [str(before.folder / "book.pgn")]
+    book = _book(given, paths, made.book.side, given.fen if given["fen"].present else made.settings.fen)
+    return book, _settings(given, book, made.settings)
+
+
+def _book(given: flags.FlagValues, paths: Sequence[str], side: chess.Color, fen: str) -> Repertoire:
+    """The book of these files, or the sample."""
+    if side == chess.BLACK and not paths:
         raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
-    paths = given.book or [shown_path(DATA / "repertoire_sample.pgn")]
     with errors_by_flag("book", "PGN or Polyglot files"):
-        return read_repertoire(paths, side, fen=given.fen)
+        return read_repertoire(paths or [shown_path(DATA / "repertoire_sample.pgn")], side, fen=fen)
 
 
-def judging_settings(given: flags.FlagValues, book: Repertoire) -> PreparationSettings:
-    """The settings of the flags; a wrong one is an error before an engine is started."""
+def _settings(
+    given: flags.FlagValues, book: Repertoire, before: PreparationSettings | None = None
+) -> PreparationSettings:
+    """The settings of the flags, or of an earlier run and the flags that are given beside it."""
     if given.evaluation == "rollouts" or given.menu < 1:
         flag = "evaluation" if given.evaluation == "rollouts" else "menu"
         wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
         raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {given[flag].value!r}")
-    sample = not (given.book or given.opponent or given["r"].present)
+    sample = before is None and not (given.book or given.opponent or given["r"].present)
     opponent, calibration = given.opponent, given.calibration
     if sample:
         games = shown_path(DATA / "karpov_sample.pgn")
         opponent = f"games(file={games},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
     if opponent and not given["calibration"].present:
         calibration = "people"  # most of those who have a name
-    lines = given.menu
-    if EVALUATIONS[given.evaluation].fitted:
-        # The analyst's searches are those of the fit, however few of its moves there are to choose among.
-        lines = max(lines, load_calibration(calibration or None).made_for.multipv)
-    menu = (lines, given.menu_window_cp)
+    menu = (given.menu, given.menu_window_cp)
     settings = settings_of(given, book.player, given.r, evaluated=True, menu=menu, opponent=opponent)
-    return dataclasses.replace(settings, calibration=calibration)
+    settings = dataclasses.replace(settings, calibration=calibration)
+    if before is not None:
+        settings = dataclasses.replace(with_flags(before, given, settings), distrust=0.0, price="infosets")
+        if settings.evaluation == "rollouts":
+            raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
+    if settings.kind.fitted:
+        # The analyst's searches are those of the fit, however few of its moves there are to choose among.
+        lines = max(given.menu, named_calibration(settings).made_for.multipv)
+        return dataclasses.replace(settings, menu=lines)
+    return dataclasses.replace(settings, menu=given.menu)
 
 
 def judged_by_flags(
@@ -187,7 +212,8 @@ def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> 
     print(
         f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by {judgment.size} "
         f"orders of moves, each in a share of {settings.penalty:g} of games or more\n"
-        f"{score:<20}{judgment.unprepared:.4f} unprepared, {judgment.utility:.4f} with the book\n"
+        f"{score:<20}{judgment.unprepared:.4f} unprepared, {judgment.utility:.4f} with the book: "
+        f"{more_points(judgment.utility - judgment.unprepared)}\n"
         f"{'Best of its size':<20}{best.utility:.4f}: regret {judgment.regret:.4f}"
         + (f", and up to {best.truncation_loss:.4f} more by rarer lines" if best.truncation_loss > 0 else "")
         + f"\n{'Best of its moves':<20}{judgment.own_utility:.4f}: regret {judgment.own_regret:.4f}, with "

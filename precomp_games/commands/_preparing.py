@@ -25,6 +25,7 @@ from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.preparation.prepare import is_by_games, prepare
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.study.words import more_points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import print_table
 from precomp_games.commands._flags import (
@@ -42,15 +43,20 @@ from precomp_games.commands._flags import (
 
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
 _SHOWN = 8  # opponents of a mixture, each with its value
+_LOOKS = (16, 8, 4, 2, 1)  # times the penalty, where there are --minutes for a whole tree
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
 
-def define_preparation_flags(own: flags.FlagValues) -> None:
-    """Who prepares, against whom, how much, how, and with which match at the end."""
+def define_preparation_flags(own: flags.FlagValues, *, person: bool = False) -> None:
+    """Who prepares, against whom, how much, how, and with which match at the end.
+
+    Against a person, both sides prepare by default, and there is no match.
+    """
     define = Define(own)
-    define.enum("side", "white", ["white", "black"], "Who prepares.")
+    sides = ["white", "black", *["both"] * person]
+    define.enum("side", sides[-1] if person else "white", sides, "Who prepares.")
     define.list(
         "r",
         ["10"],
@@ -96,7 +102,8 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
         "minutes",
         None,
         "Look for so long at most, and then let games say what the best book so far is worth; Ctrl-C ends "
-        "the looking sooner. With --menu of 2 or more, or games.",
+        "the looking sooner. Where all that --penalty allows is looked at, it is looked at with greater ones "
+        "first, and the last that there is time for counts.",
         lower_bound=0.0,
     )
     define.enum(
@@ -132,7 +139,8 @@ def define_preparation_flags(own: flags.FlagValues) -> None:
     define_menu_flags(
         own, None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
     )
-    define_match_flags(own)
+    if not person:
+        define_match_flags(own)
     own.set_default("evaluation", "calibrated")
 
 
@@ -151,9 +159,11 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         menu=(menu, given.menu_window_cp),
         opponent=family_of(given) or given.opponent,
     )
-    if given.minutes is not None and not _chooses(given, settings):
+    limited = given.budget is not None or given.plan
+    if given.minutes is not None and not limited and not _chooses(given, settings):
         raise ValueError(
-            "--minutes: expected --menu of 2 or more, or games, with it, since a whole tree is looked at"
+            "--minutes: expected --menu of 2 or more, or games, or else --budget or --plan with it, since "
+            "--penalty says what is in the book where the whole tree is looked at"
         )
     if needs_tree and menu > 1:
         raise ValueError(f"--menu: expected 0 or 1 with --{needs_tree}, got {menu}")
@@ -231,10 +241,7 @@ def prepared(
             flush=True,
         )
 
-    minutes: float | None = given.minutes
-    if minutes is None and improved is not None and _chooses(given, settings):
-        minutes = math.inf
-    with looking_until(minutes) as enough:
+    def look(settings: PreparationSettings, enough: Callable[[], bool] | None = None) -> Preparation:
         return prepare(
             settings,
             engines,
@@ -250,6 +257,43 @@ def prepared(
             enough=enough,
             improved=improved,
         )
+
+    minutes: float | None = given.minutes
+    if not _chooses(given, settings):
+        deeper = minutes is not None and engines.can_search
+        return _looked_deeper(settings, minutes or 0.0, look, improved) if deeper else look(settings)
+    if minutes is None and improved is not None:
+        minutes = math.inf
+    with looking_until(minutes) as enough:
+        return look(settings, enough)
+
+
+def _looked_deeper(
+    settings: PreparationSettings,
+    minutes: float,
+    look: Callable[[PreparationSettings], Preparation],
+    improved: Callable[[Preparation], Any] | None,
+) -> Preparation:
+    """The book by the least penalty that there is time for, each half of the one before.
+
+    A budget is what limits the book: the penalty says how far is looked, and what was searched for a greater
+    one is not searched again. The next look takes twice the time of the last one, or less.
+    """
+    began = time.monotonic()
+    for times in _LOOKS:
+        before = time.monotonic()
+        made = look(dataclasses.replace(settings, penalty=times * settings.penalty))
+        if improved is not None:
+            improved(made)
+        now = time.monotonic()
+        if times > 1 and now - began + 2.0 * (now - before) > 60.0 * minutes:
+            print(
+                f"{'Stopped':<20}by --minutes={minutes:g}, at --penalty={made.settings.penalty:g}, not yet "
+                f"{settings.penalty:g}; the same command goes on from here.",
+                flush=True,
+            )
+            break
+    return made
 
 
 @contextlib.contextmanager
@@ -342,7 +386,7 @@ def print_preparation(
             f"{'By the model':<20}{promised}"
         )
     print(
-        f"\n{made.score_name:<20}{promised}\n"
+        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{more_points(made.utility - made.unprepared)}\n"
         + ("" if bounded else worth)
         + f"Size                {size}, {_how(given, made)}{extra}{_otherwise(made)}\n"
         f"Searches            {needed} needed, {searches} of them new\n"

@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import chess
 from absl import flags
@@ -55,6 +56,55 @@ def read_folders(folders: Sequence[str]) -> list[Preparation]:
     if len({each.side for each in made}) < len(made):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(folders)}")
     return made
+
+
+def define_from_flag(own: flags.FlagValues) -> None:
+    """An earlier run, whose settings count."""
+    Define(own).string(
+        "from",
+        None,
+        "Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all settings "
+        "that do not stand beside this flag.",
+    )
+
+
+class Earlier(NamedTuple):
+    """An earlier preparation, and its folder."""
+
+    folder: pathlib.Path
+    made: Preparation
+
+
+def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
+    """The preparations in the folder of --from, one a color, or that of --side alone; none without the flag.
+
+    Raises:
+      ValueError: there is no preparation in it, or none of --side.
+    """
+    path = given["from"].value
+    if path is None:
+        return []
+    folders = [pathlib.Path(path), *(pathlib.Path(path) / side for side in reversed(chess.COLOR_NAMES))]
+    expected = "an output folder of precomp-games opponent or prepare"
+    with errors_by_flag("from", expected):
+        found = [
+            Earlier(folder, read_preparation(folder))
+            for folder in folders
+            if (folder / "result.json").is_file()
+        ]
+    wanted = [each for each in found if not given["side"].present or each.made.side == given.side]
+    if not wanted:
+        none = f"no preparation of {given.side.capitalize()}'s" if found else "no preparation"
+        raise ValueError(f"--from: expected {expected}, got {path!r}, with {none} in it")
+    return wanted
+
+
+def earlier_run(given: flags.FlagValues) -> Earlier | None:
+    """The one of `earlier_runs`, White's of two; None without --from."""
+    runs = earlier_runs(given)
+    if len(runs) > 1:
+        print(f"White's of {given['from'].value}; --side=black is for the other.")
+    return runs[0] if runs else None
 
 
 def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]:

@@ -1,14 +1,14 @@
 r"""Do you know your book? Asks its positions, what costs most first, and remembers what you knew.
 
-  precomp-games drill --book_dir=output/chess_preparation --questions=20
+  precomp-games drill --from=output/chess_preparation --questions=20
 
-asks in the terminal for the moves of a book of `precomp-games prepare`. Answer with a move (Nf3 or g1f3),
-with an empty line if you do not know, or with q to stop. What is asked next is what forgetting costs, times
-how likely it is forgotten by now (fsrs). After a right answer the opponent replies, drawn as it plays, and
-the line goes on while that is worth asking; --from_move_1 asks whole lines. Progress is kept in --progress;
-each answer counts at once.
+asks in the terminal for the moves of a book of `precomp-games prepare` or `opponent`. Answer with a move (Nf3
+or g1f3), with an empty line if you do not know, or with q to stop. What is asked next is what forgetting
+costs, times how likely it is forgotten by now (fsrs). After a right answer the opponent replies, drawn as it
+plays, and the line goes on while that is worth asking; --from_move_1 asks whole lines. Progress is kept in
+--progress; each answer counts at once.
 
-Without --book_dir it drills the book that the shipped searches give.
+Without --from it drills the book that the shipped searches give.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
 from precomp_games.commands._progress import typed
-from precomp_games.commands._showing import read_folder
+from precomp_games.commands._showing import define_from_flag, earlier_run, read_folder
 
 _KNOWN = 0.9  # from which probability on a position counts as known
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
@@ -41,7 +41,8 @@ def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of a preparation, and its own."""
     define = Define(own)
     define_preparation_flags(own)
-    define.multi_string("book_dir", [], "Output folder of `precomp-games prepare`.")
+    define_from_flag(own)
+    define.multi_string("book_dir", [], "The same, of `precomp-games prepare` alone.")
     define.integer("questions", 20, "How many questions at most.", lower_bound=1)
     define.string("progress", "output/drill.sqlite", "Where it is kept what you know.")
     define.bool(
@@ -71,7 +72,11 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _book(given: flags.FlagValues) -> Book:
-    """The book in --book_dir, or the one that is prepared by the flags."""
+    """The book in --from or --book_dir, or the one that is prepared by the flags."""
+    if (before := earlier_run(given)) is not None:
+        if given.book_dir:
+            raise ValueError("--book_dir: expected none beside --from, which has its books")
+        return before.made.book
     if len(given.book_dir) > 1:
         raise ValueError("--book_dir: expected one book, got several")
     for folder in given.book_dir:

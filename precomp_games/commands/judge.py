@@ -3,8 +3,10 @@ r"""Judges the opening book that you have: what it is worth against an opponent,
   precomp-games judge --book=mine.pgn --book=more.bin --side=white --r=20
 
 The book is PGN, games with variations, or Polyglot (.bin); of several moves for a position the first one
-counts. The opponent is an engine, as in `precomp-games prepare`, or whatever --opponent names. On a tree with
-the book's moves and the analyst's, of all that comes up in a share of --penalty of games or more, it says
+counts. The opponent is an engine, as in `precomp-games prepare`, or whatever --opponent names; with
+--from=FOLDER of `precomp-games opponent` or `prepare` it is that run's, with all settings, and so is the book
+where there is no --book. On a tree with the book's moves and the analyst's, of all that comes up in a share
+of --penalty of games or more, it says
 
   * what the book is worth, and its regret: how much more the best book of as many positions is worth, and the
     best one that is made of the book's own moves;
@@ -21,20 +23,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import chess
 from absl import flags
 
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._judging import (
+    book_and_settings,
     define_judging_flags,
-    given_book,
     judged_by_flags,
-    judging_settings,
     print_summary,
     print_tables,
     write_judgment,
 )
+from precomp_games.commands._showing import told_opponent
 
 
 def define(own: flags.FlagValues) -> None:
@@ -44,14 +47,13 @@ def define(own: flags.FlagValues) -> None:
 
 def run(given: flags.FlagValues) -> None:
     """Judges the book of the flags."""
-    book = given_book(given)
-    settings = judging_settings(given, book)
+    book, settings = book_and_settings(given)
     folder = output_folder(given.output_dir)
     with open_engines(given) as engines:
         needed = engines.start_record()
         print(
-            f"{given.side.capitalize()}'s book against "
-            f"{settings.opponent_name(engines.opponent.engine_id)}, judged by "
+            f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against "
+            f"{told_opponent(settings, engines.opponent.engine_id)}, judged by "
             f"{engines.analyst.engine_id} ({settings.analyst_limit}).\n{'Book':<20}{book.report}",
             flush=True,
         )

@@ -1,18 +1,20 @@
 r"""Does a chess book keep its promise? Plays it against the opponent that it was made for.
 
-  precomp-games match --book_dir=output/chess_preparation --games=200 --output_dir=output/book_match
+  precomp-games match --from=output/chess_preparation --games=200 --output_dir=output/book_match
 
-plays the book of `precomp-games prepare` in that folder; without --book_dir it prepares one first, by the
-flags of that command, and --book_dir may be repeated for a book of the other color. Beside the book it plays
-none at all, controls of the same size (the most reached positions with the analyst's first move; the
-analyst's main lines and their likeliest departures; the positions that linear evaluation chooses without a
-menu, where the book is another one), and the analyst all game. --r, --opponent_nodes and --top_k put another
-opponent in the place of the one that the book was made for.
+plays the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --book_dir
+names single ones, and may be repeated for a book of the other color. Without either it prepares a book first,
+by the flags of `prepare`. Beside the book it plays none at all, controls of the same size (the most reached
+positions with the analyst's first move; the analyst's main lines and their likeliest departures; the
+positions that linear evaluation chooses without a menu, where the book is another one), and the analyst all
+game. --r, --opponent_nodes and --top_k put another opponent in the place of the one that the book was made
+for.
 
 Prints scores with intervals, beside what was promised, the Elo difference to the opponent with the book and
 without, where games leave the book, and which of these places do not keep what they promised. With --sprt=0,5
 the book's games, in their order, test how its player compares to the opponent: is the Elo difference 0 (H0),
-or 5 (H1)? Writes result.json, games.pgn (the book's games), match.png and match.svg.
+or 5 (H1)? With --openings=0.5, places where games left a book, and White scored near that, are written as
+start positions for other tests. Writes result.json, games.pgn (the book's games), match.png and match.svg.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.evaluation.policies import EnginePolicy
 from precomp_games.chess.play.match import ExitScore, MatchComparison, MatchResult, write_match_pgn
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
+from precomp_games.chess.play.openings import openings_near, write_openings
 from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation
@@ -49,7 +52,7 @@ from precomp_games.commands._preparing import (
     preparation_settings,
     prepared,
 )
-from precomp_games.commands._showing import read_folders
+from precomp_games.commands._showing import define_from_flag, earlier_runs, read_folders, told_opponent
 from precomp_games.commands.prepare import match_line
 
 
@@ -57,6 +60,7 @@ def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
     define = Define(own)
     define_preparation_flags(own)
+    define_from_flag(own)
     define.multi_string(
         "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
     )
@@ -67,6 +71,14 @@ def define(own: flags.FlagValues) -> None:
         None,
         "Two Elo differences of the book's player to the opponent, H0 and H1, such as 0,5, between which its "
         "games decide, with errors of 5 %. With a third word, 0,5,normalized, they are normalized Elo.",
+    )
+    define.float(
+        "openings",
+        None,
+        "Also write start positions for other tests, openings.epd and openings.pgn: where games left a book, "
+        "four or more of them, and White scored within 0.1 of this, such as 0.5.",
+        lower_bound=0.0,
+        upper_bound=1.0,
     )
     define.alias("games", "match_games")
     define.string("output_dir", "output/book_match", "Where files go.")
@@ -190,7 +202,10 @@ def run(given: flags.FlagValues) -> None:
     if not given.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     _tested(given, [0.5])  # a wrong one is an error before any work
-    read = [trusted_by(given, made) for made in read_folders(given.book_dir)]
+    if given.book_dir and given["from"].value:
+        raise ValueError("--book_dir: expected none beside --from, which has its books")
+    earlier = [each.made for each in earlier_runs(given)] or read_folders(given.book_dir)
+    read = [trusted_by(given, made) for made in earlier]
     folder = output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []
@@ -208,6 +223,15 @@ def run(given: flags.FlagValues) -> None:
             (own,) = (each.result for each in played if each.name == "the book")
             names = ("Book", made.engines[1]) if made.book.side else (made.engines[1], "Book")
             write_match_pgn(own, folder / games, {"White": names[0], "Black": names[1]})
+    if given.openings is not None:
+        near = openings_near(
+            [(each.result, each.exits) for _, played in panels for each in played if each.exits],
+            given.openings,
+        )
+        write_openings(near, folder)
+        print(
+            f"{len(near)} start positions, in which White scores near {given.openings:g}: openings.epd, .pgn"
+        )
     _plot(given, panels, folder / "match.png")
     result = {"seed": given.match_seed, "settings": [made.settings.as_dict() for made, _ in panels]}
     write_json(folder / "result.json", result | {"matches": rows})
@@ -218,11 +242,11 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
     against = _opponent_of(given, made.settings)
     print(
         f"{made.side.capitalize()}'s book of {len(made.book)} positions, {given.match_games} games against "
-        f"{against.opponent_name(engines.opponent.engine_id)}.",
+        f"{told_opponent(against, engines.opponent.engine_id)}.",
         flush=True,
     )
     if against != made.settings:
-        modelled = made.settings.opponent_name(made.engines[1])
+        modelled = told_opponent(made.settings, made.engines[1])
         print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
     now = (engines.analyst.engine_id, engines.opponent.engine_id)
     if made.engines != now:
@@ -341,7 +365,7 @@ def _plot(
             MatchComparison({each.name: each.result for each in played}, promised).plot(panel)
             panel.set_xlabel(panel.get_xlabel() if made is panels[-1][0] else "")
             against = _opponent_of(given, made.settings)
-            opponent = textwrap.shorten(against.opponent_name(made.engines[1]), 120)
+            opponent = textwrap.shorten(told_opponent(against, made.engines[1]), 120)
             title = f"{made.side.capitalize()}, {given.match_games} games against {opponent}"
             panel.set_title(textwrap.fill(title, 80))
         handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -1,206 +1,459 @@
-r"""Who is this opponent? The search, the r and the number of moves that fit what it plays best.
+r"""Prepares White and Black against a person, by its games: one page, studies and cards, and what to expect.
 
-The opponent of `precomp-games prepare` plays the k best moves of an engine's search with probabilities
-proportional to exp(cp / r). This says how many nodes it searches, which r and k, how far all of that may be
-off, and how often none of it holds. Of a person, by games:
+  precomp-games opponent karpov.pgn "Karpov"
 
-  precomp-games opponent --pgn=games.pgn --player="Karpov Anatoli" --skip_plies=20
+The first word is a file of games, the second whose they are; where several names fit, you are asked once, or
+they are all taken with --all_spellings. The person is expected to play what it has played, recent games
+counting more; behind that stands what others play (--population), and behind them engines that err as the
+person does (--behind). The model distrusts itself as far as the last year's games say (--distrust), and the
+books are the best ones against that. What positions are worth at their end is an engine's opinion, fitted to
+how games of people ended: no games are played.
 
-and of an engine, by what it answers in games with itself, or in the positions of --pgn:
-
-  precomp-games opponent --opponent_option="Skill Level=5"
-
---engine is the model's engine, --opponent_nodes between which limits it may search; one number is taken for
-known. One search of each position, to the largest limit, serves for all of them. Writes result.json.
+Writes into a folder that is named after the person: report.html, a page with both colors; studies for
+Lichess, PGN with arrows, cards for Anki and a table, as --export says; and white and black, folders as
+`precomp-games prepare` writes them, with positions.csv. `precomp-games review`, `judge`, `match` and `drill`
+go on from there with --from=FOLDER. A run that was ended, or had no more --minutes, goes on from its searches
+when it is called again. Without words, it prepares against Karpov by a shipped sample; without an engine as
+well, White alone.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import importlib.util
 import math
+import os
+import pathlib
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
+import chess
 from absl import flags
 
 from precomp_games._support import bars
-from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.estimation import (
-    Choice,
-    NodesFit,
-    choices_by_nodes,
-    fit_nodes,
-    opponent_choices,
-)
-from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
+from precomp_games._support.messages import plain_text
+from precomp_games.chess.books.book import percent
+from precomp_games.chess.game import action_of, move_of
+from precomp_games.chess.opponents.played import rests_on_guesses
+from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.preparation.engines import Engines
-from precomp_games.commands._app import run_command
+from precomp_games.chess.preparation.people import FITTED, ModelledPerson, model_person, read_person
+from precomp_games.chess.preparation.preparation import Preparation, write_preparation
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.records.game_records import position_hash
+from precomp_games.chess.records.move_counts import GameTable
+from precomp_games.chess.records.pgn_files import fitting_names, pgn_names
+from precomp_games.chess.study.exports import EXPORTS
+from precomp_games.chess.study.report import ReportBook, report_book
+from precomp_games.chess.study.words import SEEN, guess_words, guesses_words, more_points, points
+from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, define_chess_flags, ends_of, numbers
+from precomp_games.commands._files import DATA, output_folder, print_table, write_csv
+from precomp_games.commands._flags import Define, define_export_store_flag
+from precomp_games.commands._memory import memory_lines
+from precomp_games.commands._preparing import (
+    best_book_in,
+    define_preparation_flags,
+    preparation_settings,
+    prepared,
+)
+from precomp_games.commands._progress import typed
+from precomp_games.commands._showing import check_exports, define_showing_flags, sizes_of, write_books
 
-_NODES = "200-5000"
-_PLAYED_NODES = 1000
+_SELDOM = 3  # games; what came up less often is told
+_LISTED = 8  # names, of several that fit, and
+_SHOWN = 2  # first moves, and
+_ROWS = 5  # positions that are told
+_LONGEST_NAME = 60  # characters of a folder's name
+_REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of engines, and its own."""
+    """Defines the flags: those of a preparation, and whose games are read."""
     define = Define(own)
-    define.string("pgn", None, "Games: whose moves are fitted, or where an engine is asked.")
+    define.string("games", None, "The person's games, in PGN: the first word.")
+    define.string("player", None, "Who, as the file has the name: the second word.")
+    define.bool("all_spellings", False, "Whether all names in the file that fit are that person's.")
+    define.string("population", None, "Games of others, in PGN; the person's are left out.")
     define.string(
-        "player",
-        None,
-        "Whose moves in --pgn, as its White and Black tags have the name. Default: everyone's.",
+        "behind",
+        FITTED,
+        "What is behind the games: fitted, engines that err as the person did before the last games; or a "
+        "policy by name, such as uniform, any move.",
     )
-    define.integer(
-        "skip_plies", 16, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
+    define.integer("plies", 30, "Half-moves of each game that count.", lower_bound=1)
+    define.float(
+        "min_probability",
+        0.01,
+        "Replies that the model finds less likely are not prepared for: most are any legal move, by lapse.",
+        lower_bound=0.0,
+        upper_bound=0.01,
     )
-    define.integer("games", 20, "An engine's games with itself.", lower_bound=1)
-    define.integer("plies", 40, "Half-moves of each of them.", lower_bound=1)
-    define.integer(
-        "positions", 1000, "At most so many positions are looked at, drawn with --seed.", lower_bound=1
-    )
-    define.integer(
-        "played_nodes",
-        None,
-        "Nodes a move of an engine that is fitted. Default: --opponent_nodes; of a range "
-        f"{_PLAYED_NODES}, or the end next to it.",
-        lower_bound=1,
-    )
-    define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
-    define.float("confidence", 0.95, "How often the region shall have the true nodes and r in it.")
-    define.string("output_dir", "output/estimate_opponent", "Where files go.")
-    define_chess_flags(own, ranges=True)
-    own.set_default("opponent_nodes", _NODES)
+    define.integer("last_years", 1, "How many years the last games are.", lower_bound=1)
+    define_preparation_flags(own, person=True)
+    define_showing_flags(own, report=True)
+    define_export_store_flag(own)
+    define.integer("lines", 5, "How many lines of each book to print.", lower_bound=0)
+    define.string("output_dir", None, "Where files go. Default: output, and a folder named after the person.")
+    own.set_default("budget", 60)
+    own.set_default("menu", 1)
+    own.set_default("penalty", 5e-4)
+    own.set_default("analyst_nodes", 20_000)  # the book is to see no less than those who are behind the games
+    own.set_default("calibration", "people_20000")
+    own.set_default("play_budget", 0)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Fits nodes and r to the moves of a player, for each number of moves."""
-    top_ks = numbers(
-        given["top_k_values"], "integers from 2 to 500 separated by commas", lambda k: 2 <= k <= 500, int
-    )
-    if not 0.0 < given.confidence < 1.0:
-        raise ValueError(f"--confidence: expected a number between 0 and 1, got {given.confidence}")
-    if given.player is not None and given.pgn is None:
-        raise ValueError("--player: expected --pgn with it, got none")
-    folder = output_folder(given.output_dir)
-    low, high = nodes = ends_of(given.opponent_nodes)
+    """Prepares by the flags."""
+    if given["export"].present:
+        check_exports(given.export)
+    else:
+        there = importlib.util.find_spec("genanki") is not None
+        given["export"].value = [name for name in EXPORTS if there or name != "anki"]
+    if given.opponent:
+        raise ValueError(f"--opponent: expected none, since a person's games say it, got {given.opponent!r}")
+    sides = ["white", "black"] if given.side == "both" else [given.side]
+    each = [
+        dataclasses.replace(preparation_settings(given, side), min_probability=given.min_probability)
+        for side in sides
+    ]
+    path, name, population = _named(given)
+    folder = output_folder(given.output_dir or os.path.join("output", folder_name(name)))
+    with bars.progress("Reading", "bytes") as show, errors_by_flag("games", "a PGN file"):
+        person = read_person(path, name, population, given.plies, lambda done, size: show(done))
     with open_engines(given) as engines:
-        name, moves = _observed(given, engines)
-        with engines.progress("Searching"):
-            choices = [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
-        model = engines.analyst.engine_id
-    fits: dict[int, NodesFit] = {}
-    with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
-        for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
-            fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
-            show(k + 1)
-    best_k = max(fits, key=lambda top_k: fits[top_k].fit.log_likelihood)
-    positions, searched = len({epd for epd, _ in moves}), f"{low} to {high}" if low < high else str(low)
-    found = fits[best_k].fit.moves
-    print(f"{name}: {found} moves in {positions} positions, by {model} ({searched} nodes)\n")
-    _print_fits(fits, best_k, nodes)
-    result = {
-        "opponent": name,
-        "model": model,
-        "nodes": list(nodes),
-        "best_top_k": best_k,
-        "fits": [_as_json(top_k, fit) for top_k, fit in fits.items()],
-    }
-    write_json(folder / "result.json", result)
-    print(f"Written: {folder}/result.json")
-
-
-def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
-    """Whose moves are fitted, and how often each (position, move) was played."""
-    most, seed = given.positions, given.seed
-    of_pgn = None
-    if given.pgn is not None:
-        of_pgn = _sampled(pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies), most, seed)
-        if given.opponent_engine is None and not given.opponent_option:
-            return given.player or "everyone", of_pgn
-    low, high = ends_of(given.opponent_nodes)
-    limit = SearchLimit(nodes=given.played_nodes or min(max(_PLAYED_NODES, low), high))
-    opponent, samples = engines.opponent, given.opponent_samples
-    name = f"{opponent.engine_id} ({limit})"
-    with engines.progress("Playing"):
-        if of_pgn is not None:
-            epds = list(dict.fromkeys(epd for epd, _ in of_pgn))
-            return name, played_in(opponent, limit, epds, samples=samples)
-        played = engine_moves(
-            opponent, limit, games=given.games, plies=given.plies, samples=samples, seed=seed
-        )
-    return name, _sampled(played, most, seed)
-
-
-def _sampled(moves: Moves, most: int, seed: int) -> Moves:
-    """All moves in so many of the positions at most, drawn."""
-    epds = list(dict.fromkeys(epd for epd, _ in moves))
-    if len(epds) <= most:
-        return moves
-    drawn = np.random.default_rng(seed).choice(len(epds), most, replace=False)
-    kept = {epds[k] for k in drawn}
-    return {key: count for key, count in moves.items() if key[0] in kept}
-
-
-def _choices(
-    engines: Engines, top_k: int, nodes: tuple[int, int], moves: Moves
-) -> Callable[[int], Sequence[Choice]]:
-    """What searches say at each limit; where there is one only, no search has to say what others would."""
-    if nodes[0] < nodes[1]:
-        return choices_by_nodes(engines.analyst, nodes[1], top_k, moves)
-    known = opponent_choices(engines.analyst, SearchLimit(nodes=nodes[0]), top_k, moves)
-    return lambda limit: known
-
-
-def _print_fits(fits: Mapping[int, NodesFit], best_k: int, nodes: tuple[int, int]) -> None:
-    """Prints the fit for each number of moves, and what the best one says."""
-    best, rows = fits[best_k], []
-    for top_k, found in fits.items():
-        fit = found.fit
-        ends = [row[0] for row in found.region]
-        rows.append(
-            (
-                str(top_k),
-                str(found.nodes),
-                f"{ends[0]} to {ends[-1]}",
-                f"{fit.temperature_cp:.1f}",
-                f"{min(row[1] for row in found.region):.1f} to {max(row[2] for row in found.region):.1f}",
-                f"{100 * fit.lapse:.1f}%",
-                f"{100 * fit.outside / fit.moves:.1f}%",
-                f"{fit.bits:.3f}",
+        if not engines.can_search and given.games is None and given.side == "both":
+            print("White alone: the stored searches are those.")
+            each = each[:1]
+        needed = engines.start_record()
+        robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
+        with engines.progress("Whose games"):
+            against = model_person(
+                *(person, each[0], engines),
+                plies=given.plies,
+                behind=given.behind,
+                last_years=given.last_years,
+                distrusts=robust and not given["distrust"].present,
             )
+        print(_told_model(against), flush=True)
+        made = [_prepared(given, against, settings, engines, folder) for settings in each]
+        searches = f"{len(needed)} needed, {engines.searches} of them new"
+        told = expectations(against, made)
+        books = [_shown(one, folder / one.side, told) for one in made]
+        write_books(given, folder, books)
+        if given.export and "anki" not in given.export and not given["export"].present:
+            print("No cards for Anki: pip install 'precomp-games[study]' for them.")
+        print(f"Books: {', '.join(f'{folder}/{one.side}' for one in made)} ({searches} searches)")
+        print("\nWhat to expect\n" + "\n".join(told))
+        if given.export_store:
+            engines.export(given.export_store, needed)
+
+
+# -- whose games -------------------------------------------------------------------------------------------
+
+
+def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
+    """The file, the name as the file has it, and the file of others' games."""
+    path, player, population = given.games, given.player, given.population
+    if path is None:
+        path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
+        return path, player, population or str(DATA / "championship_sample.pgn")
+    for flag, named in (("games", path), ("population", population or "")):
+        if _REFUSED.search(named):
+            raise ValueError(
+                f"--{flag}: expected a path without parentheses, commas and equals signs, got {named!r}"
+            )
+    if population is not None and not os.path.isfile(population):
+        raise ValueError(f"--population: expected a file, got {population!r}")
+    with errors_by_flag("games", "a PGN file"):
+        names = pgn_names(path)
+    if player is None:
+        most = ", ".join(f"{name!r}" for name in map(plain_text, list(names)[:3]))
+        raise ValueError(f"--player: expected whose games in --games are meant, such as {most}, got none")
+    spellings: list[str] = []
+    for part, fitting in zip(player.split(";"), fitting_names(player, names), strict=True):
+        ask = len(fitting) > 1 and not given.all_spellings
+        spellings += _asked(part, {name: names[name] for name in fitting}) if ask else fitting or [part]
+    return path, "; ".join(spellings), population
+
+
+def _asked(player: str, names: Mapping[str, int]) -> list[str]:
+    """Which of several names that fit are meant, asked on a terminal; an error that lists them elsewhere."""
+    shown = {name: f"{plain_text(name)} ({games} games)" for name, games in names.items()}
+    listed = list(shown)[:_LISTED]
+    if not sys.stdin.isatty():
+        raise ValueError(
+            f"--player: expected one person, got {player!r}, which fits "
+            f"{'; '.join(shown[name] for name in listed)}: give one of them, several separated by "
+            "semicolons, or --all_spellings"
         )
-    percent = f"{100 * best.confidence:g}%"
-    print_table(rows, ("k", "nodes", percent, "r", f"{percent} of r", "lapses", "outside", "bits a move"))
-    uniform = -best.fit.uniform_log_likelihood / best.fit.moves / math.log(2.0)
+    print(f"{len(names)} names fit {player!r}:")
+    for number, name in enumerate(listed, start=1):
+        print(f"  {number}  {shown[name]}")
+    while True:
+        words = typed("Which are meant? Numbers, such as 1 2, or all: ").replace(",", " ").split()
+        if words == ["all"]:
+            return list(names)
+        if words and all(word.isdecimal() and 1 <= int(word) <= len(listed) for word in words):
+            return [listed[int(word) - 1] for word in dict.fromkeys(words)]
+
+
+def folder_name(name: str) -> str:
+    """A folder named after a person, whatever characters a file has in the name."""
+    words = "_".join(re.findall(r"\w+", plain_text(name.partition(";")[0]).casefold()))
+    return words[:_LONGEST_NAME].strip("_") or "opponent"
+
+
+def _told_model(against: ModelledPerson) -> str:
+    """What was read, what stands behind it, and how well it predicts."""
+    person, model = against.person, against.model
+    years = person.years
+    half = model.weights.half_life
+    age = f"half as much after {half:.1f} years" if math.isfinite(half) else "all alike"
+    lines = [
+        f"{'Games':<20}{model.report}; {years.min()} to {years.max()}",
+        f"{'Counted':<20}{age}; what stands behind them is worth {model.alpha:.2g} games in a position",
+    ]
+    if isinstance(model.prior, GamesPolicy):
+        lines.append(f"{'Others':<20}{model.prior}")
+    if against.engines is not None:
+        lines.append(f"{'Engines behind':<20}{against.engines}")
+    if against.bits is None:
+        lines.append(f"{'Prediction':<20}no games before {against.first:.0f}, to predict the last ones by")
+    else:
+        bits, moves = against.bits
+        chance = 100.0 * 2.0**-bits
+        lines.append(
+            f"{'Prediction':<20}{bits:.2f} bits a move from {against.first:.0f} on ({moves} moves), as if "
+            f"each had been given {chance:.0f} chances in 100; the years before are what it is fitted to"
+        )
+    if against.distrust is not None:
+        lines.append(f"{'Distrust':<20}{against.distrust}")
+    return "\n".join(lines)
+
+
+# -- a book ------------------------------------------------------------------------------------------------
+
+
+def _prepared(
+    given: flags.FlagValues,
+    against: ModelledPerson,
+    settings: PreparationSettings,
+    engines: Engines,
+    folder: pathlib.Path,
+) -> Preparation:
+    """One color's book, which is printed and written."""
+    model = against.settings
+    settings = dataclasses.replace(settings, opponent=model.opponent, distrust=model.distrust)
+    side = "white" if settings.player == 0 else "black"
+    print(f"\n{side.capitalize()}", flush=True)
+    own = output_folder(str(folder / side))
+    with best_book_in(own) as improved:
+        made = prepared(given, settings, engines, given.budget, improved)
+    rows = _position_rows(made, against)
+    extra = memory_lines(made, own)
+    more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _guessed(made)[2]}
+    write_preparation(made, own, more)
+    if rows:
+        write_csv(own / "positions.csv", rows)
+    else:
+        (own / "positions.csv").unlink(missing_ok=True)  # of an earlier run
+    _print_book(given, made, rows, extra)
+    return made
+
+
+def _position_rows(made: Preparation, against: ModelledPerson) -> list[dict[str, Any]]:
+    """What is learnt, what it adds, and how often it came up."""
+    tables = (against.person.table, against.last)
+    counts = [_games_by_position(table, made.book.side) for table in tables]
+    rows = []
+    book = made.book
+    for position, board, gain in zip(book.positions, book.boards, made.gains, strict=True):
+        games, last = (count.get(position_hash(board), 0) for count in counts)
+        rows.append(
+            {
+                "after": book.start.variation_san(position.history),
+                "play": board.san(position.moves[0].move),
+                "reach": position.reach,
+                "adds": float(gain),
+                "forgetting": position.worth,
+                "games": games,
+                "last_games": last,
+            }
+        )
+    return rows
+
+
+def _games_by_position(table: GameTable, side: chess.Color) -> dict[int, int]:
+    """In how many games each position came up where `side` is to move, and not the person."""
+    rows = ~table.own & (table.white == side)
+    met = set(zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True))
+    return collections.Counter(key for key, _ in met)
+
+
+def _seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How many positions came up seldom, and which share of all that the book adds is theirs."""
+    rare = [row for row in rows if row["games"] < _SELDOM]
+    total = math.fsum(row["adds"] for row in rows)
+    adds = math.fsum(row["adds"] for row in rare)
+    return {"positions": len(rare), "adds": adds, "share": adds / total if total else None}
+
+
+def _facts(against: ModelledPerson) -> dict[str, Any]:
+    """What the model is, for programs."""
+    model, doubt = against.model, against.distrust
+    bits, moves = against.bits or (None, None)
+    return {
+        "person": against.person.name,
+        "read": str(model.report),
+        "half_life": model.weights.half_life if math.isfinite(model.weights.half_life) else None,
+        "alpha": model.alpha,
+        "behind": against.engines.spec if against.engines is not None else "given",
+        "distrust": None if doubt is None else dataclasses.asdict(doubt),
+        "bits": bits,
+        "moves": moves,
+    }
+
+
+def _print_book(
+    given: flags.FlagValues, made: Preparation, rows: Sequence[dict[str, Any]], extra: str
+) -> None:
+    """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
+    gain = made.utility - made.unprepared
     print(
-        f"\nBest: --opponent_nodes={best.nodes} --r={best.fit.temperature_cp:.3g} --top_k={best_k} (any "
-        f"legal move, drawn: {uniform:.3f} bits). The {percent} are of nodes and r together, and take the "
-        "model for true."
+        f"{'To learn':<20}{made.learned} positions, worth {more_points(gain)}: {points(made.utility)} in "
+        f"place of {points(made.unprepared)}{extra}"
     )
-    if not best.explained:
-        between = f"{nodes[0]} to {nodes[1]}" if nodes[0] < nodes[1] else str(nodes[0])
+    if (worst := _at_worst(made)) is not None:
         print(
-            f"No engine of the model's kind with {between} nodes explains these moves: "
-            f"{100 * best.fit.lapse:.0f} of 100 are lapses, and such an engine has none. Try other "
-            "--opponent_nodes or --top_k_values, or, for an engine, --opponent_plays=bestmove or game in the "
-            "preparation; of a person, games say more."
+            f"{'At worst':<20}{more_points(worst)}: where the person is as far from the model as --distrust "
+            "says"
         )
+    if not rows:
+        print("No position is worth learning at this penalty; lower --penalty to learn more.")
+        return
+    rare = _seldom(rows)
+    positions, adds, _ = _guessed(made)
+    print(
+        f"{'Came up seldom':<20}{rare['positions']} of {len(rows)} positions, in fewer than {_SELDOM} games; "
+        f"they have {rare['share'] or 0.0:.0%} of what the book adds\n"
+        f"{'Guesses':<20}{guesses_words(positions, len(rows), adds, math.fsum(made.gains))}"
+    )
+    if given.lines:
+        print(f"Lines, by how often they come up:\n{made.book.first_lines(given.lines)}")
+    most = sorted(
+        zip(rows, made.book.positions, strict=True),
+        key=lambda pair: (-pair[0]["last_games"], -pair[0]["games"], -pair[0]["reach"]),
+    )
+    print("Positions that came up most, in all games and in the last ones, and in 100 games by the model:")
+    shown = [
+        (
+            *(row["games"], row["last_games"], percent(row["reach"])),
+            *(points(position.worth), row["play"], _end(str(row["after"]) or "(start)")),
+        )
+        for row, position in most[:_ROWS]
+    ]
+    print_table(shown, ("games", "last", "model", "points it costs to forget", "play", "after"))
 
 
-def _as_json(top_k: int, found: NodesFit) -> dict[str, object]:
-    """A fit for programs; None is an interval's end that there is not."""
+def _guessed(made: Preparation) -> tuple[int, float, float]:
+    """How many positions rest on guesses, what they add, and which share that is of what the book adds."""
+    guessed = rests_on_guesses(made.book, made.games)
+    adds = math.fsum(gain for gain, is_guess in zip(made.gains, guessed, strict=True) if is_guess)
+    whole = math.fsum(made.gains)
+    return sum(guessed), adds, max(0.0, adds / whole) if whole > 0.0 else 0.0
 
-    def ends(low: float, high: float) -> list[float | None]:
-        return [end if math.isfinite(end) else None for end in (low, high)]
 
-    fit = dataclasses.asdict(found.fit) | {"top_k": top_k, "bits": found.fit.bits}
-    region = [[n, *ends(low, high)] for n, low, high in found.region]
-    fit |= {"interval": ends(*found.fit.interval), "nodes": found.nodes, "region": region}
-    return fit | {"explained": found.explained}
+def _at_worst(made: Preparation) -> float | None:
+    """What the book is worth against the worst opponent around the model, where there is distrust."""
+    robust = made.search.get("robust")
+    return None if robust is None else robust["utility"] - robust["unprepared"]
+
+
+def _end(line: str) -> str:
+    return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
+
+
+def _shown(made: Preparation, folder: pathlib.Path, told: Sequence[str]) -> ReportBook:
+    """A book as the page and the exports show it, with what to expect."""
+    book = report_book(made, sizes=sizes_of(folder, made))
+    return dataclasses.replace(book, expect=" ".join(told))
+
+
+# -- what to expect ----------------------------------------------------------------------------------------
+
+
+def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[str]:
+    """Three sentences: what the person will play, what the books are worth, and how sure that is."""
+    name, games = plain_text(against.person.name), against.model.report.games
+    begins = "; ".join(filter(None, (_first_moves(against, each) for each in made)))
+    books = [each for each in made if each.book.positions]
+    if not books:
+        return [
+            f"{name}: {begins or 'nothing is expected'}.",
+            "Nothing is worth learning.",
+            "Lower --penalty.",
+        ]
+    worth = _by_color(
+        books,
+        lambda each: points(each.utility - each.unprepared),
+        lambda each: (
+            f" ({points(each.utility)} in place of {points(each.unprepared)}, {each.learned} positions)"
+        ),
+    )
+    nothing = "".join(
+        f", and nothing is worth learning with {_color(each)}" for each in made if each not in books
+    )
+    guesses = _by_color(books, lambda each: f"{_guessed(each)[2]:.0%} of that")
+    worst = [each for each in books if _at_worst(each) is not None]
+    least = _by_color(worst, lambda each: points(_at_worst(each) or 0.0))
+    return [
+        f"{name}: {begins}." if begins else f"{name} has {games} games in the file.",
+        f"More points in 100 games: {worth}{nothing}, by a model of {games} games and {made[0].engines[0]}; "
+        "nobody has played for it.",
+        f"Guesses, replies that were never seen and an engine thinks likely, carry {guesses}"
+        + (f"; at worst, {least} are left." if worst else "."),
+    ]
+
+
+def _by_color(
+    books: Sequence[Preparation],
+    told: Callable[[Preparation], str],
+    more: Callable[[Preparation], str] = lambda each: "",
+) -> str:
+    """What is told of one or two books, each with its color."""
+    return " and ".join(f"{told(each)} with {_color(each)}{more(each)}" for each in books)
+
+
+def _color(made: Preparation) -> str:
+    return made.side.capitalize()
+
+
+def _first_moves(against: ModelledPerson, made: Preparation) -> str:
+    """What the person plays first, after the book's first move where ours comes first."""
+    state = made.settings.game().new_initial_state()
+    moves: tuple[chess.Move, ...] = ()
+    if state.is_terminal():
+        return ""
+    begins = f"with {'Black' if made.book.side else 'White'} expect"
+    if state.current_player() == made.player:
+        own = next((each.moves[0].move for each in made.book.positions if not each.history), None)
+        if own is None:
+            return ""
+        begins = f"after {made.book.start.variation_san([own])} expect"
+        state, moves = state.child(action_of(own)), (own,)
+    row = against.model.action_probabilities(state)
+    told = []
+    for action in sorted(row, key=lambda action: (-row[action], action))[:_SHOWN]:
+        found = made.games.get((*moves, move_of(action)))
+        seen = SEEN.format(found.count) if found else guess_words(made.settings)
+        told.append(f"{state.board.san(move_of(action))} in {100.0 * row[action]:.0f} of 100 games ({seen})")
+    return f"{begins} {' or '.join(told)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, words=("games", "player"))

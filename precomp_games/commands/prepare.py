@@ -50,7 +50,7 @@ from precomp_games.commands._preparing import (
     prepared,
     print_preparation,
 )
-from precomp_games.commands._showing import check_exports, define_showing_flags, write_shown
+from precomp_games.commands._showing import check_exports, define_showing_flags, told_opponent, write_shown
 
 _NEAR = 20  # games against a neighbor
 
@@ -81,7 +81,7 @@ def run(given: flags.FlagValues) -> None:
     with open_engines(given) as engines:
         print(
             f"{given.side.capitalize()} prepares with {engines.analyst.engine_id} "
-            f"({settings.analyst_limit}) against {settings.opponent_name(engines.opponent.engine_id)}; "
+            f"({settings.analyst_limit}) against {told_opponent(settings, engines.opponent.engine_id)}; "
             + (
                 f"a position costs {settings.penalty:g}."
                 if given.budget is None and not given.plan

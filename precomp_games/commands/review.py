@@ -1,5 +1,6 @@
 r"""Reviews games that you have played: where your book was left, by whom, what that cost, what to learn now.
 
+  precomp-games review --games=new.pgn --player="Me" --from=output/karpov_anatoli
   precomp-games review --games=new.pgn --player="Me" --book=mine.pgn --side=white
 
 In each game it follows the book to the move at which you played something else, the opponent a reply that the
@@ -33,15 +34,15 @@ from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, shown_path
 from precomp_games.commands._flags import Define
 from precomp_games.commands._judging import (
+    book_and_settings,
     define_judging_flags,
-    given_book,
     judged_by_flags,
-    judging_settings,
     print_rows,
     print_summary,
     print_tables,
     write_judgment,
 )
+from precomp_games.commands._showing import told_opponent
 
 
 def define(own: flags.FlagValues) -> None:
@@ -55,8 +56,7 @@ def define(own: flags.FlagValues) -> None:
 
 def run(given: flags.FlagValues) -> None:
     """Reviews the games of the flags, and judges the book once more by them."""
-    book = given_book(given)
-    settings = judging_settings(given, book)
+    book, settings = book_and_settings(given)
     games, read = _games(given, book)
     folder = output_folder(given.output_dir)
     with open_engines(given) as engines:
@@ -64,7 +64,7 @@ def run(given: flags.FlagValues) -> None:
         print(
             f"{'Games':<20}{len(games)} with the book's side, of {read}\n"
             f"{'Book':<20}{book.report}\n"
-            f"{'Opponent before':<20}{settings.opponent_name(engines.opponent.engine_id)}",
+            f"{'Opponent before':<20}{told_opponent(settings, engines.opponent.engine_id)}",
             flush=True,
         )
         for line in engines.misfits(settings):

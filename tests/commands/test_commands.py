@@ -22,7 +22,7 @@ def test_without_a_command_it_says_what_there_is(capsys):
     ("words", "error"),
     [
         (["perpare"], "error: expected one of prepare, match, spar, judge, review, drill, report, opponent, "
-                      "calibrate, equilibrium, solve, got 'perpare' (did you mean prepare?)\n"),
+                      "estimate, calibrate, equilibrium, solve, got 'perpare' (did you mean prepare?)\n"),
         (["x" * 5000], f"got {'x' * 100!r}\n"),
         (["judge", "--hoziron=3"], "flag 'hoziron'. Did you mean: horizon ? (see --help)\n"),
         (["judge", "--rows=0"], "(see --help)\n"),
@@ -43,7 +43,8 @@ def test_each_command_has_help(command, capsys):
     assert main(["precomp-games", command, "--help"]) == 0
     said = capsys.readouterr().out
     module = importlib.import_module(f"precomp_games.commands.{command}")
-    assert said.startswith(f"usage: precomp-games {command} [--flags]\n")
+    words = " [GAMES] [PLAYER]" if command == "opponent" else ""
+    assert said.startswith(f"usage: precomp-games {command}{words} [--flags]\n")
     assert module.__doc__ in said and f"precomp-games {command}" in module.__doc__
     assert ("\n  --engine:" in said) == (command != "solve")  # which has nothing of chess
 

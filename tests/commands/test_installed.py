@@ -107,7 +107,7 @@ def test_commands_by_stored_searches(run, command, tmp_path):
 
 
 _BY_AN_ENGINE = {
-    "opponent": ("estimate_opponent", "result.json"),
+    "estimate": ("estimate_opponent", "result.json"),
     "match": ("book_match", "games.pgn"),
 }
 

@@ -47,7 +47,11 @@ def test_books_of_both_colors(tmp_path, searches):
     # One engine, and nothing to search: the same files.
     again = printed("book_match", *both, "--workers=1", "--output_dir=again", cwd=tmp_path)
     assert again.count(" 0 new") == 2 and files(tmp_path / "again") == files(tmp_path / "out")
-    printed("book_match", *both, "--match_seed=1", "--output_dir=other", cwd=tmp_path)
+    openings = ("--match_seed=1", "--openings=0.5", "--output_dir=other")
+    assert " start positions, in which White scores near 0.5" in printed(
+        "book_match", *both, *openings, cwd=tmp_path
+    )
+    assert {"openings.epd", "openings.pgn"} <= files(tmp_path / "other").keys()
     assert files(tmp_path / "other")["white_games.pgn"] != files(tmp_path / "out")["white_games.pgn"]
     # Another opponent than the one that was prepared for is said to be one.
     weaker = ("--book_dir=white", "--games=2", f"--store={searches}", "--r=100", "--nocontrols")

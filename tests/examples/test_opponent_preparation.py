@@ -15,6 +15,7 @@ from precomp_games.chess import (
     read_table,
 )
 from precomp_games.chess.records.move_counts import MoveCounts
+from precomp_games.chess.study.words import points
 from tests.chess.test_book import book_of
 from tests.chess.test_game_records import game
 from tests.examples.launcher import imported, printed, result_of, table
@@ -48,9 +49,10 @@ def them(tmp_path):
 
 @pytest.mark.seconds("an example at its defaults")
 def test_shipped_sample(tmp_path):
-    flags = ("--output_dir=out", "--report")
-    said = printed("opponent_preparation", *flags, cwd=tmp_path, has_engine=False)
-    told = result_of(tmp_path / "out")
+    """White's alone, by stored searches."""
+    said = printed("opponent_preparation", "--output_dir=out", cwd=tmp_path, has_engine=False)
+    told = result_of(tmp_path / "out" / "white")
+    assert "White alone: the stored searches are those." in said and not (tmp_path / "out" / "black").exists()
     assert 10 < told["size"] <= 60 and told["utility"] > told["unprepared"] + 0.05
     model, robust = told["model"], told["robust"]
     assert model["person"] == "Karpov Anatoli" and model["bits"] < 2.0
@@ -59,9 +61,11 @@ def test_shipped_sample(tmp_path):
         robust["unprepared"]
     )  # nothing is played before the first move
     assert robust["unprepared"] + 0.01 < robust["utility"] < told["utility"]
-    first = f"{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with the book, against the worst"
-    assert said.index(first) < said.index(f"{told['utility']:.4f} with the book")
-    rows = table(tmp_path / "out" / "positions.csv")
+    worth = points(told["utility"] - told["unprepared"])
+    worst = points(robust["utility"] - robust["unprepared"])
+    assert f"{told['size']} positions, worth {worth} more points in 100 games: " in said
+    assert f"At worst            {worst} more points in 100 games: " in said
+    rows = table(tmp_path / "out" / "white" / "positions.csv")
     assert len(rows) == told["size"]
     adds = math.fsum(float(row["adds"]) for row in rows)
     assert adds == pytest.approx(told["utility"] - told["unprepared"], abs=1e-9)
@@ -69,10 +73,26 @@ def test_shipped_sample(tmp_path):
     assert told["seldom"]["positions"] == len(rare)
     assert told["seldom"]["share"] == pytest.approx(math.fsum(rare) / adds)
     assert f"{len(rare)} of {len(rows)} positions" in said
-    made = read_preparation(tmp_path / "out")
+    made = read_preparation(tmp_path / "out" / "white")
     assert len(made.book) == len(rows)
-    lines = " ".join((tmp_path / "out" / "book.pgn").read_text().split())
-    assert "of replies, seen in 12 games" in lines and "of replies, never seen" in lines
+    # A position hangs on a guess where a reply on the way to it is one.
+    guessed = [
+        row
+        for row, position in zip(rows, made.book.positions, strict=True)
+        if any(position.history[:ply] not in made.games for ply in range(2, len(position.history) + 1, 2))
+    ]
+    share = math.fsum(float(row["adds"]) for row in guessed) / adds
+    assert told["guessed"] == pytest.approx(share) and 0.5 < share < 1.0
+    assert f"{len(guessed)} of {len(rows)} positions rest on guesses, with {share:.0%} of" in said
+    plays, value, sure = said.rpartition("What to expect\n")[2].splitlines()
+    assert plays.startswith("Karpov Anatoli: after 1. e4 expect c6 in 57 of 100 games (")
+    assert "seen in 12" in plays
+    assert value.startswith(f"More points in 100 games: {worth} with White (")
+    assert f"carry {share:.0%} of that with White; at worst, {worst} with White are left." in sure
+    lines = " ".join((tmp_path / "out" / "white" / "book.pgn").read_text().split())
+    assert "of replies, seen in 12 of their games" in lines and "of replies, a guess: never seen" in lines
+    replies = [row["reply"] for row in table(tmp_path / "out" / "book.csv")]
+    assert {"seen in 12 of their games", "seen in 9 of their games"} < set(replies)
     assert (tmp_path / "out" / "report.html").stat().st_size > 50_000
 
 

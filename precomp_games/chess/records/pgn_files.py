@@ -116,6 +116,27 @@ def same_initials(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return one[:1] == other[:1] and all(a[0] == b[0] for a, b in zip(one[1:], other[1:], strict=False))
 
 
+def fitting_names(player: str, names: Mapping[str, int]) -> list[list[str]]:
+    """The names of a file that each spelling of a player fits, the most frequent first.
+
+    A name that the file has fits itself alone; "Karpov" and "Karpov, A." fit all that may be so written.
+
+    Args:
+        player: spellings, separated by semicolons.
+        names: games by name, the most frequent first.
+    """
+    known: dict[tuple[str, ...], str] = {}
+    for name in names:
+        known.setdefault(name_words(name), name)
+    parts = [name_words(part) for part in player.split(";")]
+    return [
+        [known[wanted]]
+        if wanted in known
+        else [name for words, name in known.items() if wanted and alike(wanted, words)]
+        for wanted in parts
+    ]
+
+
 def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset[tuple[str, ...]]:
     """The spellings, as `name_words`, of the player that is meant.
 
@@ -130,22 +151,21 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
     Raises:
         ValueError: nobody has that name, or several have; the error lists them.
     """
-    known: dict[tuple[str, ...], str] = {}
-    for name in names:
-        known.setdefault(name_words(name), name)
     spellings: set[tuple[str, ...]] = set()
-    for part in player.split(";"):
-        wanted = name_words(part)
-        fitting = [wanted] if wanted in known else [words for words in known if alike(wanted, words)]
-        if len(fitting) == 1 and wanted:
-            spellings.update(fitting)
+    for part, fitting in zip(player.split(";"), fitting_names(player, names), strict=True):
+        if len(fitting) == 1:
+            spellings.add(name_words(fitting[0]))
             continue
-        if fitting and wanted:
-            listed = "; ".join(known[words] for words in fitting[:_CHOICES])
+        if fitting:
             raise ArgumentError(
                 f"expected one player, got {player!r}, which fits {len(fitting)} names in "
-                f"{path!r}: {listed} (give one of them, or several separated by semicolons)"
+                f"{path!r}: {'; '.join(fitting[:_CHOICES])} (give one of them, or several separated by "
+                "semicolons)"
             )
+        wanted = name_words(part)
+        known: dict[tuple[str, ...], str] = {}
+        for name in names:
+            known.setdefault(name_words(name), name)
         plain = {" ".join(words): name for words, name in known.items()}
         near = [plain[p] for p in difflib.get_close_matches(" ".join(wanted), list(plain)[:5000], n=3)]
         listed = ", ".join(repr(name) for name in near or list(known.values())[:5])

@@ -1,0 +1,65 @@
+"""Start positions of matches: which are near a value, and the files that match programs read."""
+
+import io
+
+import chess
+import chess.pgn
+import pytest
+
+from precomp_games.chess.books.book import BookExit
+from precomp_games.chess.play.match import MatchGame, MatchResult
+from precomp_games.chess.play.openings import openings_near, write_openings
+from tests.chess.test_book import book_of
+
+
+def moves_of(line):
+    return tuple(map(chess.Move.from_uci, line.split()))
+
+
+def match_of(book, *games):
+    """A match of which each game leaves the book after a line, with a score of the book's side."""
+    played = [
+        MatchGame(k, moves_of(line), score, "too long", len(line.split()))
+        for k, (line, score) in enumerate((line, score) for line, scores in games for score in scores)
+    ]
+    exits = [BookExit(moves_of(line), False, 0.1, None) for line, _ in games]
+    return MatchResult(book, tuple(played)), exits
+
+
+def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
+    white = book_of("| e2e4")
+    black = book_of("e2e4 | e7e5", side=chess.BLACK)
+    level, lost, seldom = "e2e4 e7e5", "e2e4 c7c5", "e2e4 e7e6"
+    matches = [
+        match_of(white, (level, [1.0, 0.0]), (lost, [0.0] * 5), (seldom, [0.5] * 3)),
+        # Black's scores of the same position, and of one that transposes into another.
+        match_of(black, (level, [0.5, 1.0, 0.0]), ("g1f3 g8f6 b1c3", [0.5, 0.5])),
+        match_of(black, ("b1c3 g8f6 g1f3", [0.0, 1.0])),
+    ]
+    near = openings_near(matches, 0.5)
+    assert [(each.moves, each.games, each.score) for each in near] == [
+        (moves_of(level), 5, 0.5),
+        (moves_of("g1f3 g8f6 b1c3"), 4, 0.5),
+    ]
+    assert [each.moves for each in openings_near(matches, 0.05)] == [moves_of(lost)]
+    assert openings_near(matches, 0.75) == []
+
+    write_openings(near, tmp_path)
+    lines = (tmp_path / "openings.epd").read_text().splitlines()
+    for each, line in zip(near, lines, strict=True):
+        board = chess.Board()
+        told = board.set_epd(line)
+        assert board.epd() == each.board.epd() and told["c0"] == f"White scored 0.50 in {each.games} games"
+    read = io.StringIO((tmp_path / "openings.pgn").read_text())
+    for each in near:
+        game = chess.pgn.read_game(read)
+        assert game is not None and tuple(game.mainline_moves()) == each.moves
+        assert game.headers["Result"] == "*" and game.end().comment == str(each)
+    assert chess.pgn.read_game(read) is None
+
+
+@pytest.mark.parametrize("side", [chess.WHITE, chess.BLACK])
+def test_a_game_that_ended_in_its_book_is_no_start(side):
+    book = book_of("| e2e4") if side else book_of("e2e4 | e7e5", side=chess.BLACK)
+    match, _ = match_of(book, ("e2e4 e7e5", [0.5] * 8))
+    assert openings_near([(match, [BookExit(moves_of("e2e4 e7e5"), True, 1.0, None)])], 0.5) == []

@@ -1,0 +1,244 @@
+"""`precomp-games opponent`: one command for both colors, whose games they are, what goes on from there."""
+
+import contextlib
+import csv
+import dataclasses
+import io
+import json
+import os
+import sys
+
+import chess.pgn
+import pytest
+from absl import flags
+
+from precomp_games.chess import SearchLimit, read_preparation
+from precomp_games.commands import judge, main, match, opponent
+from precomp_games.commands._judging import book_and_settings
+from precomp_games.commands._showing import earlier_runs
+from precomp_games.commands.opponent import folder_name
+from tests.chess import fake_engine
+from tests.chess.test_game_records import game
+
+_LINES = ("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6", "1. e4 c5 2. Nf3 d6 3. d4 cxd4", "1. d4 d5 2. c4 e6 3. Nc3 Nf6")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Games of "Karpov, A." and "Karpov, Anatoly", with both colors, a year apart; and an engine."""
+    folder = tmp_path_factory.mktemp("opponent")
+    names = ["Karpov, Anatoly"] * 8 + ["Karpov, A."] * 3
+    text = ""
+    for k, name in enumerate(names):
+        sides = ("Us", name) if k % 2 else (name, "Us")
+        text += game(f"{_LINES[k % 3]} {{game {k}}}", *sides, Date=f"{1990 + k // 4}.??.??", Round=str(k))
+    (folder / "games.pgn").write_text(text)
+    engine = folder / "engine"
+    engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}"\n')
+    engine.chmod(0o755)
+    return folder
+
+
+def small(folder):
+    """What makes a run short."""
+    behind = "--behind=noisy(policy=uci(nodes=10,r=40),epsilon=0.1)"
+    return [f"--engine={folder}/engine", "--store=kept.sqlite", behind, "--plies=8", "--distrust=0.05",
+            "--evaluation=linear", "--scale_cp=600", "--penalty=2e-3", "--budget=6", "--opponent_nodes=10",
+            "--analyst_nodes=20"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(folder):
+    """What the command printed, in the folder that everything is in."""
+    words = ["games.pgn", "Karpov", "--all_spellings", *small(folder), "--export=lichess,csv"]
+    said = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+        assert main(["precomp-games", "opponent", *words]) == 0
+    return said.getvalue()
+
+
+def test_one_command_prepares_both_colors(folder, prepared):
+    made = folder / "output" / "karpov_anatoly"
+    names = {path.name for path in made.iterdir()}
+    assert names == {
+        *("report.html", "white", "black", "white-book.csv", "black-book.csv"),
+        *("white-lichess-1.pgn", "black-lichess-1.pgn"),
+    }
+    page = (made / "report.html").read_text()
+    for side in ("white", "black"):
+        there = read_preparation(made / side)
+        assert there.side == side and there.settings.distrust == 0.05
+        assert (len(there.book) > 0) == (side == "white")  # by this engine Black learns nothing
+        assert there.settings.opponent.startswith("games(file=games.pgn,player=Karpov Anatoly; Karpov A.,")
+        assert (made / side / "opponent.npz").is_file()
+        assert (made / side / "positions.csv").is_file() == (side == "white")
+        assert json.loads((made / side / "result.json").read_text())["model"]["read"].startswith("11 games")
+    plays, worth, sure = prepared.rpartition("What to expect\n")[2].splitlines()
+    assert (
+        plays.startswith("Karpov, Anatoly; Karpov, A.: after 1. ") and "; with White expect e4 in " in plays
+    )
+    assert worth.startswith("More points in 100 games: 1.2 with White (")
+    assert ", and nothing is worth learning with Black, by a model of 11 games and " in worth
+    assert sure.startswith("Guesses, ") and "% of that with White; at worst, " in sure
+    assert "What to expect" in page and "by a model of 11 games" in page
+
+
+def test_the_same_again_is_in_the_store(folder, prepared, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    words = ["games.pgn", "Karpov", "--all_spellings", *small(folder), "--side=white", "--output_dir=again"]
+    assert main(["precomp-games", "opponent", *words, "--noreport", "--export="]) == 0
+    assert "needed, 0 of them new searches" in capsys.readouterr().out
+    first, again = (folder / each / "white" / "result.json" for each in ("output/karpov_anatoly", "again"))
+    assert first.read_bytes() == again.read_bytes()
+    assert [path.name for path in (folder / "again").iterdir()] == ["white"]
+
+
+def test_a_name_that_fits_several_is_asked_once(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    words = ["precomp-games", "opponent", "games.pgn", "karpov", "--behind=uniform", *small(folder)[3:]]
+    monkeypatch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert (
+        "fits Karpov, Anatoly (8 games); Karpov, A. (3 games): give one" in told and "--all_spellings" in told
+    )
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    answers = iter(["3", "x", "2"])
+    monkeypatch.setattr(opponent, "typed", lambda prompt: next(answers))
+    assert opponent._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == ["Karpov, A."]
+    monkeypatch.setattr(opponent, "typed", lambda prompt: "all")
+    assert opponent._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == [
+        "Karpov, Anatoly",
+        "Karpov, A.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("Karpov, Anatoly; Karpov, A.", "karpov_anatoly"),
+        ("../../etc/passwd", "etc_passwd"),
+        ("\x1b[31mred\u202e", "31mred"),
+        ("Ørsted, Å.", "ørsted_å"),
+        ("..", "opponent"),
+        ("x" * 500, "x" * 60),
+    ],
+)
+def test_a_folder_is_named_after_the_person_and_nothing_else(name, folder):
+    assert folder_name(name) == folder
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["games.pgn"],
+            "--player: expected whose games in --games are meant, such as 'Us', 'Karpov, Anatoly'",
+        ),
+        (["games.pgn", "Nobody"], "expected moves of 'Nobody' in 'games.pgn', got none"),
+        (["none.pgn", "Us"], "--games: expected a PGN file, got 'none.pgn'"),
+        (["a,b.pgn", "Us"], "--games: expected a path without parentheses, commas and equals signs"),
+        (["games.pgn", "Us", "more"], "expected flags only, got 'more'"),
+        (
+            ["games.pgn", "Us", "--games=games.pgn"],
+            "--games: expected it once, got 'games.pgn' and 'games.pgn'",
+        ),
+        (["games.pgn", "Us", "--opponent=uniform"], "--opponent: expected none"),
+    ],
+)
+def test_what_is_wrong_is_told(words, error, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(["precomp-games", "opponent", *words, "--output_dir=wrong"]) == 1
+    assert error in capsys.readouterr().err
+    assert not (folder / "wrong").exists()
+
+
+# -- what goes on from there -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(folder, prepared, monkeypatch, capsys):
+    """Runs a command in the folder, with the engine and its searches."""
+    monkeypatch.chdir(folder)
+
+    def run(*words, status=0):
+        engine = [f"--engine={folder}/engine", "--store=kept.sqlite"]
+        assert main(["precomp-games", *words, *engine]) == status
+        said = capsys.readouterr()
+        return said.err if status else said.out
+
+    return run
+
+
+_FROM = "--from=output/karpov_anatoly"
+
+
+def flagged(command, *words):
+    """The flags of a command, as these words set them."""
+    given = flags.FlagValues()
+    command.define(given)
+    given([command.__name__, _FROM, *words])
+    return given
+
+
+def test_settings_are_those_of_the_run_but_for_what_is_said(folder, prepared, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    before = read_preparation("output/karpov_anatoly/white").settings
+    book, settings = book_and_settings(flagged(judge))
+    assert "White's of output/karpov_anatoly; --side=black is for the other." in capsys.readouterr().out
+    assert len(book) > 0 and not settings.trusted and settings.files is not None
+    assert settings == dataclasses.replace(before, distrust=0.0, files=settings.files)
+    _, settings = book_and_settings(flagged(judge, "--penalty=0.5", "--opponent_nodes=7"))
+    assert (settings.penalty, settings.opponent_limit) == (0.5, SearchLimit(nodes=7))
+    assert settings.opponent == before.opponent
+    assert [each.made.side for each in earlier_runs(flagged(match))] == ["white", "black"]
+    assert [each.made.side for each in earlier_runs(flagged(match, "--side=black"))] == ["black"]
+
+
+def test_judge_and_review_have_the_book_and_the_opponent(folder, runs):
+    few = ("--penalty=0.1", "--learn=0")
+    assert "White's book against " in runs("judge", _FROM, *few, "--output_dir=judged")
+    (folder / "new.pgn").write_text(game("1. d4 d5 2. c4 e6 3. Nc3 Nf6", "Me", "Karpov"))
+    mine = ("--games=new.pgn", "--player=Me")
+    runs("review", _FROM, "--side=white", *mine, *few, "--output_dir=seen")
+    assert json.loads((folder / "seen/result.json").read_text())["reviewed"] == 1
+
+
+def test_match_plays_both_books(runs, monkeypatch):
+    """A book of each color, against what lies in its folder; games take their time elsewhere."""
+    played = []
+
+    def play(given, made, engines):
+        opponent = engines.policies(made.settings).sigma[1 - made.settings.player]
+        played.append((made.side, opponent.action_probabilities(made.settings.game().new_initial_state())))
+        raise ValueError("games")
+
+    monkeypatch.setattr("precomp_games.commands.match._play", play)
+    for words in ([], ["--side=black"]):
+        assert "error: games" in runs("match", _FROM, *words, "--output_dir=match", status=1)
+    assert [side for side, _ in played] == ["white", "black"]
+    assert played[0][1] == played[1][1] and len(played[0][1]) > 1
+
+
+def test_drill_asks_the_book(runs, monkeypatch):
+    monkeypatch.setattr("precomp_games.commands.drill.typed", lambda prompt: "q")
+    assert "White's of output/karpov_anatoly; --side=black is for the other." in runs("drill", _FROM)
+
+
+def test_a_folder_of_something_else_is_refused(folder, runs):
+    assert "with no preparation in it" in runs("judge", "--from=.", status=1)
+    assert "with no preparation of Black's in it" in runs("judge", "--from=again", "--side=black", status=1)
+    assert "--book_dir: expected none beside --from" in runs("match", _FROM, "--book_dir=x", status=1)
+
+
+def test_studies_and_tables_say_what_is_a_guess(folder, prepared):
+    with (folder / "output/karpov_anatoly/white-lichess-1.pgn").open() as file:
+        read = chess.pgn.read_game(file)
+    assert read is not None and not read.errors and read.variations
+    with (folder / "output/karpov_anatoly/white-book.csv").open(newline="") as file:
+        told = [row["reply"] for row in csv.DictReader(file)]
+    text = " ".join((folder / "output/karpov_anatoly/white-lichess-1.pgn").read_text().split())
+    guess = "a guess: never seen, an engine thinks so"
+    assert told[0] == "" and set(told[1:]) == {guess}  # to a first move that nobody played
+    assert text.count(guess) >= len(told) - 1
