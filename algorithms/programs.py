@@ -181,9 +181,9 @@ class Program:
 
         Args:
           vertex: by simplex; otherwise by interior points. Of linear programs only, as the next one.
-          crossover: where the simplex method takes half as many steps as there are rows and columns, interior
-            points go on, from whose solution simplex steps lead to a vertex: for programs that are so
-            degenerate that the simplex method alone may stall.
+          crossover: from an interior point simplex steps lead to a vertex: for programs that are so
+            degenerate that the simplex method alone may stall. With `vertex` only where that has taken half
+            as many steps as there are rows and columns.
           presolve: False gives a vertex of the program itself: presolve's are off by more than rounding.
           time_limit: seconds.
           start: values of some columns, all integer ones among them, to begin with; need not be feasible.
@@ -213,10 +213,10 @@ class Program:
             else:
                 highs.setOptionValue("presolve", "choose" if presolve else "off")
                 highs.setOptionValue("solver", "simplex" if vertex else _INTERIOR_POINTS)
-                highs.setOptionValue("run_crossover", "on" if vertex else "off")
+                highs.setOptionValue("run_crossover", "on" if vertex or crossover else "off")
                 if basis is not None:
                     highs.setBasis(_highs_basis(basis))
-                if crossover:
+                if vertex and crossover:
                     highs.setOptionValue("simplex_iteration_limit", sum(self.matrix.shape) // 2)
                 _run(highs, vertex, presolve and basis is None)
                 if highs.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:

@@ -113,6 +113,27 @@ def game_folder() -> pathlib.Path:
     return output_folder(path)
 
 
+OBJECTIVES = "welfare, smaller (of both utilities), a player, 0 or 1, or two weights, as 1,0.5"
+"""Of correlated equilibria, as --objective takes them."""
+
+
+def objective(words: str) -> Any:
+    """What --objective says, as `efce_lp` takes it.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if words in ("welfare", "smaller"):
+        return words
+    if words in ("0", "1"):
+        return int(words)
+    try:
+        one, two = (float(word) for word in words.split(","))
+    except ValueError:
+        raise ValueError(f"--objective: expected {OBJECTIVES}, got {words!r}") from None
+    return one, two
+
+
 def infoset_name(tree: HistoryTree, infoset: int) -> str:
     """An information state as the game writes it; a history, by its actions, where it writes none."""
     if tree.infoset_keys is not None:

@@ -2,15 +2,17 @@ r"""A mediator leads a game of Battleship, Sheriff or Goofspiel, and refines its
 
   python examples/mediator.py
   python examples/mediator.py --game=sheriff --resolve=regret --deviate=0.3 --seed=4
+  python examples/mediator.py --game=sheriff --blueprint=equilibrium --objective=smaller --resolve=none
   python examples/mediator.py --game=goofspiel --plays=3
 
 In Goofspiel prizes come in random order, which both players see; of the bids they see who won. Prizes are
 what players get, and after equal bids nobody does.
 
-The mediator starts from a blueprint that it never writes down. Before each move it recommends an action, to
-the player who is to move alone. After each round of public moves it refines the plan for the subgame that
-play has entered, so that no trigger of the game becomes more exploitable than it was, and goes on from the
-refined plan. Players follow, but for --deviate; one who does not is told no more.
+The mediator starts from a blueprint that it never writes down, or from the best correlated equilibrium by
+--objective and --notion, where the game is small enough to be solved whole. Before each move it recommends an
+action, to the player who is to move alone. After each round of public moves it refines the plan for the
+subgame that play has entered, so that no trigger of the game becomes more exploitable than it was, and goes
+on from the refined plan. Players follow, but for --deviate; one who does not is told no more.
 
 Prints the moves with what was recommended, what both players together can expect in a subgame before and
 after its refinement, and what they got. Expectations are for players who follow, given that play has come to
@@ -45,7 +47,17 @@ _GAMES = {
 _GAME = flags.DEFINE_string(
     "game", "battleship", "battleship, sheriff, goofspiel, or an OpenSpiel game string of one of them."
 )
-_BLUEPRINT = flags.DEFINE_enum("blueprint", "jittered", ["uniform", "jittered"], "What to start from.")
+_BLUEPRINT = flags.DEFINE_enum(
+    "blueprint", "jittered", ["uniform", "jittered", "equilibrium"], "What to start from."
+)
+_OBJECTIVE = flags.DEFINE_string("objective", "welfare", f"Of --blueprint=equilibrium: {common.OBJECTIVES}.")
+_NOTION: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "notion",
+    "efce",
+    ["efce", "efcce", "nfcce"],
+    "Of --blueprint=equilibrium: whether players decide to follow when they are told their move, before they "
+    "are told, or before the game.",
+)
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
 _RESOLVE = flags.DEFINE_enum("resolve", "lp", ["lp", "regret", "none"], "How subgames are refined.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimization.", lower_bound=1)
@@ -160,12 +172,30 @@ def play(
     return moves, got
 
 
+def start(game: pyspiel.Game) -> Any:
+    """The blueprint."""
+    if _BLUEPRINT.value == "uniform":
+        return efce.uniform_blueprint()
+    if _BLUEPRINT.value == "jittered":
+        return efce.jittered_blueprint(_SEED.value, _WIDTH.value)
+    if _NOTION.value != "efce" and _RESOLVE.value != "none":
+        raise ValueError(
+            f"--notion: expected efce, or --resolve=none, since refining is for players who are told their "
+            f"moves, got {_NOTION.value}"
+        )
+    best = efce.efce_lp(game, objective=common.objective(_OBJECTIVE.value), notion=_NOTION.value)
+    print(
+        f"Equilibrium ({_NOTION.value}, {_OBJECTIVE.value}): utilities {best.utilities[0]:.5f} and "
+        f"{best.utilities[1]:.5f}, deviating gains at most {max(best.exploitability, 0.0):.1g}"
+    )
+    return best.plan
+
+
 def main(argv: Sequence[str]) -> None:
     del argv
     game = common.named_game(_GAMES.get(_GAME.value, _GAME.value))
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
-    uniform = _BLUEPRINT.value == "uniform"
-    blueprint = efce.uniform_blueprint() if uniform else efce.jittered_blueprint(_SEED.value, _WIDTH.value)
+    blueprint = start(game)
     resolver = Resolver(game, blueprint) if _RESOLVE.value != "none" else None
     trunk = efce.SequenceGame.of(game, public=efce.public_moves(game, 1), trunk=resolver is not None)
     rng = np.random.default_rng([_SEED.value, 1])  # the mediator's draws are others

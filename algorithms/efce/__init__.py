@@ -4,7 +4,10 @@ from ..programs import LinearProgramError
 from .blueprints import jittered_blueprint, policy_blueprint, uniform_blueprint
 from .correlation_plans import CorrelationPlan
 from .device import Mediator, correlation_device, draw_profiles
-from .refinement import Refinement, efce_lp, refine_lp
+from .equilibria import efce_lp
+from .frontier import PayoffFrontier, payoff_frontier
+from .nash import nash_payoffs
+from .refinement import Refinement, refine_lp
 from .regret import refine_regret, search_target
 from .resolving import Resolving, safety, stitch
 from .sequence_game import SequenceGame
@@ -17,6 +20,7 @@ __all__ = [
     "CorrelationPlan",
     "LinearProgramError",
     "Mediator",
+    "PayoffFrontier",
     "Refinement",
     "Resolving",
     "SequenceGame",
@@ -27,6 +31,8 @@ __all__ = [
     "exploitability",
     "finest_subgames",
     "jittered_blueprint",
+    "nash_payoffs",
+    "payoff_frontier",
     "policy_blueprint",
     "public_moves",
     "refine_lp",

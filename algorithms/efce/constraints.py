@@ -38,7 +38,7 @@ from .bounds import PlayerBounds, SubgameBounds
 from .correlation_plans import CorrelationPlan
 from .sequence_game import SequenceGame, same_game
 from .subgame_rows import RowMembers, player_rows
-from .triggers import Deviations, leaf_values, respond, sum_back
+from .triggers import Deviations, Notion, leaf_values, respond, sum_back
 
 _ENTRY_MISS = 1e-9
 """By how much a refinement's entries in the trunk may miss the blueprint's."""
@@ -178,14 +178,15 @@ class PlayerConstraints(NamedTuple):
     leaf_utility: np.ndarray
 
     @classmethod
-    def of(cls, problem: RefinementProblem, player: int) -> PlayerConstraints:
-        """A player's constraints."""
+    def of(cls, problem: RefinementProblem, player: int, notion: Notion = "efce") -> PlayerConstraints:
+        """A player's constraints; the passes below know triggers of EFCEs only."""
         pairs, game = problem.blueprint.pairs, problem.game
         form, utility = game.players[player], game.leaf_utility[player]
-        deviations = Deviations.of(pairs, player, inside=True)
+        deviations = Deviations.of(pairs, player, inside=True, notion=notion)
         trigger_set, trigger = deviations.triggers()
-        choice = form.num_actions[form.infoset[trigger]] > 1
-        trigger_set, trigger = trigger_set[choice], trigger[choice]
+        if notion == "efce":
+            choice = form.num_actions[form.infoset[trigger]] > 1
+            trigger_set, trigger = trigger_set[choice], trigger[choice]
         head_row = np.full(form.num_infosets, -1, np.int32)
         bundle_row = np.full(form.num_sequences, -1, np.int32)
         set_cap = np.full(deviations.num_sets, -1, np.int32)

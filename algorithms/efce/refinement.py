@@ -9,8 +9,8 @@ so the welfare is at least the blueprint's.
 The program is solved in units of its own: each player's utilities within [-1, 1], plans as if play were in
 the subgame. So payoffs' unit and zero make no difference to what a solver's tolerances mean.
 
-The extensive-form correlated equilibrium of greatest social welfare (`efce_lp`) is the same program with all
-the game as one subgame: the plan is in Xi, and no trigger has a positive delta.
+Correlated equilibria (`equilibria`) are what the same program is about with all the game as one subgame: the
+plan is in Xi, and no trigger has a positive delta.
 
 Source: `efce_resolving`, equations 1 to 4, "Safe Subgame Resolving Using LPs" and appendix C; von Stengel and
 Forges.
@@ -26,21 +26,19 @@ import dataclasses
 from typing import Annotated, Literal
 
 import numpy as np
-import pyspiel
+import numpy.typing as npt
 
 from precomp_games._support.arguments import INFINITE, Gt, PositiveFloat, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import read_only
 from precomp_games._support.results import Result
 
-from ..programs import Clock, Program, ProgramBuilder
-from .blueprints import uniform_blueprint
-from .constraints import PlayerConstraints, RefinementProblem, Units
-from .correlation_plans import Blueprint, CorrelationPlan, flow_constraints
+from ..programs import Clock, Program, ProgramBuilder, ProgramSolution
+from .constraints import PlayerConstraints, RefinementProblem
+from .correlation_plans import CorrelationPlan, flow_constraints
 from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
-from .sequence_game import SequenceGame, spread
-from .subgames import one_subgame
-from .triggers import exploitability, leaf_lanes
+from .sequence_game import spread
+from .triggers import Notion, leaf_lanes
 
 MAX_MEMORY_GB = 8.0
 """What a program may take by default, in GB of estimated memory: some 2.7 million pairs."""
@@ -88,8 +86,9 @@ def refine_lp(
       problem: from `resolving.Resolving.problem`.
       objective: "welfare" (fully safe), or "none": any safe refinement.
       time_limit: seconds for building the program and solving it.
-      vertex: by simplex; slow but for small subgames. With "paper" or "separate" bounds and utilities far
-        from 0, next to no plan is safe, and interior points are not exact.
+      vertex: go on to a vertex, exact but for rounding; takes up to three times as long. With "paper" or
+        "separate" bounds and utilities far from 0, next to no plan is safe, and interior points are not
+        exact.
       max_memory_gb: refuse programs that are estimated to take more, before they are built; math.inf for
         none.
 
@@ -101,99 +100,14 @@ def refine_lp(
     return _refine(problem, objective, Clock(time_limit), vertex, max_memory_gb)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Efce(Result):
-    """An equilibrium.
-
-    Attributes:
-      plan: The correlation plan.
-      welfare: Of both players.
-      utilities: Of each.
-      exploitability: The greatest delta of a trigger, measured apart from the program; at most 0 but for
-        rounding.
-      seconds: Wall-clock of setting up and solving.
-    """
-
-    plan: CorrelationPlan
-    welfare: float
-    utilities: tuple[float, float]
-    exploitability: float
-    seconds: float
-
-
-@public
-def efce_lp(
-    game: pyspiel.Game | SequenceGame,
-    *,
-    allowance: float = 0.0,
-    time_limit: PositiveFloat | None = None,
-    vertex: bool = False,
-    max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
-) -> Efce:
-    """Computes an EFCE of greatest welfare.
-
-    Args:
-      game: two players, perfect recall, no chance that makes `triangles`; utilities of any sum.
-      allowance: the greatest delta that a trigger may have; negative ones ask players to lose by deviating,
-        which not all games can.
-      time_limit: seconds for walking the game, building the program and solving it.
-      vertex: by simplex: a vertex, exact but for rounding; for small games.
-      max_memory_gb: as for `refine_lp`.
-
-    Raises:
-      ValueError: the game is not as above, or a part of one, or too large for the memory; the allowance is
-        not finite, or a limit not positive.
-      LinearProgramError: infeasible (negative allowances only), or out of time.
-    """
-    clock = Clock(time_limit)
-    if not isinstance(game, SequenceGame):
-        game = SequenceGame.of(game)
-        clock.left()
-    problem = whole_game_problem(game, uniform_blueprint(), allowance)
-    refined = _refine(problem, "welfare", clock, vertex, max_memory_gb)
-    u = refined.plan.utilities()
-    return Efce(refined.plan, u[0] + u[1], u, exploitability(refined.plan).worst, refined.seconds)
-
-
-def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
-    """All of the game as one subgame, each trigger's delta at most `allowance`.
-
-    Raises:
-      ValueError: it is a part of a game.
-    """
-    game.check_whole()
-    plan = CorrelationPlan.of(one_subgame(game), blueprint)
-    one, two = (np.full(form.num_sequences, allowance) for form in plan.game.players)
-    return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(one, two))
-
-
 def _refine(
     problem: RefinementProblem, objective: Objective, clock: Clock, vertex: bool, max_memory_gb: float
 ) -> Refinement:
     """`refine_lp`, on a clock that has been started."""
-    pairs = problem.blueprint.pairs
-    count = pairs.num_in_subgames
-    need = count * _BYTES_A_PAIR / 1e9
-    if need > max_memory_gb:
-        raise ArgumentError(
-            f"expected a linear program of at most {max_memory_gb:g} GB, got one of "
-            f"{count:,} relevant pairs, which takes some {need:.1f} GB; take a smaller game or smaller "
-            "subgames, refine by refine_regret(), or go on all the same with a larger max_memory_gb"
-        )
-    clock.left()
-    steps = ScaledExtensions.of(pairs)  # which may refuse the subgame
-    normalized, units = problem.normalize()
-    program, inside = _program(normalized, objective, units, clock)
-    # As if play were in the subgame: it may be a rare one, and all of its entries small.
-    mass = problem.mass or 1.0
-    program = dataclasses.replace(
-        program, row_lower=program.row_lower / mass, row_upper=program.row_upper / mass
-    )
-    solution = program.solve(time_limit=clock.left(), vertex=vertex)
-    xi = problem.blueprint.xi.copy()
-    entries = solution.x[: len(inside)]
-    xi[inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
-    plan = CorrelationPlan(pairs, _written_again(steps, xi))
+    built = PlanProgram(problem, clock, max_memory_gb)
+    if objective == "welfare":
+        built.aim(built.units.scale / built.units.welfare)
+    plan, solution = built.solve(built.program.built(), clock, vertex)
     return Refinement(
         problem=problem,
         plan=plan,
@@ -216,50 +130,109 @@ def _written_again(steps: ScaledExtensions, xi: np.ndarray) -> np.ndarray:
     return xi
 
 
-def _program(
-    problem: RefinementProblem, objective: Objective, units: Units, clock: Clock
-) -> tuple[Program, np.ndarray]:
-    """The program of a normalized problem, and the pairs that its first columns stand for."""
-    plan = problem.blueprint
-    pairs, game = plan.pairs, plan.game
-    inside = np.flatnonzero(pairs.pair_label >= 0)
-    program = ProgramBuilder()
-    column = np.full(len(pairs), -1)
-    column[inside] = program.columns(len(inside), high=np.inf) + np.arange(len(inside))
-    for player in (0, 1):
+class PlanProgram:
+    """A problem's program, to which an objective and more rows can be added, and the plans that solve it.
+
+    Attributes:
+      problem: What it is about; `normalized` is the same in the program's units, `units`.
+      program: Under construction.
+      inside: The pairs that its first columns stand for. column: int64[pairs], -1 in the trunk.
+      sides: Both players' incentives.
+    """
+
+    def __init__(
+        self, problem: RefinementProblem, clock: Clock, max_memory_gb: float, notion: Notion = "efce"
+    ) -> None:
+        """Refuses what takes more memory.
+
+        Args:
+          problem: what to build the program of.
+          clock: of the time limit.
+          max_memory_gb: as for `refine_lp`.
+          notion: what a trigger is; where all of the game is one subgame.
+        """
+        pairs = problem.blueprint.pairs
+        count = pairs.num_in_subgames
+        need = count * _BYTES_A_PAIR / 1e9
+        if need > max_memory_gb:
+            raise ArgumentError(
+                f"expected a linear program of at most {max_memory_gb:g} GB, got one of "
+                f"{count:,} relevant pairs, which takes some {need:.1f} GB; take a smaller game or smaller "
+                "subgames, refine by refine_regret(), or go on all the same with a larger max_memory_gb"
+            )
         clock.left()
-        flow, block = flow_constraints(pairs, player)
-        flow = flow[pairs.label[block] >= 0].tocoo()
-        fixed = column[flow.col] < 0
-        known = -np.bincount(flow.row[fixed], flow.data[fixed] * plan.xi[flow.col[fixed]], flow.shape[0])
-        program.put(program.rows(known, known)[flow.row], column[flow.col], flow.data)
-    for player in (0, 1):
-        _Incentives(problem, player, column, program).put(clock)
-    if objective == "welfare":
+        self._steps = ScaledExtensions.of(pairs)  # which may refuse the subgame
+        self.problem = problem
+        self.normalized, self.units = problem.normalize()
+        plan = self.normalized.blueprint
+        pairs = plan.pairs
+        self.inside = np.flatnonzero(pairs.pair_label >= 0)
+        self.program = program = ProgramBuilder()
+        self.column = column = np.full(len(pairs), -1)
+        column[self.inside] = program.columns(len(self.inside), high=np.inf) + np.arange(len(self.inside))
+        for player in (0, 1):
+            clock.left()
+            flow, block = flow_constraints(pairs, player)
+            flow = flow[pairs.label[block] >= 0].tocoo()
+            fixed = column[flow.col] < 0
+            known = -np.bincount(flow.row[fixed], flow.data[fixed] * plan.xi[flow.col[fixed]], flow.shape[0])
+            program.put(program.rows(known, known)[flow.row], column[flow.col], flow.data)
+        self.sides = [Incentives(self.normalized, player, column, program, notion) for player in (0, 1)]
+        for side in self.sides:
+            side.put(clock)
+
+    def aim(self, weights: npt.NDArray[np.float64]) -> None:
+        """Maximizes the sum of both players' normalized utilities in the subgame with these weights."""
+        game = self.normalized.game
         leaf = np.flatnonzero(game.leaf_label >= 0)
-        gain = units.normalized_welfare(game.leaf_utility)[leaf]
-        program.add_costs(zip(column[pairs.leaves()[leaf]].tolist(), gain.tolist(), strict=True))
-    return program.built(), inside
+        gain = (weights @ game.leaf_utility)[leaf]
+        at = self.column[self.normalized.blueprint.pairs.leaves()[leaf]]
+        self.program.add_costs(zip(at.tolist(), gain.tolist(), strict=True))
+
+    def solve(self, program: Program, clock: Clock, vertex: bool) -> tuple[CorrelationPlan, ProgramSolution]:
+        """The plan of what was built, and the solution in the program's units.
+
+        Raises:
+          LinearProgramError: there is none.
+        """
+        # As if play were in the subgame: it may be a rare one, and all of its entries small.
+        mass = self.problem.mass or 1.0
+        program = dataclasses.replace(
+            program, row_lower=program.row_lower / mass, row_upper=program.row_upper / mass
+        )
+        solution = program.solve(time_limit=clock.left(), vertex=False, crossover=vertex)
+        xi = self.problem.blueprint.xi.copy()
+        entries = solution.x[: len(self.inside)]
+        xi[self.inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
+        pairs = self.problem.blueprint.pairs
+        return CorrelationPlan(pairs, _written_again(self._steps, xi)), solution
 
 
-class _Incentives:
+class Incentives:
     """One player's (A), (B) and (C) in a program.
 
     `column` has that of each pair of the plan, -1 for those of the trunk; `v_column` that of v(I) of each
     information set, -1 in the trunk; `set_column` that of beta(I; s+) of each set below its trigger. Below a
-    trigger itself v(s+) stands in its place: -1.
+    trigger itself v(s+) stands in its place: -1. `lane_row` has the row of each lane, -1 for unused ones.
     """
 
     def __init__(
-        self, problem: RefinementProblem, player: int, column: np.ndarray, program: ProgramBuilder
+        self,
+        problem: RefinementProblem,
+        player: int,
+        column: np.ndarray,
+        program: ProgramBuilder,
+        notion: Notion,
     ) -> None:
         self.problem, self.player, self.form = problem, player, problem.game.players[player]
-        self.side = PlayerConstraints.of(problem, player)
+        self.side, self.notion = PlayerConstraints.of(problem, player, notion), notion
         self.column, self.program = column, program
         deviations = self.side.deviations
         g, k = spread(deviations.num_triggers)
         self.v_column = self._numbered(self.form.label >= 0)
-        self.set_column = self._numbered((deviations.through[g] >= 0) & (k != deviations.through[g]))
+        below = deviations.top[g] != deviations.infoset[g]
+        self.set_column = self._numbered(below & (k != deviations.through[g]))
+        self.lane_row = np.full(deviations.num_lanes, -1)
 
     def _numbered(self, which: np.ndarray) -> np.ndarray:
         """A free column for each that is marked, -1 for the others."""
@@ -290,25 +263,30 @@ class _Incentives:
         # A row for each lane: leaves + betas right after it - beta (or v) of its set <= what is allowed.
         lane_group, inner = spread(np.diff(deviations.lane))
         lane_k, lane_a = np.divmod(inner, deviations.num_actions[lane_group])
-        is_root = deviations.through[lane_group] < 0
-        used = np.where(is_root, lane_k != lane_a, lane_k != deviations.through[lane_group])
-        trigger = deviations.first[deviations.top[lane_group]] + lane_k
+        is_root = deviations.top[lane_group] == deviations.infoset[lane_group]
+        skip = deviations.through[lane_group]
+        used = lane_k != np.where(skip >= 0, skip, lane_a)
+        trigger = deviations.trigger[lane_group] + lane_k
         allowed = np.where(is_root, self.problem.allowed[self.player][trigger], 0.0)
         # After a trigger of the trunk, a leaf may have both s+ and the opponent's sequence in the trunk: it
-        # is settled.
+        # is settled. Where that is before the game, following comes to the same leaf.
         settled = leaf_lanes(deviations, np.where(self.column < 0, self.problem.blueprint.xi, 0.0))
+        if self.notion == "nfcce":
+            settled[is_root] = 0.0
         most = (allowed - settled)[used]
-        row = np.full(len(lane_group), -1)
-        row[used] = program.rows(np.full(len(most), -np.inf), most)
+        self.lane_row[used] = program.rows(np.full(len(most), -np.inf), most)
+        row = self.lane_row
         program.put(row, self.set_column[deviations.set_[lane_group] + lane_k], -np.ones(len(row)))
-        # At the root: -v(s+) = -(leaves right after s+) - v of the information sets right after it.
+        # At the root: -v(s+) = -(leaves right after s+) - v of the information sets right after it; coarse
+        # triggers are information sets, whose sequences count together.
         lane = np.flatnonzero(used & is_root)
         for sequence, entry, value in (
             (self.form.parent, self.v_column, np.ones(len(self.v_column))),
             (side.leaf_sequence, self.column[side.leaf_pair], side.leaf_utility),
         ):
-            order = np.argsort(sequence, kind="stable")
-            which, place = _joined(trigger[lane], sequence[order])
+            number = sequence if self.notion == "efce" else self.form.infoset[sequence]
+            order = np.argsort(number, kind="stable")
+            which, place = _joined(trigger[lane], number[order])
             program.put(row[lane[which]], entry[order[place]], -value[order[place]])
         # Leaves after a deviation, one term at a time.
         self._put_terms(row)

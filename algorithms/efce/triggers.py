@@ -13,16 +13,28 @@ where u(s, tau) is the sum over the leaves whose last sequences are s and tau of
 of chance's moves. The plan is an EFCE if no delta is positive. Values are weighted with the probability of
 the recommendation.
 
+In the *coarse* notions a player decides before it is told. A trigger is then an information set I+ that the
+player was led to by its recommendations: there it asks for none, plays as it likes, and gets no more. It has
+heard all up to parent(I+), the sequence before I+, so that leaves after it are weighted with
+xi[parent(I+), tau], no action is left out, and
+
+    delta(I+) = max over a of beta(I+ a; I+) - v(I+).
+
+Triggers of the extensive-form notion ("efcce") are all information sets; of the normal-form notion ("nfcce")
+only number 0, which stands for before the game. An EFCE is an EFCCE, and that is an NFCCE.
+
 Who deviates after s+ is called the *trigger agent* of s+: a player of its
 own, whose information sets are I+ and those below it. All agents of one player stand in flat arrays. A
 *group* is a pair (I+, I) of the player's information sets, where I is I+ or below it: I is an information set
 of the agents of all triggers at I+. For each of them, numbered k+ as its action a+ at I+, the group has a
 *set* and *lanes*. The set is the agent's information set I, whose value is beta(I; s+); a lane (k+, a) is the
 agent's sequence Ia, whose value is beta(I a; s+). Below I+ the recommended action itself leads nowhere; its
-lanes are there to keep the arrays regular, and are skipped.
+lanes are there to keep the arrays regular, and are skipped. Coarse notions have one trigger at I+, and all
+lanes are used.
 
 Source: `efce_resolving`, Definition 4 and equations 1 to 4. Deviation: the recommended action does not count
-as a deviation, as in the paper's figures.
+as a deviation, as in the paper's figures. Coarse notions: Farina, Bianchi and Sandholm, "Coarse Correlation
+in Extensive-Form Games", 2020; Moulin and Vial 1978.
 
 Cost: for each leaf, the actions at each player's information sets on the way, once.
 """
@@ -30,7 +42,7 @@ Cost: for each leaf, the actions at each player's information sets on the way, o
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,21 +53,27 @@ from precomp_games._support.kernels import kernel, read_only
 from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread
 
+Notion = Literal["efce", "efcce", "nfcce"]
+"""When a player decides whether to follow: told its move, before it is told, or before the game."""
+
 
 class Deviations(NamedTuple):
     """One player's groups, sorted by (I+, I); a tuple, so that numba takes it.
 
     Attributes:
       top, infoset: int64[G], I+ and I.
-      through: int32[G], the action at I+ that leads to I, -1 where I is I+.
+      trigger: int64[G], the number of the first trigger at I+: its first sequence, or I+ for coarse notions.
+      through: int32[G], the action at I+ that leads to I, -1 where I is I+; 1 for coarse notions, whose one
+        trigger, 0, leaves out none.
       parent: int64[G], the group (I+, J) with J the player's information set before I, -1 where I is I+.
       parent_action: int32[G], the action at J.
-      num_triggers, num_actions: int32[G], |A(I+)| and |A(I)|.
+      num_triggers, num_actions: int32[G], |A(I+)|, or 1 for coarse notions, and |A(I)|.
       lane, set_: int64[G + 1], the first lane and set of each group. Lane (k+, a) is lane + k+ * |A(I)| +
         a.
       term: int64[G + 1], the first term of each group; its terms are the leaves of I, sequence by sequence,
         in the order of `leaf`, from `leaf_start[I]` on.
-      pair: int32 or int64[T], for each term, the pair (first sequence of I+, the opponent's).
+      pair: int32 or int64[T], for each term, the pair (first sequence of I+, the opponent's), or
+        (parent(I+), the opponent's) for coarse notions.
       leaf: int64[L], leaves in the order of the player's sequences.
       leaf_start: int64[S + 1], by sequence.
       first: int64[m + 1], as `PlayerForm.first`.
@@ -66,6 +84,7 @@ class Deviations(NamedTuple):
 
     top: npt.NDArray[np.int64]
     infoset: npt.NDArray[np.int64]
+    trigger: npt.NDArray[np.int64]
     through: npt.NDArray[np.int32]
     parent: npt.NDArray[np.int64]
     parent_action: npt.NDArray[np.int32]
@@ -82,8 +101,10 @@ class Deviations(NamedTuple):
     stride: npt.NDArray[np.int32]
 
     @classmethod
-    def of(cls, pairs: RelevantPairs, player: int, inside: bool = False) -> Deviations:
-        """A player's deviations; with `inside`, only groups whose I lies in a subgame."""
+    def of(
+        cls, pairs: RelevantPairs, player: int, inside: bool = False, notion: Notion = "efce"
+    ) -> Deviations:
+        """A player's deviations; with `inside`, only groups whose I lies in a subgame (of EFCEs)."""
         game = pairs.game
         form, other = game.players[player], game.players[1 - player]
         m = form.num_infosets
@@ -91,9 +112,14 @@ class Deviations(NamedTuple):
         at = np.arange(1, m)
         if inside:
             at = at[form.label[at] >= 0]
-        which, path = form.path(form.parent[at])
-        top, infoset = np.append(at, form.infoset[path]), np.append(at, at[which])
-        through = np.append(np.full(len(at), -1), path - form.first[form.infoset[path]])
+        if notion == "nfcce":
+            top, infoset, through = np.zeros(m, np.int64), np.arange(m), np.zeros(m, np.int64)
+        else:
+            which, path = form.path(form.parent[at])
+            top, infoset = np.append(at, form.infoset[path]), np.append(at, at[which])
+            through = np.append(np.full(len(at), -1), path - form.first[form.infoset[path]])
+        if coarse := notion != "efce":
+            through[:] = 1
         code = top * m + infoset
         order = np.argsort(code)
         top, infoset, through, code = top[order], infoset[order], through[order], code[order]
@@ -108,17 +134,18 @@ class Deviations(NamedTuple):
         size = leaf_start[form.first[infoset + 1]] - leaf_start[form.first[infoset]]
         term = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
         source = np.repeat(leaf_start[form.first[infoset]] - term[:-1], size) + np.arange(term[-1])
-        own = np.repeat(form.first[top], size)
+        own = np.repeat(np.maximum(form.parent[top], 0) if coarse else form.first[top], size)
         theirs = tau[source]
         pair = pairs.index(own, theirs) if player == 0 else pairs.index(theirs, own)
         if (pair < 0).any():
             raise RuntimeError("a leaf's pair is not relevant")
         stride = other.num_actions[other.infoset[tau]] if player == 0 else np.ones(len(leaf), np.int64)
-        width, triggers = counts[infoset], counts[top]
+        width, triggers = counts[infoset], np.ones_like(top) if coarse else counts[top]
         index = np.int32 if len(pairs) < 2**31 else np.int64
         return cls(
             top=top,
             infoset=infoset,
+            trigger=top if coarse else form.first[top],
             through=through.astype(np.int32),
             parent=parent,
             parent_action=np.where(parent >= 0, before - form.first[previous], -1).astype(np.int32),
@@ -136,10 +163,13 @@ class Deviations(NamedTuple):
         )
 
     def triggers(self) -> tuple[np.ndarray, np.ndarray]:
-        """(set, sequence) of each trigger whose I+ is one of the groups' I: int64 each."""
-        roots = np.flatnonzero(self.through < 0)
+        """(set, number) of each trigger whose I+ is one of the groups' I: int64 each.
+
+        A trigger's number is its sequence, or its information set for coarse notions.
+        """
+        roots = np.flatnonzero(self.top == self.infoset)
         which, k = spread(self.num_triggers[roots])
-        return self.set_[roots[which]] + k, self.first[self.top[roots[which]]] + k
+        return self.set_[roots[which]] + k, self.trigger[roots[which]] + k
 
     @property
     def num_lanes(self) -> int:
@@ -168,47 +198,62 @@ class Exploitability:
     """delta of every trigger of both players.
 
     Attributes:
-      follow: v(s), and delta: beta*(s) - v(s), float64[S] by sequence, for both players. delta is -inf
-        where there is nothing to deviate to, and at the empty sequence, which is no trigger.
+      notion: What a trigger is.
+      follow: v, and delta: beta* - v, float64, for both players; by sequence, and for coarse notions by
+        information set. delta is -inf where there is nothing to deviate to, and where there is no trigger.
     """
 
+    notion: Notion
     follow: tuple[np.ndarray, np.ndarray]
     delta: tuple[np.ndarray, np.ndarray]
 
     @property
     def deviate(self) -> tuple[np.ndarray, np.ndarray]:
-        """beta*(s) by sequence; -inf where delta is."""
+        """beta* of each trigger; -inf where delta is."""
         return self.follow[0] + self.delta[0], self.follow[1] + self.delta[1]
 
     @property
     def worst(self) -> float:
-        """The greatest delta; at most 0 for an EFCE."""
+        """The greatest delta; at most 0 for an equilibrium."""
         return float(max(d.max() for d in self.delta))
 
 
 @public
-def exploitability(plan: CorrelationPlan) -> Exploitability:
+def exploitability(plan: CorrelationPlan, notion: Notion = "efce") -> Exploitability:
     """Measures a plan that is held whole.
 
+    Args:
+      plan: the plan.
+      notion: when a player decides whether to follow: after it was told its move ("efce", extensive-form
+        correlated equilibria), at an information set before it is told ("efcce", coarse ones), or before the
+        game ("nfcce", normal-form coarse ones).
+
     Raises:
-      ValueError: it is no plan.
+      ValueError: it is no plan, or another notion.
     """
+    which = 0 if notion == "efce" else 1
     return Exploitability(
-        (following_values(plan, 0)[0], following_values(plan, 1)[0]),
-        (trigger_gains(plan, 0), trigger_gains(plan, 1)),
+        notion,
+        (following_values(plan, 0)[which], following_values(plan, 1)[which]),
+        (trigger_gains(plan, 0, notion=notion), trigger_gains(plan, 1, notion=notion)),
     )
 
 
-def trigger_gains(plan: CorrelationPlan, player: int, inside: bool = False) -> npt.NDArray[np.float64]:
-    """Each trigger's delta: float64[S]; with `inside`, only of triggers in a subgame, others being -inf.
+def trigger_gains(
+    plan: CorrelationPlan, player: int, inside: bool = False, notion: Notion = "efce"
+) -> npt.NDArray[np.float64]:
+    """Each trigger's delta: float64, by its number; with `inside`, only of triggers in a subgame.
+
+    It is -inf for what is no trigger.
 
     A constant that is added to all of a player's utilities is worth as much after deviating as before. It is
     taken off, so that what is left does not drown in its rounding.
     """
     game, payoffs = plan.game, plan.game.payoffs[player]
     center = 0.5 * payoffs.min() + 0.5 * payoffs.max()
-    v, _ = following_values(plan, player, center)
-    deviations = Deviations.of(plan.pairs, player, inside)
+    by_sequence, by_infoset = following_values(plan, player, center)
+    v = by_sequence if notion == "efce" else by_infoset
+    deviations = Deviations.of(plan.pairs, player, inside, notion)
     zero = center * game.leaf_chance[deviations.leaf]
     _, sets = deviation_values(deviations._replace(utility=deviations.utility - zero), plan.xi)
     delta = np.full(len(v), -np.inf)

@@ -44,8 +44,10 @@ def test_table_1_and_figure_2(tmp_path):
         [],
         ["--game=sheriff", "--resolve=regret", "--deviate=0.5", "--seed=3"],
         ["--resolve=none", "--plays=3"],
+        ["--game=sheriff(max_items=1,max_bribe=1,num_rounds=1)", "--blueprint=equilibrium", "--resolve=none",
+         "--objective=0,1", "--notion=efcce"],
     ],
-)
+)  # fmt: skip
 def test_mediator(flags, tmp_path):
     said = printed("mediator", *flags, f"--output_dir={tmp_path}")
     plays = result_of(tmp_path, "plays.json")["plays"]
@@ -84,3 +86,22 @@ def test_mediator_is_reproducible(tmp_path):
         printed("mediator", "--game=sheriff", "--plays=2", f"--output_dir={tmp_path / name}")
         moves.append([play["moves"] for play in result_of(tmp_path / name, "plays.json")["plays"]])
     assert moves[0] == moves[1]
+
+
+def test_payoff_frontier(tmp_path):
+    said = printed("payoff_frontier", "--game=matrix_sh", "--objective=smaller", f"--output_dir={tmp_path}")
+    rows = table(tmp_path / "frontier.csv")
+    corners = {
+        notion: [
+            (float(row["utility_0"]), float(row["utility_1"])) for row in rows if row["notion"] == notion
+        ]
+        for notion in ("efce", "nfcce", "nash")
+    }
+    expected = ((2, 2), (1, 4 / 3), (1, 1), (4 / 3, 1))
+    assert corners["efce"] == [pytest.approx(corner) for corner in expected]
+    assert len(corners["nfcce"]) == 4
+    assert corners["nash"] == [pytest.approx(corner) for corner in ((1, 1), (2, 2))]
+    assert all(float(row["gap"]) < 1e-9 for row in rows if row["gap"])
+    assert is_png(tmp_path / "frontier.png")
+    assert "Best by smaller" in said
+    assert result_of(tmp_path, "settings.json")["notions"] == ["efce", "efcce", "nfcce"]

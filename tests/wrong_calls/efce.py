@@ -1,5 +1,7 @@
 """Correlation plans, equilibria, refinements, the mediator."""
 
+import math
+
 import numpy as np
 import pyspiel
 from open_spiel.python import policy
@@ -21,6 +23,7 @@ def table():
     plan = efce.CorrelationPlan.of(whole, jittered)
     xi = np.array(plan.xi)
     tabular = policy.TabularPolicy(game)
+    matching = pyspiel.convert_to_turn_based(pyspiel.load_game("matrix_mp"))
     no_games = [pyspiel.load_game("kuhn_poker"), pyspiel.load_game("matrix_pd")]
 
     other_game = battleship(1, 3, 2)
@@ -80,7 +83,14 @@ def table():
         "count": 2,
         "seed": 1,
         # equilibria and refinements
-        "efce_lp.game": Arg(game, *no_games, decomposed.restrict(0)[0]),
+        **{
+            f"{of}.game": Arg(game, *no_games, decomposed.restrict(0)[0])
+            for of in ("efce_lp", "payoff_frontier")
+        },
+        "nash_payoffs.game": Arg(matching, other_game, *no_games),
+        "objective": Arg("welfare", 2, (1.0, 2.0, 3.0), "fairness"),
+        "refine_lp.objective": "welfare",
+        "floors": Arg((-3.0, -math.inf), 1.0, (0.0, math.inf), (0.0, "a")),
         "max_memory_gb": Arg(1.0, 1e-9),
         "time_limit": Arg(60.0, 0.0, "1", True),
         "iterations": 1,

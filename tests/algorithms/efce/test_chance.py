@@ -8,7 +8,7 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce import correlation_plans
-from precomp_games.algorithms.efce.refinement import whole_game_problem
+from precomp_games.algorithms.efce.equilibria import whole_game_problem
 from precomp_games.algorithms.efce.sequence_game import moves
 from tests.algorithms.efce.reference import (
     OwnTree,

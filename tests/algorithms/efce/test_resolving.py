@@ -7,8 +7,8 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.correlation_plans import plan_error
+from precomp_games.algorithms.efce.equilibria import whole_game_problem
 from precomp_games.algorithms.efce.projection import project
-from precomp_games.algorithms.efce.refinement import whole_game_problem
 from precomp_games.algorithms.efce.regret import RegretResolver
 from precomp_games.algorithms.efce.subgame_rows import player_rows
 from precomp_games.algorithms.efce.subgames import one_subgame

@@ -1,0 +1,264 @@
+"""Notions, objectives, polygons of utilities and bounds, against programs over pairs of pure strategies."""
+
+import itertools
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.certificate import Multipliers, TriggerWeights, best_of, greatest
+from precomp_games.algorithms.efce.correlation_plans import RelevantPairs
+from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions
+from tests.algorithms.efce.normal_form import NormalForm, expected, plans_of, profiles_of
+from tests.algorithms.efce.reference import (
+    as_plans,
+    battleship,
+    held,
+    moved,
+    pure_plan,
+    random_game,
+    random_plan,
+    sheriff,
+)
+
+NOTIONS = ("efce", "efcce", "nfcce")
+SMALL = {"battleship 1x2": battleship(1, 2, 2), "sheriff": sheriff(1, 1, 1)}
+MATRIX = ("matrix_bos", "matrix_sh", "matrix_pd", "matrix_mp")
+
+
+def small_random_games(count, most=100, chance=None):
+    """[(seed, game)] of the first ones with so many pairs of pure strategies, and something to choose."""
+    games = ((seed, random_game(seed, chance=chance)) for seed in itertools.count())
+    chosen = (each for each in games if 4 <= len(profiles_of(each[1])) <= most)
+    return list(itertools.islice(chosen, count))
+
+
+def by_playing(game, plan, notion):
+    """The worst delta of a plan, by playing its pure strategies."""
+    device = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
+    form = NormalForm(game, notion)
+    numbers = {str(plans): n for n, plans in enumerate(map(list, profiles_of(game)))}
+    weights = np.zeros(len(form.utilities))
+    for weight, plans in device:
+        weights[numbers[str(plans)]] += weight
+    return float((form.gains @ weights).max())
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_exploitability_is_that_by_playing(notion, cases):
+    for seed, game in small_random_games(cases(30), 200):
+        plan = random_plan(RelevantPairs.of(held(game)), seed)
+        worst = efce.exploitability(plan, notion).worst
+        assert max(worst, 0.0) == pytest.approx(max(by_playing(game, plan, notion), 0.0), abs=1e-8), seed
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+@pytest.mark.parametrize("name", SMALL)
+def test_objectives_are_those_of_the_normal_form(name, notion):
+    game = SMALL[name]
+    form = NormalForm(game, notion)
+    for objective, weights in {"welfare": (1, 1), 0: (1, 0), 1: (0, 1)}.items():
+        for vertex, near in ((True, 1e-7), (False, 1e-6)):
+            found = efce.efce_lp(game, objective=objective, notion=notion, vertex=vertex)
+            assert found.value == pytest.approx(form.greatest(weights), abs=near)
+            assert abs(found.gap) < near
+            assert found.exploitability < near
+    weighted = efce.efce_lp(game, objective=(-1.0, 2.5), notion=notion, vertex=True)
+    assert weighted.value == pytest.approx(form.greatest((-1.0, 2.5)), abs=1e-7)
+    assert weighted.value == pytest.approx(-weighted.utilities[0] + 2.5 * weighted.utilities[1])
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_the_smaller_utility_and_floors_are_those_of_the_normal_form(notion, cases):
+    bounded = 0
+    for seed, game in small_random_games(cases(40), 200):
+        form = NormalForm(game, notion)
+        least = efce.efce_lp(game, objective="smaller", notion=notion, vertex=True)
+        assert least.value == pytest.approx(form.greatest(None, smaller=True), abs=1e-7), seed
+        assert least.value == min(least.utilities)
+        assert abs(least.gap) < 1e-9
+        # Halfway from what welfare alone gives the player who gets less to the most that it can have.
+        free = efce.efce_lp(game, notion=notion, vertex=True).utilities
+        poorer = int(np.argmin(free))
+        most = efce.efce_lp(game, objective=poorer, notion=notion, vertex=True).value
+        floors = np.full(2, -np.inf)
+        floors[poorer] = 0.5 * (free[poorer] + most)
+        kept = efce.efce_lp(game, notion=notion, floors=floors, vertex=True)
+        assert kept.value == pytest.approx(form.greatest((1, 1), floors), abs=1e-7), seed
+        assert kept.utilities[poorer] > floors[poorer] - 1e-9
+        assert abs(kept.gap) < 1e-9
+        bounded += floors[poorer] > free[poorer] + 1e-3
+    assert bounded or cases(40) < 40
+
+
+def outside(points, corners):
+    """By how much the worst of some points is outside of a polygon, given counterclockwise."""
+    far = -np.inf
+    for one, two in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        along = two - one
+        length = np.hypot(*along)
+        if length == 0.0:
+            return np.abs(points - one).max()
+        far = max(far, float(((points - one) @ np.array([along[1], -along[0]])).max() / length))
+    if len(corners) == 2:  # and beyond its ends
+        along = (corners[1] - corners[0]) / np.hypot(*(corners[1] - corners[0]))
+        far = max(
+            far, float(((points - corners[1]) @ along).max()), float(((corners[0] - points) @ along).max())
+        )
+    return far
+
+
+def check_frontier(frontier, form):
+    """A polygon is that of the normal form.
+
+    No pair of strategies' distribution is beyond an edge. And each corner is one's: it is the only point of
+    the polygon that is farthest in a direction between its edges', and some distribution is as far.
+    """
+    corners = frontier.corners
+    assert frontier.gap < 1e-9
+    assert frontier.exploitability < 1e-9
+    along = np.roll(corners, -1, axis=0) - corners
+    normals = np.stack([along[:, 1], -along[:, 0]], axis=1)
+    if len(corners) == 1:
+        normals = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    else:
+        normals /= np.hypot(*normals.T)[:, None]
+    if len(corners) == 2:
+        normals = np.vstack([normals, along / np.hypot(*along.T)[:, None]])
+    else:
+        between = normals + np.roll(normals, 1, axis=0)
+        normals = np.vstack([normals, between])
+    for normal in normals:
+        assert (corners @ normal).max() == pytest.approx(form.greatest(normal), abs=2e-7)
+
+
+@pytest.mark.seconds("finds each polygon in two ways")
+def test_frontiers_are_those_of_the_normal_form_and_nest_on_random_games(cases):
+    seen = np.zeros(3, int)
+    for seed, game in small_random_games(cases(100)):
+        inner = None
+        for notion in NOTIONS:
+            frontier = efce.payoff_frontier(game, notion=notion)
+            check_frontier(frontier, NormalForm(game, notion))
+            if inner is not None:
+                assert outside(inner, frontier.corners) < 1e-7, (seed, notion)
+                seen[0] += len(inner) != len(frontier.corners)
+            elif sum(map(len, plans_of(game))) <= 16:
+                nash = efce.nash_payoffs(game)
+                assert outside(nash, frontier.corners) < 1e-7, seed
+                seen[1] += len(nash) > 1
+            inner = frontier.corners
+        seen[2] += len(inner) > 2
+    # Polygons that differ, several Nash equilibria, polygons with an inside.
+    assert seen.min() >= 5 or cases(100) < 100, seen
+
+
+def test_frontiers_with_public_chance_are_those_of_the_normal_form(cases):
+    for _, game in small_random_games(cases(40), chance="public"):
+        for notion in NOTIONS:
+            form = NormalForm(game, notion)
+            check_frontier(efce.payoff_frontier(game, notion=notion), form)
+            least = efce.efce_lp(game, objective="smaller", notion=notion, vertex=True)
+            assert least.value == pytest.approx(form.greatest(None, smaller=True), abs=1e-7)
+            assert abs(least.gap) < 1e-9
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_frontiers_are_those_of_the_normal_form(name):
+    for notion in NOTIONS:
+        check_frontier(
+            efce.payoff_frontier(SMALL[name], notion=notion),
+            NormalForm(SMALL[name], notion),
+        )
+
+
+def test_matrix_games_by_hand():
+    """Moves are simultaneous, so that all notions are those of matrices."""
+    bos, hunt, prisoners, pennies = (
+        pyspiel.convert_to_turn_based(pyspiel.load_game(name)) for name in MATRIX
+    )
+    np.testing.assert_allclose(efce.nash_payoffs(bos), [[1.2, 1.2], [2, 3], [3, 2]], atol=1e-9)
+    np.testing.assert_allclose(efce.nash_payoffs(prisoners), [[1, 1]], atol=1e-9)
+    np.testing.assert_allclose(efce.nash_payoffs(pennies), [[0, 0]], atol=1e-9)
+    np.testing.assert_allclose(efce.payoff_frontier(bos).corners, [[3, 2], [2, 3], [1.2, 1.2]], atol=1e-9)
+    np.testing.assert_allclose(efce.payoff_frontier(prisoners).corners, [[1, 1]], atol=1e-9)
+    corners = [[2, 2], [1, 4 / 3], [1, 1], [4 / 3, 1]]
+    np.testing.assert_allclose(efce.payoff_frontier(hunt).corners, corners, atol=1e-9)
+    # A fair coin tells them where to meet.
+    fair = efce.efce_lp(bos, objective="smaller", vertex=True)
+    assert fair.value == pytest.approx(2.5)
+    with pytest.raises(efce.LinearProgramError, match="nfeasible"):
+        efce.efce_lp(bos, floors=(2.6, 2.5))
+    assert efce.efce_lp(bos, objective=0, floors=(-np.inf, 2.5)).value == pytest.approx(2.5, abs=1e-7)
+
+
+def test_pure_equilibria_are_among_nash_payoffs(cases):
+    for seed, game in small_random_games(cases(20), 36):
+        plans, root = plans_of(game), game.new_initial_state()
+        table = np.array([[expected(root, (p, q)) for q in plans[1]] for p in plans[0]])
+        best = (table[..., 0] == table[..., 0].max(axis=0)) & (
+            table[..., 1] == table[..., 1].max(axis=1)[:, None]
+        )
+        found = efce.nash_payoffs(game, max_strategies=36)
+        assert len(found)
+        for point in table[best]:
+            assert np.abs(found - point).max(axis=1).min() < 1e-9, seed
+
+
+@pytest.mark.parametrize("notion", NOTIONS)
+def test_any_multipliers_give_a_bound(notion, cases):
+    """A worse one, but none that an equilibrium exceeds; without any, what no plan at all exceeds."""
+    for seed, game in small_random_games(cases(20), 200):
+        rng, pairs = np.random.default_rng(seed), RelevantPairs.of(held(game))
+        best = efce.efce_lp(game, notion=notion, vertex=True)
+        floors = np.array(best.utilities) - rng.random(2)
+        triggers = []
+        for form in pairs.game.players:
+            size = form.num_sequences if notion == "efce" else form.num_infosets
+            n = 5 * form.num_sequences
+            triggers.append(
+                TriggerWeights(
+                    rng.integers(size, size=n), rng.integers(form.num_sequences, size=n), rng.normal(size=n)
+                )
+            )
+        some = Multipliers(np.ones(2), rng.random(2), (triggers[0], triggers[1]))
+        assert greatest(pairs, notion, some, 0.0, floors) >= best.welfare - 1e-9
+        zero = np.zeros(0, int)
+        none = TriggerWeights(zero, zero, np.zeros(0))
+        unbound = greatest(pairs, notion, Multipliers(np.ones(2), np.zeros(2), (none, none)), 0.0, floors)
+        best_play = max(expected(game.new_initial_state(), plans).sum() for plans in profiles_of(game))
+        assert unbound == pytest.approx(best_play)
+
+
+def test_linear_functions_are_maximized_over_xi(cases):
+    for seed, game in small_random_games(cases(20), 200):
+        pairs = RelevantPairs.of(held(game))
+        worth = np.random.default_rng(seed).normal(size=len(pairs))
+        steps, work = ScaledExtensions.of(pairs, whole=True), worth.copy()
+        best_of(steps, work)
+        assert work[0] == pytest.approx(max(worth @ pure_plan(pairs, plans) for plans in profiles_of(game)))
+
+
+def test_notions_do_not_depend_on_units():
+    """Bounds and objectives with utilities in other units, far from 0."""
+    game = held(random_game(20))
+    for notion in NOTIONS:
+        for objective in ("welfare", "smaller", (2.0, -1.0)):
+            best = efce.efce_lp(game, notion=notion, objective=objective, vertex=True)
+            weight = 1.0 if objective == "smaller" else sum(objective if objective != "welfare" else (1, 1))
+            for scale, offset in ((1e6, 0.0), (1.0, 1e4), (1e-4, 3.0)):
+                found = efce.efce_lp(
+                    moved(game, scale, offset), notion=notion, objective=objective, vertex=True
+                )
+                expected = best.value * scale + weight * offset
+                assert found.value == pytest.approx(expected, rel=1e-9, abs=1e-9 * scale)
+                assert abs(found.gap) < 1e-9 * max(scale, abs(offset))
+
+
+@pytest.mark.parametrize("objective", ["fairness", 2, True, (1.0,), (1.0, np.nan), None, ("a", "b"), 1.5])
+def test_what_is_no_objective(objective):
+    with pytest.raises(
+        ValueError, match=r"efce_lp\(\): expected objective to be \"welfare\", \"smaller\", a"
+    ):
+        efce.efce_lp(SMALL["sheriff"], objective=objective)
