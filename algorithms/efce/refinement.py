@@ -30,14 +30,13 @@ import pyspiel
 
 from precomp_games._support.arguments import INFINITE, Gt, PositiveFloat, public
 from precomp_games._support.checks import ArgumentError
-from precomp_games._support.kernels import read_only
 from precomp_games._support.results import Result
 
 from ..programs import Clock, Program, ProgramBuilder
 from .blueprints import uniform_blueprint
 from .constraints import PlayerConstraints, RefinementProblem, Units
 from .correlation_plans import Blueprint, CorrelationPlan, flow_constraints
-from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from .scaled_extensions import ScaledExtensions, write_again
 from .sequence_game import SequenceGame, spread
 from .subgames import one_subgame
 from .triggers import exploitability, leaf_lanes
@@ -193,7 +192,10 @@ def _refine(
     xi = problem.blueprint.xi.copy()
     entries = solution.x[: len(inside)]
     xi[inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
-    plan = CorrelationPlan(pairs, _written_again(steps, xi))
+    # A solver leaves errors of its tolerance. A plan that is refined again is held fixed where the next trunk
+    # is, and such errors would contradict each other.
+    write_again(steps, xi)
+    plan = CorrelationPlan(pairs, xi)
     return Refinement(
         problem=problem,
         plan=plan,
@@ -202,18 +204,6 @@ def _refine(
         iterations=solution.iterations,
         seconds=clock.elapsed(),
     )
-
-
-def _written_again(steps: ScaledExtensions, xi: np.ndarray) -> np.ndarray:
-    """The plan from its own shares: in Xi up to rounding, where a solver leaves an error of its tolerance.
-
-    A plan that is refined again is held fixed where the next trunk is, and such errors would contradict each
-    other.
-    """
-    shares = np.zeros(len(xi))
-    shares_of(steps, read_only(xi), shares)
-    fill_plan(steps, shares, xi)
-    return xi
 
 
 def _program(
