@@ -36,6 +36,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games._support.arguments import (
     NonNegativeFloat,
@@ -270,7 +271,7 @@ class RegretResolver:
         self._normalized_welfare = sums(leaf, units.normalized_welfare(normalized), len(self._leaf_pair))
         self._normalized_target = (self.target - float(sum(units.center)) * mass) / units.welfare
         count = len(pairs)
-        dtype = np.float64 if precision == "double" else np.float32
+        dtype: npt.DTypeLike = np.float64 if precision == "double" else np.float32
         self.regret, self.share, self.total, self.gradient = (np.zeros(count, dtype) for _ in range(4))
         if start == "random":
             self.regret += 1e-9 * np.random.default_rng(seed).random(count)
