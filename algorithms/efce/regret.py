@@ -63,8 +63,8 @@ Precision = Literal["double", "single"]
 """Of regrets and plans; "single" takes half the memory and less time."""
 _SAFE = 1e-10
 """What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
-_FEW = 50
-"""So many plans weigh n in the average, so that it is of many; later ones weigh n^2 / 50."""
+_FEW = 200
+"""So many plans weigh n in the average, so that it is of many; later ones weigh n^2 / 200."""
 _NEAR = 50.0
 """How many times the violation asked for a plan may have that `search_target` tries to make safe."""
 
