@@ -56,6 +56,15 @@ NO_BASIS: Basis = (np.zeros(0, np.int8), np.zeros(0, np.int8))
 
 _INTERIOR_POINTS = "hipo" if importlib.util.find_spec("highspy_extras") else "ipx"
 _TIME_LIMIT = "Time limit reached"
+_BRANCHING_ALONE = {
+    "mip_allow_restart": False,
+    "mip_pscost_minreliable": 0,
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+}
 _NO_LIMIT = 2**31 - 1  # of iterations
 
 
@@ -175,6 +184,7 @@ class Program:
         start: Mapping[int, float] | None = None,
         basis: Basis | None = None,
         absolute_gap: float = 1e-7,
+        heuristics: bool = True,
         attempt: bool = False,
     ) -> ProgramSolution:
         """Solves the program.
@@ -189,6 +199,9 @@ class Program:
           start: values of some columns, all integer ones among them, to begin with; need not be feasible.
           basis: for the simplex method to begin with, as `ProgramSolution.basis`; without presolve then.
           absolute_gap: when a mixed-integer program counts as solved, in the objective's units.
+          heuristics: False leaves out what HiGHS does for mixed-integer programs beside cuts and branching:
+            smaller programs that look for solutions, and branches that are tried before one is taken. Where
+            few branches settle the bound, they take most of the time.
           attempt: whether infeasibility and the end of the time are answers, not errors.
 
         Raises:
@@ -206,6 +219,9 @@ class Program:
             if self.integers:
                 highs.setOptionValue("mip_rel_gap", 0.0)
                 highs.setOptionValue("mip_abs_gap", absolute_gap)
+                if not heuristics:
+                    for name, value in _BRANCHING_ALONE.items():
+                        highs.setOptionValue(name, value)
                 if start:
                     columns, values = np.array(list(start), np.int32), np.array(list(start.values()))
                     highs.setSolution(len(start), columns, values.astype(np.float64))

@@ -9,13 +9,14 @@ import functools
 import resource
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyspiel
 
-from benchmarks.measure import Row, fresh_process
+from benchmarks.measure import Row, fresh_process, side_by_side
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.regret import RegretResolver
 
 __all__ = ["rows"]
 
@@ -212,12 +213,17 @@ def _subgame(name: str, iterations: int) -> list[Row]:
     printed = f"{counts.total / 1e6:.{digits}f}M"
     tiny = battleship(1, 2, 1, 2)
     small = efce.Resolving.of(tiny, efce.uniform_blueprint(), efce.public_moves(tiny, 1))
+    precision: Literal["double", "single"] = "double" if name == "Med" else "single"
     efce.refine_regret(small.problem(small.names[0]), iterations=1)  # compiles
-    found = efce.refine_regret(problem, iterations=iterations, start="random")
+    efce.refine_regret(small.problem(small.names[0]), iterations=1, precision="single")
+    found = efce.refine_regret(problem, iterations=iterations, start="random", precision=precision)
     each = found.curve.seconds[-1] / found.iterations
     reached = [n for n, v in zip(found.curve.iterations, found.curve.violation, strict=True) if v <= 1e-4]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     limit = _SECONDS.get(name)
+    double = RegretResolver(problem, start="random")
+    single = RegretResolver(problem, start="random", precision="single")
+    times = side_by_side(5, double=lambda: double.run(1), single=lambda: single.run(1))
     return [
         Row(
             f"{name}: relevant pairs, {counts.total:,}",
@@ -231,11 +237,12 @@ def _subgame(name: str, iterations: int) -> list[Row]:
             f"{prepared:.0f}",
         ),
         Row(
-            f"{name}: seconds an iteration",
+            f"{name}: seconds an iteration, {precision} precision",
             f"{each:.4f}",
             f"< {limit:g}" if limit else "",
             each < limit if limit else None,
         ),
+        Row(f"{name}: an iteration in double / in single precision", times.text("double", "single")),
         Row(f"{name}: peak memory of the process, MB", f"{peak / 1e6:.0f}", "< 2000", peak < _MEMORY),
         Row(
             f"{name}: violation 1e-4 at",
@@ -244,4 +251,12 @@ def _subgame(name: str, iterations: int) -> list[Row]:
             bool(reached) if name == "Med" else None,
         ),
         Row(f"{name}: curve", _curve(found.curve)),
+        *(_by_program(name, problem) if name == "Med" else ()),
     ]
+
+
+def _by_program(name: str, problem: Any) -> list[Row]:
+    refined = efce.refine_lp(problem)
+    violation = problem.violation(refined.plan)
+    what = f"{name}: violation, by the linear program ({refined.seconds:.0f} s)"
+    return [Row(what, f"{violation:.0e}", "<= 1e-8", violation <= 1e-8)]

@@ -257,8 +257,8 @@ class DeviatorState(NamedTuple):
     """One player's regrets of deviating, and buffers.
 
     Attributes:
-      regret, play, value: float64[lanes].
-      sets: float64[sets].
+      regret, play, value: float64 or float32[lanes].
+      sets: float64 or float32[sets].
       v: float64[S].
       v_infoset: float64[m].
       gains, weights: float64[arms].
@@ -274,12 +274,14 @@ class DeviatorState(NamedTuple):
     weights: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, side: PlayerConstraints, regrets: bool = True) -> DeviatorState:
+    def of(
+        cls, side: PlayerConstraints, regrets: bool = True, dtype: npt.DTypeLike = np.float64
+    ) -> DeviatorState:
         """Zeros; without `regrets`, for `evaluate_best` alone."""
         lanes, arms = side.deviations.num_lanes, len(side.allowed) + len(side.row_lower) + len(side.cap_upper)
         kept = lanes if regrets else 0
-        sizes = (kept, kept, lanes, len(side.set_cap), len(side.bundle_row), len(side.head_row), arms, arms)
-        return cls(*(np.zeros(size) for size in sizes))
+        large = (np.zeros(size, dtype) for size in (kept, kept, lanes, len(side.set_cap)))
+        return cls(*large, *map(np.zeros, (len(side.bundle_row), len(side.head_row), arms, arms)))
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it

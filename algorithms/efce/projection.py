@@ -77,7 +77,7 @@ def project(
         slopes = np.array(cuts)
         excess = slopes @ xi - limits
         for row in slopes:
-            advantages(steps, row, shares, np.zeros(0))
+            advantages(steps, row, shares)
         slopes[:, np.isnan(shares)] = 0.0  # entries that are no shares of others
         weight = _weights((slopes * xi) @ slopes.T, excess)
         _tilt(steps, -(weight @ slopes), shares)

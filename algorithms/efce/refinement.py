@@ -30,13 +30,12 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import INFINITE, Gt, PositiveFloat, public
 from precomp_games._support.checks import ArgumentError
-from precomp_games._support.kernels import read_only
 from precomp_games._support.results import Result
 
 from ..programs import Clock, Program, ProgramBuilder, ProgramSolution
 from .constraints import PlayerConstraints, RefinementProblem
 from .correlation_plans import CorrelationPlan, flow_constraints
-from .scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from .scaled_extensions import ScaledExtensions, write_again
 from .sequence_game import spread
 from .triggers import Notion, leaf_lanes
 
@@ -118,18 +117,6 @@ def _refine(
     )
 
 
-def _written_again(steps: ScaledExtensions, xi: np.ndarray) -> np.ndarray:
-    """The plan from its own shares: in Xi up to rounding, where a solver leaves an error of its tolerance.
-
-    A plan that is refined again is held fixed where the next trunk is, and such errors would contradict each
-    other.
-    """
-    shares = np.zeros(len(xi))
-    shares_of(steps, read_only(xi), shares)
-    fill_plan(steps, shares, xi)
-    return xi
-
-
 class PlanProgram:
     """A problem's program, to which an objective and more rows can be added, and the plans that solve it.
 
@@ -204,8 +191,10 @@ class PlanProgram:
         xi = self.problem.blueprint.xi.copy()
         entries = solution.x[: len(self.inside)]
         xi[self.inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
-        pairs = self.problem.blueprint.pairs
-        return CorrelationPlan(pairs, _written_again(self._steps, xi)), solution
+        # A solver leaves errors of its tolerance. A plan that is refined again is held fixed where the next
+        # trunk is, and such errors would contradict each other.
+        write_again(self._steps, xi)
+        return CorrelationPlan(self.problem.blueprint.pairs, xi), solution
 
 
 class Incentives:

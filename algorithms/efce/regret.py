@@ -23,7 +23,8 @@ Source: `efce_resolving`, Algorithm 2, Experiments, and appendices E and F; regr
 predictive: Farina, Kroer and Sandholm 2021.
 
 Cost: an iteration touches each pair a few times and each leaf once for each action at the player's
-information sets before it, twice; `search_target` runs some ten times as many. Memory: some 70 bytes a pair.
+information sets before it, twice; `search_target` runs some ten times as many. Memory: some 70 bytes a pair,
+or 45 in single precision.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from precomp_games._support.arguments import (
     NonNegativeFloat,
@@ -50,15 +52,19 @@ from .constraints import DeviatorState, NormalizedConstraints, RefinementProblem
 from .correlation_plans import CorrelationPlan
 from .projection import project
 from .refinement import Refinement
-from .scaled_extensions import ScaledExtensions, advantages, fill_plan
+from .scaled_extensions import ScaledExtensions, fill_plan, write_again
 from .subgame_rows import sums
 
 Start = Literal["uniform", "random"]
 """The first shares: equal, or drawn."""
 Variant = Literal["plain", "predictive"]
 """Of regret matching+."""
+Precision = Literal["double", "single"]
+"""Of regrets and plans; "single" takes half the memory and less time."""
 _SAFE = 1e-10
 """What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
+_FEW = 200
+"""So many plans weigh n in the average, so that it is of many; later ones weigh n^2 / 200."""
 _NEAR = 50.0
 """How many times the violation asked for a plan may have that `search_target` tries to make safe."""
 
@@ -98,6 +104,7 @@ def refine_regret(
     start: Start = "uniform",
     seed: NonNegativeInt = 0,
     variant: Variant = "predictive",
+    precision: Precision = "double",
     check_every: PositiveInt | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> RegretRefinement:
@@ -112,15 +119,17 @@ def refine_regret(
       start: "uniform": equal shares; "random": shares drawn with `seed`.
       seed: of the start.
       variant: "plain" regret matching+, or "predictive".
+      precision: "double", or "single" for large subgames: regrets and plans are then float32, and the average
+        is written into Xi again and measured in float64.
       check_every: iterations between measurements; default: at 1, 2, 5, 10, 20, 50, ...
       progress: told iterations and violation after each measurement.
 
     Raises:
       ValueError: `problem` is none; `iterations` or `check_every` is not positive, `violation` negative;
-        another start or variant, or a target or seed that is no number.
+        another start, variant or precision, or a target or seed that is no number.
     """
     began = time.perf_counter()
-    resolver = RegretResolver(problem, target, start, seed, variant)
+    resolver = RegretResolver(problem, target, start, seed, variant, precision)
     points: list[tuple[int, float, float, float]] = []
     while resolver.iterations < iterations:
         after = _next_check(resolver.iterations, check_every)
@@ -227,8 +236,9 @@ class RegretResolver:
       constraints: The problem's, normalized.
       steps: The mediator's choices.
       iterations: How many were done. seconds: what they took.
-      regret, share, xi, total, gradient: float64[pairs], the mediator's: regrets and shares of the entries
-        that are shares of others, the last plan, the weighted sum of all, and what entries were worth last.
+      regret, share, xi, total, gradient: float64 or float32[pairs], the mediator's: regrets and next
+        shares of the entries that are shares of others, the last plan, the weighted sum of all, and what
+        entries were worth last.
       arm_regret, arm_weight, arm_gain: float64[arms + 1], the deviator's: player 0's arms, player 1's, and
         the target. `work` has views of the latter two.
     """
@@ -240,6 +250,7 @@ class RegretResolver:
         start: Start = "uniform",
         seed: int = 0,
         variant: Variant = "predictive",
+        precision: Precision = "double",
     ) -> None:
         """Has done nothing yet."""
         self.problem = problem
@@ -260,11 +271,13 @@ class RegretResolver:
         self._normalized_welfare = sums(leaf, units.normalized_welfare(normalized), len(self._leaf_pair))
         self._normalized_target = (self.target - float(sum(units.center)) * mass) / units.welfare
         count = len(pairs)
-        self.regret, self.share, self.total, self.gradient = (np.zeros(count) for _ in range(4))
+        dtype: npt.DTypeLike = np.float64 if precision == "double" else np.float32
+        self.regret, self.share, self.total, self.gradient = (np.zeros(count, dtype) for _ in range(4))
         if start == "random":
             self.regret += 1e-9 * np.random.default_rng(seed).random(count)
-        self.xi = problem.blueprint.xi.copy()
-        work = [DeviatorState.of(side) for side in self.constraints.sides]
+        _learn(self.steps, self.gradient, self.regret, self.share, 0.0)  # which is nothing yet
+        self.xi = problem.blueprint.xi.astype(dtype)
+        work = [DeviatorState.of(side, dtype=dtype) for side in self.constraints.sides]
         ends = np.cumsum([len(one.gains) for one in work])
         self.arm_regret, self.arm_weight, self.arm_gain = (np.zeros(ends[-1] + 1) for _ in range(3))
         gains, weights = np.split(self.arm_gain, ends), np.split(self.arm_weight, ends)
@@ -281,7 +294,6 @@ class RegretResolver:
 
     def _iterate(self) -> None:
         self.iterations += 1
-        _match(self.steps, self.regret, self.gradient, self.share, self._predict)
         fill_plan(self.steps, self.share, self.xi)
         for side, work in zip(self.constraints.sides, self.work, strict=True):
             evaluate(side, work, read_only(self.xi), self._predict)
@@ -295,8 +307,9 @@ class RegretResolver:
             add_gradient(side, work, self.gradient)
         if self.arm_weight[-1] > 0.0:
             self.gradient[self._leaf_pair] += self.arm_weight[-1] * self._normalized_welfare
-        advantages(self.steps, self.gradient, self.share, self.regret)
-        _accumulate(self.total, self.xi, float(self.iterations))
+        _learn(self.steps, self.gradient, self.regret, self.share, self._predict)
+        n = float(self.iterations)
+        _accumulate(self.total, self.xi, n * max(n / _FEW, 1.0))
 
     def average(self) -> CorrelationPlan:
         """The average plan so far; the blueprint's in the trunk.
@@ -306,8 +319,12 @@ class RegretResolver:
         """
         if not self.iterations:
             raise ArgumentError("expected at least one iteration, got none")
-        weight = self.iterations * (self.iterations + 1) / 2.0
-        return CorrelationPlan(self.problem.blueprint.pairs, self.total / weight)
+        blueprint = self.problem.blueprint
+        trunk = blueprint.pairs.pair_label < 0
+        xi = self.total.astype(np.float64)
+        xi[trunk] = blueprint.xi[trunk]
+        write_again(self.steps, xi)
+        return CorrelationPlan(blueprint.pairs, xi)
 
     def violation(self, plan: CorrelationPlan) -> float:
         """As `RefinementProblem.violation`, of the target too."""
@@ -351,18 +368,39 @@ class RegretResolver:
 
 
 @kernel
-def _match(
-    steps: ScaledExtensions, regret: np.ndarray, last: np.ndarray, share: np.ndarray, predict: float
+def _learn(
+    steps: ScaledExtensions, worth: np.ndarray, regret: np.ndarray, share: np.ndarray, predict: float
 ) -> None:
-    """Shares in proportion to regrets plus `predict` times the last gains; equal ones where all are 0."""
-    starts, strides, sizes, sums = steps.start, steps.stride, steps.size, steps.is_sum
-    for n in range(len(starts)):
+    """The next shares, in proportion to regrets plus `predict` times the last gains; equal where all are 0.
+
+    worth: what entries are worth, to which what their shares are worth is added.
+    """
+    starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
+    for n in range(len(starts) - 1, -1, -1):
+        first, stride, other, size = (
+            np.uint64(starts[n]),
+            np.uint64(strides[n]),
+            np.uint64(others[n]),
+            sizes[n],
+        )
+        at = first
         if sums[n]:
+            above = worth[other]
+            for _ in range(size):
+                worth[at] += above
+                at += stride
             continue
-        first, stride, size = np.uint64(starts[n]), np.uint64(strides[n]), sizes[n]
-        at, total = first, 0.0
+        mean, total = 0.0, 0.0
         for _ in range(size):
-            r = max(regret[at] + predict * last[at], 0.0)
+            mean += worth[at] * share[at]
+            at += stride
+        worth[other] += mean
+        at = first
+        for _ in range(size):
+            gain = worth[at] - mean
+            r = max(regret[at] + gain, 0.0)
+            regret[at] = r
+            r = max(r + predict * gain, 0.0)
             share[at] = r
             total += r
             at += stride

@@ -350,11 +350,25 @@ def shares_of(steps: ScaledExtensions, xi: np.ndarray, shares: np.ndarray) -> No
 
 
 @kernel
-def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray, regret: np.ndarray) -> None:
-    """What entries are worth, in place: for shares, what each is worth less their simplex's mean.
+def write_again(steps: ScaledExtensions, xi: np.ndarray) -> None:
+    """`fill_plan` with a vector's own `shares_of`, in place: in Xi up to rounding, where it was nearly."""
+    for n in range(len(steps.start)):
+        at, stride, size = steps.start[n], steps.stride[n], steps.size[n]
+        total = 0.0
+        for k in range(size):
+            total += max(xi[at + k * stride], 0.0)
+        if steps.is_sum[n]:
+            xi[steps.other[n]] = total
+            continue
+        scale = xi[steps.other[n]]
+        for k in range(size):
+            share = max(xi[at + k * stride], 0.0) / total if total > 0.0 else 1.0 / size
+            xi[at + k * stride] = scale * share
 
-    That is what is gained by a share; `regret` adds it up, at least 0, where there is room for it.
-    """
+
+@kernel
+def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray) -> None:
+    """What entries are worth, in place: for shares, what each is worth less their simplex's mean."""
     starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
     for n in range(len(starts) - 1, -1, -1):
         first, stride, other, size = (
@@ -376,10 +390,7 @@ def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray, r
             at += stride
         at = first
         for _ in range(size):
-            gain = worth[at] - mean
-            if len(regret):
-                regret[at] = max(regret[at] + gain, 0.0)
-            worth[at] = gain
+            worth[at] -= mean
             at += stride
         worth[other] += mean
 

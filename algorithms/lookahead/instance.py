@@ -91,9 +91,7 @@ class Instance:
             sequence, infoset = len(self.payoff) - 1, len(self.sets)  # what the game's numbers are raised by
             self.payoff += [{q: float(weight) * worth for q, worth in row.items()} for row in payoff[1:]]
             self.sets |= {infoset + k: _raised(each, sequence) for k, each in sorted(sets.items())}
-        self.options = {
-            (infoset, k): o for infoset, each in self.sets.items() for k, o in enumerate(each.options)
-        }
+        self.options = _numbered(self.sets)
         utility = form.utility[form.leaves, rational_player]
         self.most, self.least = float(utility.max()), float(utility.min())
 
@@ -195,8 +193,8 @@ class Instance:
                 needed = [other for other in rest if other in within]
         return tuple(needed)
 
-    def never_best(self) -> list[tuple[int, int]]:
-        """The options whose strict rows have no common strict solution, other information sets aside.
+    def leave_out(self) -> None:
+        """Leaves out the options that never are best: other information sets aside, no x makes them so.
 
         Raises:
           LinearProgramError: HiGHS fails.
@@ -205,13 +203,18 @@ class Instance:
         rng = np.random.default_rng(0)
         drawn = [rng.dirichlet(np.full(n, 0.5), _SAMPLES).T for n in self.leader.num_actions[1:]]
         x = self.leader.realized(np.concatenate([np.ones((1, _SAMPLES)), *drawn]))
-        never = []
+        never = set()
         for (infoset, k), option in self.options.items():
             if any(rival.strict for rival in option.rivals):
                 lead = np.array([rival.difference for rival in option.rivals]) @ x
                 if not (lead > 1e-6).all(axis=0).any() and self.conflict({infoset: k}):
-                    never.append((infoset, k))
-        return never
+                    never.add((infoset, k))
+        for infoset in {infoset for infoset, _ in never}:
+            each = self.sets[infoset]
+            kept = tuple(o for k, o in enumerate(each.options) if (infoset, k) not in never)
+            if kept:
+                self.sets[infoset] = dataclasses.replace(each, options=kept)
+        self.options = _numbered(self.sets)
 
     def _program(
         self, plan: Plan, margin: float, with_lead: bool
@@ -276,6 +279,11 @@ def _side_by_side(own: PlayerSequences, count: int, chosen: int) -> tuple[Player
     origin = np.array([0, *[0] * before, *np.tile(np.arange(1, own.num_infosets), count)])
     keys = [own.keys[k] for k in origin.tolist()]
     return PlayerSequences(np.concatenate(parents).astype(np.int32), np.cumsum(sizes), actions, keys), origin
+
+
+def _numbered(sets: Mapping[int, InformationSet]) -> dict[tuple[int, int], Option]:
+    """The sets' options, by (information set, number of the option)."""
+    return {(infoset, k): o for infoset, each in sets.items() for k, o in enumerate(each.options)}
 
 
 def _raised(information_set: InformationSet, by: int) -> InformationSet:

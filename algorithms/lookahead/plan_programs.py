@@ -47,7 +47,12 @@ class PlanProgram:
     """A program over realization plans x of the leader, its first columns, and plans of the follower.
 
     Parts of plans can be ruled out between solves.
+
+    Attributes:
+      heuristics: As `Program.solve`.
     """
+
+    heuristics = True
 
     def __init__(self, instance: Instance) -> None:
         """Starts with the columns and rows of x."""
@@ -58,14 +63,26 @@ class PlanProgram:
         self.taken: dict[tuple[int, int], int] = {}
 
     def solve(
-        self, time_limit: float, start: Plan | None, absolute_gap: float
+        self, time_limit: float, start: Plan | None, held: Plan, absolute_gap: float
     ) -> tuple[ProgramSolution, Plan | None]:
-        """Solves it as it stands; the plan is that of the best solution found, if there is one."""
+        """Solves it as it stands, among plans that take the options of `held`.
+
+        The plan that is returned is that of the best solution found, if there is one.
+        """
         hint = None
         if start is not None:
             hint = {column: float(start.get(infoset) == k) for (infoset, k), column in self.taken.items()}
-        solution = self.program.built().solve(
-            time_limit=time_limit, start=hint, absolute_gap=absolute_gap, attempt=True
+        for key in held.items():
+            self.program.set_bounds(self.taken[key], 1.0, 1.0)
+        program = self.program.built()
+        for key in held.items():
+            self.program.set_bounds(self.taken[key], 0.0, 1.0)
+        solution = program.solve(
+            time_limit=time_limit,
+            start=hint,
+            absolute_gap=absolute_gap,
+            heuristics=self.heuristics,
+            attempt=True,
         )
         if not solution.found:
             return solution, None
@@ -80,6 +97,8 @@ class PlanProgram:
 
 class CorrelationProgram(PlanProgram):
     """The program without big M."""
+
+    heuristics = False  # a few branches settle the bound
 
     def __init__(self, instance: Instance) -> None:
         """Puts the program together."""

@@ -4,9 +4,10 @@
     search.run(deadline)                # search.supremum, search.bound
     x, played = search.attain(delta, play)
 
-1. The mixed-integer program finds the plan whose closure is worth most;
+1. Options that never are strictly best are left out, and the mixed-integer program finds the plan whose
+   closure is worth most;
 2. if that plan's strict rows cannot all hold strictly, the parts of it that show this are ruled out, and 1
-   is done again;
+   is done again, at first among plans that differ only there;
 3. the best x with a margin to each strict rival is taken, the largest margin that keeps it within `delta`.
 
 Where the follower has one option everywhere there is one plan, and one linear program.
@@ -16,7 +17,6 @@ Source: `limited_lookahead`, section 5, without its epsilon: strictness is decid
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -31,7 +31,6 @@ from .plan_programs import BigMProgram, CorrelationProgram
 _MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
 _NEAR = 1e-3
-_MENDED = 100
 
 
 class Play(NamedTuple):
@@ -60,71 +59,54 @@ class PlanSearch:
             self._keep(dict.fromkeys(self.instance.sets, 0))
             self.bound = self.supremum
             return
+        self.instance.leave_out()
         program = (BigMProgram if self.method == "big_m" else CorrelationProgram)(self.instance)
         columns, rows, integers = program.program.size
         self.work |= {"columns": columns, "rows": rows, "integers": integers}
         self._near(self.uniform)
-        hopeless: list[tuple[int, int]] | None = None
+        held: Plan = {}
         while True:
-            solution, plan = program.solve(deadline - time.perf_counter(), self.plan, _ABSOLUTE_GAP)
+            solution, plan = program.solve(deadline - time.perf_counter(), self.plan, held, _ABSOLUTE_GAP)
             self.work["rounds"] += 1
             self.work["nodes"] += solution.nodes
-            if solution.status == "infeasible":
-                # All that is left has been ruled out: what was kept is best.
-                self.bound = min(self.bound, self.supremum)
+            if not held:
+                # Where nothing is left, all has been ruled out: what was kept is best.
+                self.bound = min(self.bound, max(solution.bound, self.supremum))
+            conflicts = [] if plan is None else self.instance.conflicts(plan)
+            if plan is not None and not conflicts:
+                self._keep(plan)
+            for conflict in conflicts:
+                program.rule_out(conflict)
+            if plan is not None and conflicts and (closest := self.instance.solve(plan)) is not None:
+                self._near(closest[1])
+            if self.supremum >= self.bound - _ABSOLUTE_GAP or time.perf_counter() >= deadline:
                 return
-            self.bound = min(self.bound, solution.bound)
-            if plan is not None:
-                conflicts = self.instance.conflicts(plan)
-                if not conflicts:
-                    self._keep(plan)
-                else:
-                    if hopeless is None:  # where one such plan looks good, others will
-                        hopeless = self.instance.never_best()
-                        conflicts += [(option,) for option in hopeless if (option,) not in conflicts]
-                    for conflict in conflicts:
-                        program.rule_out(conflict)
-                    closest = self.instance.solve(plan)
-                    if closest is not None:
-                        self._near(closest[1])
-                        self._mend(plan, conflicts, closest[1])
-                    if solution.status == "optimal" and self.supremum < self.bound - _ABSOLUTE_GAP:
-                        continue
-            if solution.status == "optimal" or time.perf_counter() >= deadline:
+            if not held and not conflicts and solution.status == "optimal":
                 return
+            # Often a plan that differs only where the conflicts are is as good as the bound, which saves
+            # the programs that would find it among all.
+            held = {} if plan is None or not conflicts else self._apart(plan, conflicts)
 
     def _near(self, x: np.ndarray) -> None:
         """Keeps what the follower does close to x, where that is better: something to start from."""
-        self._try(self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform))
+        plan = self.instance.response((1.0 - _NEAR) * x + _NEAR * self.uniform)
+        if not self.instance.conflict(plan):
+            self._keep(plan)
 
-    def _mend(self, plan: Plan, conflicts: Sequence[Choices], x: np.ndarray) -> None:
-        """Looks for possible plans that differ from one with conflicts where those are.
+    def _apart(self, plan: Plan, conflicts: Sequence[Choices]) -> Plan:
+        """The part of a plan that is neither in conflict nor below what is."""
+        follower = self.instance.follower
+        free = {infoset for conflict in conflicts for infoset, _ in conflict}
+        for infoset in sorted(plan):  # what comes before an information set has a smaller number
+            if int(follower.infoset[follower.parent[infoset]]) in free:
+                free.add(infoset)
+        return {infoset: k for infoset, k in plan.items() if infoset not in free}
 
-        Often one is as good as the bound, which saves the programs that would find it by ruling out others.
-        """
-        sets = sorted({k for conflict in conflicts if _within(conflict, plan) for k, _ in conflict})
-        near = (1.0 - _NEAR) * x + _NEAR * self.uniform
-        values = self.instance.values(near)
-        kept = {(infoset, k): math.inf for infoset, k in plan.items() if infoset not in sets}
-        options = [range(len(self.instance.sets[k].options)) for k in sets]
-        for chosen in itertools.islice(itertools.product(*options), _MENDED):
-            variant = {(infoset, k): math.inf for infoset, k in zip(sets, chosen, strict=True)}
-            if not any(_within(conflict, dict(zip(sets, chosen, strict=True))) for conflict in conflicts):
-                self._try(self.instance.plan(values | kept | variant))
-            if self.supremum >= self.bound - _ABSOLUTE_GAP:
-                return
-
-    def _try(self, plan: Plan) -> bool:
-        """Keeps a plan if it is possible and better; whether it is."""
-        return not self.instance.conflict(plan) and self._keep(plan)
-
-    def _keep(self, plan: Plan) -> bool:
-        """Keeps a plan if it is better; whether it is."""
+    def _keep(self, plan: Plan) -> None:
+        """Keeps a plan if it is better."""
         solved = self.instance.solve(plan)
-        if solved is None or solved[0] <= self.supremum:
-            return False
-        self.supremum, self.x, self.plan = solved[0], solved[1], plan
-        return True
+        if solved is not None and solved[0] > self.supremum:
+            self.supremum, self.x, self.plan = solved[0], solved[1], plan
 
     def attain(self, delta: float, play: Callable[[np.ndarray], Play]) -> tuple[np.ndarray, Play]:
         """A strategy within delta of the supremum, as `play` finds it; else the best that was tried."""
@@ -150,8 +132,3 @@ class PlanSearch:
         # No margin that is wide enough to be seen is that near: the best of what there is.
         found = play(nearest)
         return best if best is not None and best[1].utility >= found.utility else (nearest, found)
-
-
-def _within(part: Choices, plan: Plan) -> bool:
-    """Whether a plan holds all of these (information set, option)."""
-    return all(plan.get(infoset) == k for infoset, k in part)

@@ -214,6 +214,22 @@ def test_regret_resolver_finds_safe_refinements(bounds, variant):
     assert list(found.curve.iterations) == sorted(set(found.curve.iterations))
 
 
+def test_single_precision_finds_what_double_does():
+    level = resolving(held(LARGER, 1), blueprint(0))
+    problem = level.problem(level.names[5])
+    for iterations, apart, violation in ((5, 1e-5, 1.0), (500, 1.0, 1e-4)):
+        double, single = (
+            efce.refine_regret(problem, iterations=iterations, start="random", precision=precision)
+            for precision in ("double", "single")
+        )
+        assert 0.0 < np.abs(double.plan.xi - single.plan.xi).max() < apart
+        assert max(double.violation, single.violation) < violation
+    assert plan_error(single.plan.pairs, single.plan.xi) < 1e-12
+    outside = single.plan.pairs.pair_label < 0
+    np.testing.assert_array_equal(single.plan.xi[outside], problem.blueprint.xi[outside])
+    assert RegretResolver(problem, precision="single").total.dtype == np.float32
+
+
 @pytest.mark.parametrize(
     ("game", "seed", "number", "share"),
     [(LARGER, None, 2, 0.95), (LARGER, 1, 2, 0.95), (sheriff(2, 2, 2), 2, -1, 0.9)],
