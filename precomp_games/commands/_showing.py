@@ -60,7 +60,8 @@ def read_folders(folders: Sequence[str]) -> list[Preparation]:
 
 def define_from_flag(own: flags.FlagValues) -> None:
     """An earlier run, whose settings count."""
-    Define(own).string(
+    define = Define(own)
+    define.string(
         "from",
         None,
         "Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all settings "

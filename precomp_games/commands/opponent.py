@@ -252,7 +252,8 @@ def _prepared(
     print(f"\n{side.capitalize()}", flush=True)
     own = output_folder(str(folder / side))
     with best_book_in(own) as improved:
-        made = prepared(given, settings, engines, given.budget, improved)
+        kept = improved if engines.can_search else None  # what is stored may end amid the way
+        made = prepared(given, settings, engines, given.budget, kept)
     rows = _position_rows(made, against)
     extra = memory_lines(made, own)
     more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _guessed(made)[2]}

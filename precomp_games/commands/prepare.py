@@ -91,7 +91,8 @@ def run(given: flags.FlagValues) -> None:
         )
         needed = engines.start_record()
         with best_book_in(folder) as improved:
-            made = prepared(given, settings, engines, given.budget, improved)
+            kept = improved if engines.can_search else None  # what is stored may end amid the way
+            made = prepared(given, settings, engines, given.budget, kept)
         searches, asked = engines.searches, len(needed)
         extra = memory_lines(made, folder)
         write_preparation(made, folder)  # whatever ends the games, the book is there
