@@ -66,6 +66,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
     assert (tmp_path / "out" / "book.bin").exists() and (tmp_path / "out" / "book.pgn").exists()
 
 
+@pytest.mark.seconds("four preparations")
 def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(tmp_path, monkeypatch, capsys):
     """With time it is the tree of --penalty, and with none that of sixteen times the penalty."""
     monkeypatch.chdir(tmp_path)

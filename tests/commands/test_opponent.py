@@ -57,6 +57,7 @@ def prepared(folder):
     return said.getvalue()
 
 
+@pytest.mark.seconds("a person's model and both books, with an engine")
 def test_one_command_prepares_both_colors(folder, prepared):
     made = folder / "output" / "karpov_anatoly"
     names = {path.name for path in made.iterdir()}
@@ -83,13 +84,21 @@ def test_one_command_prepares_both_colors(folder, prepared):
     assert "What to expect" in page and "by a model of 11 games" in page
 
 
-def test_the_same_again_is_in_the_store(folder, prepared, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
+@pytest.fixture(scope="module")
+def again(folder, prepared):
+    """What it prints when it is run for White once more, into another folder."""
     words = ["games.pgn", "Karpov", "--all_spellings", *small(folder), "--side=white", "--output_dir=again"]
-    assert main(["precomp-games", "opponent", *words, "--noreport", "--export="]) == 0
-    assert "needed, 0 of them new searches" in capsys.readouterr().out
-    first, again = (folder / each / "white" / "result.json" for each in ("output/karpov_anatoly", "again"))
-    assert first.read_bytes() == again.read_bytes()
+    said = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(said):
+        assert main(["precomp-games", "opponent", *words, "--noreport", "--export="]) == 0
+    return said.getvalue()
+
+
+@pytest.mark.seconds("a person's model and both books, with an engine")
+def test_the_same_again_is_in_the_store(folder, again):
+    assert "needed, 0 of them new searches" in again
+    first, second = (folder / each / "white" / "result.json" for each in ("output/karpov_anatoly", "again"))
+    assert first.read_bytes() == second.read_bytes()
     assert [path.name for path in (folder / "again").iterdir()] == ["white"]
 
 
@@ -226,7 +235,7 @@ def test_drill_asks_the_book(runs, monkeypatch):
     assert "White's of output/karpov_anatoly; --side=black is for the other." in runs("drill", _FROM)
 
 
-def test_a_folder_of_something_else_is_refused(folder, runs):
+def test_a_folder_of_something_else_is_refused(folder, again, runs):
     assert "with no preparation in it" in runs("judge", "--from=.", status=1)
     assert "with no preparation of Black's in it" in runs("judge", "--from=again", "--side=black", status=1)
     assert "--book_dir: expected none beside --from" in runs("match", _FROM, "--book_dir=x", status=1)

@@ -31,6 +31,7 @@ def write_book(folder):
     (folder / "result.json").write_text(json.dumps(numbers | {"settings": PreparationSettings().as_dict()}))
 
 
+@pytest.mark.seconds("two runs of the example")
 def test_a_drill(tmp_path):
     write_book(tmp_path / "book")
     flags = ("--book_dir=book", "--progress=kept/progress.sqlite", "--drill_seed=1")
