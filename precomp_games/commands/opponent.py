@@ -68,7 +68,7 @@ _LISTED = 8  # names, of several that fit, and
 _SHOWN = 2  # first moves, and
 _ROWS = 5  # positions that are told
 _LONGEST_NAME = 60  # characters of a folder's name
-_REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
+_REFUSED = re.compile(r"[(),=]")  # in specs, in which paths stand
 
 
 def define(own: flags.FlagValues) -> None:
@@ -162,14 +162,17 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
         path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
         return path, player, population or str(DATA / "championship_sample.pgn")
     for flag, named in (("games", path), ("population", population or "")):
-        if _REFUSED.search(named):
+        if _REFUSED.search(named) or not named.isprintable():
             raise ValueError(
-                f"--{flag}: expected a path without parentheses, commas and equals signs, got {named!r}"
+                f"--{flag}: expected a path without parentheses, commas and equals signs that can be "
+                f"printed, got {named!r}"
             )
     if population is not None and not os.path.isfile(population):
         raise ValueError(f"--population: expected a file, got {population!r}")
     with errors_by_flag("games", "a PGN file"):
         names = pgn_names(path)
+    if not names:
+        raise ValueError(f"--games: expected a PGN file with games, got {path!r}")
     if player is None:
         most = ", ".join(f"{name!r}" for name in map(plain_text, list(names)[:3]))
         raise ValueError(f"--player: expected whose games in --games are meant, such as {most}, got none")
@@ -182,7 +185,7 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
 
 def _asked(player: str, names: Mapping[str, int]) -> list[str]:
     """Which of several names that fit are meant, asked on a terminal; an error that lists them elsewhere."""
-    shown = {name: f"{plain_text(name)} ({games} games)" for name, games in names.items()}
+    shown = {name: f"{plain_text(name)} ({_counted(games, 'game')})" for name, games in names.items()}
     listed = list(shown)[:_LISTED]
     if not sys.stdin.isatty():
         raise ValueError(
@@ -207,6 +210,10 @@ def folder_name(name: str) -> str:
     return words[:_LONGEST_NAME].strip("_") or "opponent"
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def _told_model(against: ModelledPerson) -> str:
     """What was read, what stands behind it, and how well it predicts."""
     person, model = against.person, against.model
@@ -222,13 +229,19 @@ def _told_model(against: ModelledPerson) -> str:
     if against.engines is not None:
         lines.append(f"{'Engines behind':<20}{against.engines}")
     if against.bits is None:
-        lines.append(f"{'Prediction':<20}no games before {against.first:.0f}, to predict the last ones by")
+        there = bool((years < against.first).any())
+        missing = "moves from" if there else "games before"
+        lines.append(
+            f"{'Prediction':<20}unknown: no {missing} {against.first:.0f}{' on' * there}, to compare "
+            "with the others"
+        )
     else:
         bits, moves = against.bits
         chance = 100.0 * 2.0**-bits
         lines.append(
-            f"{'Prediction':<20}{bits:.2f} bits a move from {against.first:.0f} on ({moves} moves), as if "
-            f"each had been given {chance:.0f} chances in 100; the years before are what it is fitted to"
+            f"{'Prediction':<20}{bits:.2f} bits a move from {against.first:.0f} on "
+            f"({_counted(moves, 'move')}), as if each had been given {chance:.0f} chances in 100; the years "
+            "before are what it is fitted to"
         )
     if against.distrust is not None:
         lines.append(f"{'Distrust':<20}{against.distrust}")
@@ -325,8 +338,8 @@ def _print_book(
     """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
     gain = made.utility - made.unprepared
     print(
-        f"{'To learn':<20}{made.learned} positions, worth {more_points(gain)}: {points(made.utility)} in "
-        f"place of {points(made.unprepared)}{extra}"
+        f"{'To learn':<20}{_counted(made.learned, 'position')}, worth {more_points(gain)}: "
+        f"{points(made.utility)} in place of {points(made.unprepared)}{extra}"
     )
     if (worst := _at_worst(made)) is not None:
         print(
@@ -402,20 +415,22 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
         books,
         lambda each: points(each.utility - each.unprepared),
         lambda each: (
-            f" ({points(each.utility)} in place of {points(each.unprepared)}, {each.learned} positions)"
+            f" ({points(each.utility)} in place of {points(each.unprepared)}, "
+            f"{_counted(each.learned, 'position')})"
         ),
     )
     nothing = "".join(
         f", and nothing is worth learning with {_color(each)}" for each in made if each not in books
     )
     guesses = _by_color(books, lambda each: f"{_guessed(each)[2]:.0%} of that")
+    thinks = " and an engine thinks likely" if "an engine" in guess_words(made[0].settings) else ""
     worst = [each for each in books if _at_worst(each) is not None]
     least = _by_color(worst, lambda each: points(_at_worst(each) or 0.0))
     return [
-        f"{name}: {begins}." if begins else f"{name} has {games} games in the file.",
-        f"More points in 100 games: {worth}{nothing}, by a model of {games} games and {made[0].engines[0]}; "
-        "nobody has played for it.",
-        f"Guesses, replies that were never seen and an engine thinks likely, carry {guesses}"
+        f"{name}: {begins}." if begins else f"{name} has {_counted(games, 'game')} in the file.",
+        f"More points in 100 games: {worth}{nothing}, by a model of {_counted(games, 'game')} and "
+        f"{made[0].engines[0]}; nobody has played for it.",
+        f"Guesses, replies that were never seen{thinks}, carry {guesses}"
         + (f"; at worst, {least} are left." if worst else "."),
     ]
 

@@ -140,6 +140,8 @@ def test_names(tmp_path: Path) -> None:
         read_games(path, "Karpof")
     with pytest.raises(ValueError, match="games of"):
         read_games(path, " ; ")
+    with pytest.raises(ValueError, match=r"fits 2 names in .*: A, B; A, C\[2J \("):  # no terminal is cleared
+        read(tmp_path, game("1. e4", "A, B"), game("1. d4", "A, C\x1b[2J"), player="A")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])

@@ -148,6 +148,8 @@ def test_a_folder_is_named_after_the_person_and_nothing_else(name, folder):
         (["games.pgn", "Nobody"], "expected moves of 'Nobody' in 'games.pgn', got none"),
         (["none.pgn", "Us"], "--games: expected a PGN file, got 'none.pgn'"),
         (["a,b.pgn", "Us"], "--games: expected a path without parentheses, commas and equals signs"),
+        (["a\x1b[2J.pgn", "Us"], "--games: expected a path without"),
+        ([os.devnull], "--games: expected a PGN file with games, got"),
         (["games.pgn", "Us", "more"], "expected flags only, got 'more'"),
         (
             ["games.pgn", "Us", "--games=games.pgn"],
@@ -161,6 +163,29 @@ def test_what_is_wrong_is_told(words, error, folder, monkeypatch, capsys):
     assert main(["precomp-games", "opponent", *words, "--output_dir=wrong"]) == 1
     assert error in capsys.readouterr().err
     assert not (folder / "wrong").exists()
+
+
+@pytest.mark.seconds("a person's model and a book, with an engine")
+def test_a_last_game_without_a_move_of_the_person_and_a_name_that_controls_terminals(
+    folder, monkeypatch, capsys
+):
+    """What the last games say nothing of is unknown, and the run can be gone on from."""
+    monkeypatch.chdir(folder)
+    name = "Kar\x1b[31mp\u200cov, A"
+    games = [game(line, name, "Us", Date=f"{1990 + k}.??.??") for k, line in enumerate(_LINES)]
+    (folder / "odd.pgn").write_text("".join(games) + game("1. e4", "Us", name, Date="1999.??.??"))
+    words = [each for each in small(folder) if "behind" not in each and "distrust" not in each]
+    words += ["--behind=uniform", "--side=black", "--penalty=0.05", "--output_dir=odd"]
+    words += ["--noreport", "--export="]
+    assert main(["precomp-games", "opponent", "odd.pgn", name, *words]) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "Prediction          unknown: no moves from 1999 on" in said
+    assert "Distrust" not in said and "an engine thinks" not in said
+    result = json.loads((folder / "odd/black/result.json").read_text())
+    assert result["model"]["bits"] is None and result["settings"]["distrust"] == 0.0
+    assert read_preparation(folder / "odd/black").settings.opponent.startswith(
+        "games(file=odd.pgn,player=Kar[31mpov A,"
+    )
 
 
 # -- what goes on from there -------------------------------------------------------------------------------

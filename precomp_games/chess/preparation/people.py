@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support.checks import ArgumentError
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.game import move_of
@@ -26,7 +27,7 @@ from precomp_games.chess.opponents.policies import GamesPolicy, prior_of_moves, 
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.move_counts import GameTable, own_states
-from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.chess.records.pgn_files import GameReport, printable_name
 
 FITTED = "fitted"
 """What is behind a person's games where nothing else is said: engines that are fitted to its moves."""
@@ -121,8 +122,10 @@ class KnownPerson(Named):
         since: float,
         until: float = math.inf,
         seed: int = 0,
-    ) -> DistrustFit:
+    ) -> DistrustFit | None:
         """How far a model of the games before a year is to distrust itself, by the games from then on.
+
+        None where these say nothing of that: no move in them is one of several replies, or there is none.
 
         Args:
           settings: by which the other side prepares.
@@ -141,7 +144,10 @@ class KnownPerson(Named):
             kept = max(1, games.num_games * _MOST_LAST // moves)
             drawn = np.random.default_rng(seed).choice(games.num_games, kept, replace=False)
             games = games.select(np.isin(np.arange(games.num_games), drawn))
-        return fit_distrust(model, games, policies.leaf_value, min_probability=settings.min_probability)
+        try:
+            return fit_distrust(model, games, policies.leaf_value, min_probability=settings.min_probability)
+        except ArgumentError:
+            return None
 
 
 @functools.cache
@@ -151,8 +157,8 @@ def _others(population: str, name: str, plies: int) -> GameTable:
 
 
 def in_spec(name: str) -> str:
-    """A name as specs have it, where commas separate arguments."""
-    return " ".join(name.translate(_IN_SPECS).split())
+    """A name as specs have it, where commas separate arguments, and which terminals are shown."""
+    return " ".join(printable_name(name).translate(_IN_SPECS).split())
 
 
 def read_person(
@@ -187,7 +193,7 @@ class ModelledPerson:
       distrust: of itself; None: it was given, or there is nothing to fit it to.
       first: the year in which the last games begin.
       bits: how much each of the last moves surprises the model of the earlier ones, and how many they are;
-        None: there are no earlier ones.
+        None: there are no earlier ones, or no last ones.
     """
 
     person: KnownPerson
@@ -239,7 +245,8 @@ def model_person(
     if any_before and distrusts:
         spec = person.spec(plies, behind, first)
         doubt = person.distrust(settings, engines, spec, first, seed=settings.seed)
-        settings = dataclasses.replace(settings, distrust=round(doubt.share, 2))
+        if doubt is not None:
+            settings = dataclasses.replace(settings, distrust=round(doubt.share, 2))
     settings = dataclasses.replace(settings, opponent=person.spec(plies, behind))
     model = engines.policies(settings).sigma[1 - settings.player]
     assert isinstance(model, GamesPolicy)
@@ -247,12 +254,14 @@ def model_person(
 
 
 def _predicted(person: KnownPerson, model: GamesPolicy, since: float) -> tuple[float, int] | None:
-    """Bits a move from a year on, fitted to the years before, and how many moves; None without such years."""
+    """Bits a move from a year on, fitted to the years before, and how many moves; None without either."""
     if not (person.table.years < since).any():
         return None
     rolling = RollingCounts(person.table)
     prior = prior_of_moves(model.prior, person.table)[rolling.moves]
     (fit,) = rolling.fits(prior, [since])
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
-    late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()])
+    late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()], bool)
+    if not late.any():
+        return None
     return float(-np.log2(np.maximum(odds[late], _LEAST)).mean()), int(late.sum())

@@ -100,9 +100,14 @@ def count_names(path: str) -> collections.Counter[str]:
     return names
 
 
+def printable_name(name: str) -> str:
+    """A name without characters that are not seen, such as those that control a terminal."""
+    return name if name.isprintable() else "".join(c for c in name if c.isprintable() or c.isspace())
+
+
 def name_words(name: str) -> tuple[str, ...]:
     """A name as it is compared: "Karpov, A." and "karpov a" are the same."""
-    return tuple(name.casefold().translate(_SEPARATORS).split())
+    return tuple(printable_name(name).casefold().translate(_SEPARATORS).split())
 
 
 def alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -159,8 +164,8 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
         if fitting:
             raise ArgumentError(
                 f"expected one player, got {player!r}, which fits {len(fitting)} names in "
-                f"{path!r}: {'; '.join(fitting[:_CHOICES])} (give one of them, or several separated by "
-                "semicolons)"
+                f"{path!r}: {'; '.join(map(printable_name, fitting[:_CHOICES]))} "
+                "(give one of them, or several separated by semicolons)"
             )
         wanted = name_words(part)
         known: dict[tuple[str, ...], str] = {}
