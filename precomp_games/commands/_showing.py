@@ -11,6 +11,7 @@ from typing import NamedTuple
 import chess
 from absl import flags
 
+from precomp_games._support.messages import one_line
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
@@ -114,8 +115,12 @@ def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]
     # One that is there may be of a preparation before this one.
     if made.budget is None or "truncation_loss" not in made.search or not path.is_file():
         return []
-    with path.open(encoding="utf-8", newline="") as file, errors_by_flag("book_dir", "numbers in memory.csv"):
-        return [(int(row["positions"]), float(row["utility"])) for row in csv.DictReader(file)]
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [(int(row["positions"]), float(row["utility"])) for row in csv.DictReader(file)]
+    except (KeyError, TypeError, ValueError, csv.Error) as error:
+        told = one_line(repr(error))
+        raise ValueError(f"expected a table of precomp-games prepare, got {str(path)!r} ({told})") from None
 
 
 def write_shown(

@@ -277,6 +277,13 @@ def test_json_that_is_no_preparation(wrong, engines):
         Preparation.from_json(data | wrong)
 
 
+def test_an_evaluation_is_one_that_files_can_tell(engines):
+    data = json.loads(json.dumps(prepare(SETTINGS, engines).to_json()))
+    data["memorized"][0]["evaluation"] = {"cp": 10**400}
+    with pytest.raises(ValueError, match="expected cp to be an integer from -1000000 to 1000000"):
+        Preparation.from_json(data)
+
+
 def test_games_of_a_person_are_told_once_and_read_again(engines):
     move = chess.Move.from_uci
     game = PlayedGame("Ann", "Bob", 1999, "1-0", (move("e2e4"), move("c7c5")))

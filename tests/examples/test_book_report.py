@@ -270,4 +270,8 @@ def test_wrong_input(prepared, answer, tmp_path):
     refused(book, "--notes=empty.pgn", told="--notes")
     for flag in ("--plot=bad.svg", "--match_dir=bad"):
         refused(flag, told="--book_dir as well")
+    (bad / "result.json").write_text(json.dumps(answer | {"budget": 9, "truncation_loss": 0.0}))
+    for words in ("a,b\n1,2\n", "positions,utility\n1\n", f"positions,utility\n{'x' * 200_000},1\n"):
+        (bad / "memory.csv").write_text(words)
+        refused("--book_dir=bad", told=("a table of precomp-games prepare", "memory.csv"))
     assert not (tmp_path / "out").exists()

@@ -41,6 +41,7 @@ _History = tuple[chess.Move, ...]
 # What another kind of value than was written ends in.
 _NO_RESULT = "read_preparation(): expected a result.json of precomp-games prepare, got {!r} ({})"
 _LONGEST = 80  # characters of a person's name
+_MOST = 1_000_000  # centipawns, or moves to mate, of an evaluation
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -324,7 +325,7 @@ def _score(given: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore
     """An evaluation, in centipawns or moves to mate, of the book's side."""
     ((unit, value),) = given.items()
     kinds = {"cp": chess.engine.Cp, "mate": chess.engine.Mate}
-    return chess.engine.PovScore(kinds[unit](check_integer(value, unit)), side)
+    return chess.engine.PovScore(kinds[unit](check_integer(value, unit, least=-_MOST, most=_MOST)), side)
 
 
 def _game(given: Mapping[str, Any]) -> PlayedGame:
