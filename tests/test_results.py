@@ -174,6 +174,20 @@ def test_lines_leave_out_what_says_nothing():
     )
 
 
+def test_a_long_tuple_takes_no_time_and_moves_are_texts():
+    @dataclasses.dataclass(frozen=True)
+    class Found(Result):
+        value: float
+        many: tuple[Any, ...]
+
+    class Untouched(tuple):
+        def __iter__(self):
+            pytest.fail("looked at")
+
+    assert "many=Untouched[9])" in repr(Found(0.5, Untouched([1.0] * 9)))
+    assert small_book().to_json()["positions"][1]["history"] == ["e2e4", "c7c5"]
+
+
 def test_tables_have_the_numbers():
     best, frontier = made("best"), made("frontier")
     assert best.columns()["gain"].sum() == pytest.approx(best.utility - best.unprepared)

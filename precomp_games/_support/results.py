@@ -10,7 +10,6 @@ import dataclasses
 import html
 import importlib
 import inspect
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sized
 from typing import Annotated, Any
@@ -59,7 +58,7 @@ class Shown:
 
     def _told(self) -> list[tuple[str, str]]:
         facts = self._facts()
-        least = _ROUNDING * _size(tuple(facts.values()))
+        least = _ROUNDING * max(map(_size, facts.values()), default=0.0)
         return [(name, _brief(value, least)) for name, value in facts.items()]
 
 
@@ -100,9 +99,9 @@ def _is_left_out(value: Any, default: Any) -> bool:
 
 
 def _size(value: Any) -> float:
-    """How large the finite numbers of a value are."""
+    """How large the finite numbers of a value are, but for those of a long tuple, which are not shown."""
     if isinstance(value, tuple):
-        return max(map(_size, value), default=0.0)
+        return max(map(_size, value), default=0.0) if len(value) <= _FEW else 0.0
     array = np.asarray(value) if isinstance(value, float | np.ndarray) else np.empty(0)
     if array.dtype.kind != "f":
         return 0.0
@@ -121,8 +120,7 @@ def _brief(value: Any, least: float) -> str:
     if isinstance(value, str):
         text = repr(value)
     elif isinstance(value, Mapping | tuple | list):
-        few = itertools.islice(value, _FEW + 1)
-        named = isinstance(value, Mapping)
+        named, few = isinstance(value, Mapping), value if len(value) <= _FEW else ()
         text = ", ".join(f"{k!r}: {_brief(value[k], least)}" if named else _brief(k, least) for k in few)
         if len(value) > _FEW or len(text) > _PART:
             return f"{type(value).__name__}[{len(value)}]"
@@ -156,7 +154,8 @@ def as_json(value: Any) -> Any:
         value = sorted(value, key=str)
     if isinstance(value, tuple | list):
         return [as_json(each) for each in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, Shown | type):
+    told = isinstance(value, Shown | type) or hasattr(value, "uci")  # moves are texts
+    if dataclasses.is_dataclass(value) and not told:
         return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return repr(value) if isinstance(value, Shown) else _text(value)
 

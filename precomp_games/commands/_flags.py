@@ -352,6 +352,8 @@ def with_flags(
         names += ["opponent", "calibration", "trusted"]
     elif given["calibration"].present:
         names.append("calibration")
+        if "opponent" not in settings.touches:  # so nothing but what the flag says is opened
+            names.append("trusted")
     return dataclasses.replace(settings, **{name: getattr(said, name) for name in names})
 
 

@@ -28,7 +28,7 @@ from precomp_games.commands._flags import (
     settings_of,
     with_flags,
 )
-from precomp_games.commands._showing import define_from_flag, earlier_run
+from precomp_games.commands._showing import define_from_flag, earlier_run, not_said
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
@@ -112,6 +112,9 @@ def _settings(
     settings = dataclasses.replace(settings, calibration=calibration)
     if before is not None:
         settings = dataclasses.replace(with_flags(before, given, settings), distrust=0.0, price="infosets")
+        if not settings.trusted and settings.files is None:
+            for flag in settings.touches:
+                raise ValueError(not_said(given, settings, flag))
         if settings.evaluation == "rollouts":
             raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
     if settings.kind.fitted:

@@ -109,6 +109,14 @@ def earlier_run(given: flags.FlagValues) -> Earlier | None:
     return runs[0] if runs else None
 
 
+def not_said(given: flags.FlagValues, settings: PreparationSettings, flag: str) -> str:
+    """An error about a flag that has to say again what a folder's settings name."""
+    return (
+        f"--{flag}: expected {getattr(settings, flag)!r} as in the folder, since {settings.touches[flag]} is "
+        f"opened or run where you say so, and not a file, got {given[flag].value!r}"
+    )
+
+
 def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]:
     """(positions, utility) of the best book of each size, from the table that stands beside a preparation."""
     path = folder / "memory.csv"

@@ -52,7 +52,13 @@ from precomp_games.commands._preparing import (
     preparation_settings,
     prepared,
 )
-from precomp_games.commands._showing import define_from_flag, earlier_runs, read_folders, told_opponent
+from precomp_games.commands._showing import (
+    define_from_flag,
+    earlier_runs,
+    not_said,
+    read_folders,
+    told_opponent,
+)
 from precomp_games.commands.prepare import match_line
 
 
@@ -110,15 +116,11 @@ class Played(NamedTuple):
 def trusted_by(given: flags.FlagValues, made: Preparation) -> Preparation:
     """A preparation of a folder. What its settings name is opened and run where the flags say the same."""
     settings = made.settings
-    for flag, named in settings.touches.items():
-        said = getattr(settings, flag)
-        if given[flag].value != said:
+    for flag in settings.touches:
+        if given[flag].value != getattr(settings, flag):
             if settings.files is not None:
                 return made  # what the folder has in place of files is played
-            raise ValueError(
-                f"--{flag}: expected {said!r} as in --book_dir, since {named} is opened or run where you say "
-                f"so, and not a file, got {given[flag].value!r}"
-            )
+            raise ValueError(not_said(given, settings, flag))
     return dataclasses.replace(made, settings=dataclasses.replace(settings, trusted=True))
 
 

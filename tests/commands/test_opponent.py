@@ -230,6 +230,28 @@ def test_settings_are_those_of_the_run_but_for_what_is_said(folder, prepared, mo
     assert [each.made.side for each in earlier_runs(flagged(match, "--side=black"))] == ["black"]
 
 
+def test_what_no_data_stand_for_is_said_again(folder, prepared, monkeypatch):
+    """Nothing that a folder names is opened or run; what a flag says is."""
+    monkeypatch.chdir(folder)
+    result = json.loads((folder / "output/karpov_anatoly/white/result.json").read_text())
+    (folder / "bare").mkdir()
+    (folder / "bare/book.pgn").write_bytes((folder / "output/karpov_anatoly/white/book.pgn").read_bytes())
+
+    def bare(opponent, *words):
+        result["settings"]["opponent"] = opponent
+        (folder / "bare/result.json").write_text(json.dumps(result))
+        return book_and_settings(flagged(judge, "--from=bare", *words))[1]
+
+    told = (
+        r"--opponent: expected 'uci\(engine=x\)' as in the folder, since uci\(engine=...\) is opened or run"
+    )
+    with pytest.raises(ValueError, match=told):
+        bare("uci(engine=x)", "--calibration=own.json", "--evaluation=calibrated")
+    assert bare("uci(engine=x)", "--opponent=uci(engine=x)").trusted
+    with pytest.raises(FileNotFoundError, match=r"own.json"):
+        bare("uniform", "--calibration=own.json", "--evaluation=calibrated")
+
+
 def test_judge_and_review_have_the_book_and_the_opponent(folder, runs):
     few = ("--penalty=0.1", "--learn=0")
     assert "White's book against " in runs("judge", _FROM, *few, "--output_dir=judged")
