@@ -262,6 +262,18 @@ def test_a_drill_from_the_first_move(browser, small_page):
 
 
 @pytest.mark.browser
+def test_a_browser_that_keeps_nothing_is_told_so(browser, small_page, tmp_path):
+    outer = tmp_path / "outer.html"  # in such a frame localStorage raises
+    outer.write_text(f'<iframe sandbox="allow-scripts" src="{small_page.as_uri()}"></iframe>')
+    browser.get(outer.as_uri())
+    browser.switch_to.frame(0)
+    until(browser, lambda: browser.execute_script("return document.readyState") == "complete")
+    browser.find_element(By.ID, "drill-button").click()
+    assert "This browser keeps nothing." in text(browser, "#drill")
+    browser.switch_to.default_content()
+
+
+@pytest.mark.browser
 def test_progress_from_a_file_is_not_trusted(browser, small_page, tmp_path):
     opened(browser, small_page)
     browser.execute_script("localStorage.clear()")

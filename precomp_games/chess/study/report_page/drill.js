@@ -34,10 +34,16 @@ function progressText() {
 }
 
 function loadProgress() {
+    let text = null
     try {
-        return parsedProgress(localStorage.getItem(STORE) ?? '{"version":1,"cards":[]}')
+        text = localStorage.getItem(STORE)
     } catch {
-        return new Map() // none is kept, or what is there is something else
+        kept = false
+    }
+    try {
+        return text === null ? new Map() : parsedProgress(text)
+    } catch {
+        return new Map() // what is there is something else
     }
 }
 
