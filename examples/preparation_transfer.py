@@ -351,8 +351,8 @@ def model_before(found: people.KnownPerson, first: float, engines: chess_runs.En
     if not FLAGS["distrust"].present:
         settings = dataclasses.replace(preparation_settings(FLAGS), min_probability=_MIN_PROBABILITY.value)
         doubt = found.distrust(settings, engines, found.spec(_PLIES.value, behind, since), since, first)
-        distrust = round(doubt.share, 2)
-        print(f"{'Distrust':<20}{doubt}", flush=True)
+        distrust = 0.0 if doubt is None else round(doubt.share, 2)
+        print(f"{'Distrust':<20}{doubt or 'unknown'}", flush=True)
     return behind, distrust
 
 

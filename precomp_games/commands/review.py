@@ -102,6 +102,8 @@ def run(given: flags.FlagValues) -> None:
 def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
     """Your games with the book's side, from its start, by their number among yours; what was read."""
     path, player = given.games, given.player
+    if path is None and (given.book or given["from"].value):
+        raise ValueError("--games: expected the games that you have played with this book, got none")
     if path is None:
         path, player = shown_path(DATA / "review_sample.pgn"), player or "You"
     elif player is None:

@@ -127,7 +127,7 @@ def test_names(tmp_path: Path) -> None:
     assert len(read(tmp_path, *games, player="karpov anatoly")[0]) == 2
     assert pgn_names(path)["Other"] == 2
     records, report = read(tmp_path, *games, player="Karpov, A.")
-    assert len(records) == 1 and report.names == ("Karpov, A.",)
+    assert len(records) == 1 and report.names == ("Karpov, A.",) and str(report).startswith("1 game; ")
     assert report.alike == {"Karpov, Anatoly": 1, "KARPOV,Anatoly": 1} and "Karpov, Anatoly" in str(report)
     assert len(read(tmp_path, *games, player="Karpov, A.; Karpov, Anatoly")[0]) == 3
     assert len(read(tmp_path, *games, player="Karpova")[0]) == 1

@@ -257,6 +257,7 @@ def test_judge_and_review_have_the_book_and_the_opponent(folder, runs):
     assert "White's book against " in runs("judge", _FROM, *few, "--output_dir=judged")
     (folder / "new.pgn").write_text(game("1. d4 d5 2. c4 e6 3. Nc3 Nf6", "Me", "Karpov"))
     mine = ("--games=new.pgn", "--player=Me")
+    assert "--games: expected the games that you have played" in runs("review", _FROM, status=1)
     runs("review", _FROM, "--side=white", *mine, *few, "--output_dir=seen")
     assert json.loads((folder / "seen/result.json").read_text())["reviewed"] == 1
 

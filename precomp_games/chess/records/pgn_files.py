@@ -65,7 +65,7 @@ class GameReport(Result):
 
     def __str__(self) -> str:
         """One line."""
-        parts = [f"{self.games} games"]
+        parts = [f"{self.games} game{'s' * (self.games != 1)}"]
         parts += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
         parts += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
         for count, what in (
