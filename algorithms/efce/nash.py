@@ -24,7 +24,8 @@ from precomp_games._support.checks import ArgumentError
 from .sequence_game import PlayerForm, SequenceGame
 
 _ROUNDING = 1e-9
-_SAME = 1e-13
+_SAME = 1e-13  # what payoffs may differ by, relatively, and be the same
+_SINGULAR = 1e12  # condition number
 
 
 @public
@@ -105,7 +106,7 @@ def _vertices(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     bounds = np.append(np.ones(m), np.zeros(n))
     chosen = np.array(list(itertools.combinations(range(m + n), n)))
     matrix, right = sides[chosen], bounds[chosen]
-    regular = np.abs(np.linalg.det(matrix)) > _ROUNDING
+    regular = np.linalg.cond(matrix) < _SINGULAR
     x = np.linalg.solve(matrix[regular], right[regular][..., None])[..., 0]
     x = x[(x @ sides.T <= bounds + _ROUNDING).all(axis=1) & (x.max(axis=1) > _ROUNDING)]
     _, first = np.unique(np.round(x, 10) + 0.0, axis=0, return_index=True)

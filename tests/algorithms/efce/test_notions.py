@@ -303,3 +303,27 @@ def test_where_crossover_from_interior_points_never_ends():
     best = efce.efce_lp(text.game(), notion="nfcce", vertex=True, time_limit=60.0)
     assert best.welfare == pytest.approx(200001.0)
     assert abs(best.gap) < 1e-9
+
+
+def matrix_game(one, two):
+    """Player 0 chooses a row, player 1 a column, which it is not told."""
+    text = EfgText()
+    text.move(1, 1, range(len(one)))
+    for mine, theirs in zip(one, two, strict=True):
+        text.move(2, 1, range(len(mine)))
+        for each in zip(mine, theirs, strict=True):
+            text.leaf(*each)
+    return text.game()
+
+
+def test_nash_payoffs_where_some_utilities_are_far_larger(cases):
+    """Pure equilibria are among them, also where most of the others differ by little beside the largest."""
+    rng = np.random.default_rng(5)
+    for _ in range(cases(100)):
+        one, two = rng.integers(-2, 3, (2, *rng.integers(3, 6, 2))).astype(float)
+        for table in (one, two):
+            table[rng.random(table.shape) < 0.2] = -1e6
+        found = efce.nash_payoffs(matrix_game(one, two))
+        assert len(found)
+        for i, j in zip(*np.nonzero((one == one.max(axis=0)) & (two.max(axis=1) == two.T).T), strict=True):
+            assert np.abs(found - [one[i, j], two[i, j]]).max(axis=1).min() < 1e-3
