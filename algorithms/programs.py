@@ -66,6 +66,8 @@ _BRANCHING_ALONE = {
     "mip_heuristic_run_root_reduced_cost": False,
 }
 _NO_LIMIT = 2**31 - 1  # of iterations
+_INTERIOR_STEPS = 500
+"""Interior points that have not arrived by then go round in circles: they take some 100 iterations."""
 
 
 def unit(greatest: float = 0.0, *, one: float = 0.0) -> float:
@@ -232,7 +234,9 @@ class Program:
                 highs.setOptionValue("run_crossover", "on" if vertex or crossover else "off")
                 if basis is not None:
                     highs.setBasis(_highs_basis(basis))
-                if vertex and crossover:
+                if not vertex:
+                    highs.setOptionValue("ipm_iteration_limit", _INTERIOR_STEPS)
+                elif crossover:
                     highs.setOptionValue("simplex_iteration_limit", sum(self.matrix.shape) // 2)
                 _run(highs, vertex, presolve and basis is None)
                 if highs.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:
@@ -344,6 +348,12 @@ def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:
         highs.clearSolver()
         highs.setOptionValue("presolve", "on")
         highs.run()
+    for solver in () if vertex else ("ipx", "simplex"):
+        # HiPO stops short of the optimum of some degenerate programs, and crossover from there on never ends.
+        if highs.getModelStatus() in (kinds.kUnknown, kinds.kIterationLimit, *failed):
+            highs.clearSolver()
+            highs.setOptionValue("solver", solver)
+            highs.run()
 
 
 class ProgramBuilder:

@@ -42,6 +42,8 @@ from .triggers import Deviations, Notion, leaf_values, respond, sum_back
 
 _ENTRY_MISS = 1e-9
 """By how much a refinement's entries in the trunk may miss the blueprint's."""
+_ROUNDING = 1e-15
+"""What utilities may be off by, relatively."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,8 +105,11 @@ class RefinementProblem(Shown):
         low, high = inside.min(axis=1), inside.max(axis=1)
         center = 0.5 * low + 0.5 * high if bounds is None or bounds.kind == "aggregate" else np.zeros(2)
         scale = np.maximum(high - center, center - low)
-        scale[scale == 0.0] = 1.0
+        # What is constant but for rounding, times and then divided by chance, is constant.
+        same = scale <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        scale[same] = 1.0
         utility = (game.leaf_utility - np.outer(center, game.leaf_chance)) / scale[:, None]
+        utility[np.outer(same, game.leaf_label >= 0)] = 0.0
         pairs = dataclasses.replace(
             self.blueprint.pairs, game=dataclasses.replace(game, leaf_utility=utility)
         )

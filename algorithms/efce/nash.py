@@ -24,6 +24,8 @@ from precomp_games._support.checks import ArgumentError
 from .sequence_game import PlayerForm, SequenceGame
 
 _ROUNDING = 1e-9
+_SAME = 1e-13  # what payoffs may differ by, relatively, and be the same
+_SINGULAR = 1e12  # condition number
 
 
 @public
@@ -56,7 +58,7 @@ def nash_payoffs(
         np.add.at(table, tuple(game.leaf_sequence), utility)
         payoffs.append(plans[0] @ table @ plans[1].T)
     # What is added to all payoffs, and their unit, make no difference to equilibria.
-    one, two = (1.0 + (table - table.min()) / (np.ptp(table) or 1.0) for table in payoffs)
+    one, two = (_normalized(table) for table in payoffs)
     rows, columns = _vertices(two.T), _vertices(one)
     found = []
     for x in rows:
@@ -71,6 +73,12 @@ def nash_payoffs(
     points = points[order]
     new = np.append(True, np.abs(np.diff(points, axis=0)).max(axis=1) > _ROUNDING)
     return np.asarray(points[new])
+
+
+def _normalized(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """From 1 to 2; 1 where they differ by rounding alone, of sums over what chance does."""
+    size = float(np.ptp(table))
+    return 1.0 + (table - table.min()) / size if size > _SAME * np.abs(table).max() else np.ones_like(table)
 
 
 def _pure_plans(form: PlayerForm, most: int) -> npt.NDArray[np.float64]:
@@ -98,7 +106,7 @@ def _vertices(table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     bounds = np.append(np.ones(m), np.zeros(n))
     chosen = np.array(list(itertools.combinations(range(m + n), n)))
     matrix, right = sides[chosen], bounds[chosen]
-    regular = np.abs(np.linalg.det(matrix)) > _ROUNDING
+    regular = np.linalg.cond(matrix) < _SINGULAR
     x = np.linalg.solve(matrix[regular], right[regular][..., None])[..., 0]
     x = x[(x @ sides.T <= bounds + _ROUNDING).all(axis=1) & (x.max(axis=1) > _ROUNDING)]
     _, first = np.unique(np.round(x, 10) + 0.0, axis=0, return_index=True)

@@ -121,6 +121,27 @@ def test_what_presolve_leaves_may_defeat_the_simplex_method(status, monkeypatch)
     assert asked == ["choose", "off"]
 
 
+@pytest.mark.parametrize("status", ["kUnknown", "kSolveError", "kIterationLimit"])
+def test_where_interior_points_fail_another_method_goes_on(status, monkeypatch):
+    asked, run, of = [], highspy.Highs.run, highspy.Highs.getModelStatus
+
+    def noted(highs):
+        asked.append(highs.getOptionValue("solver")[1])
+        return run(highs)
+
+    def told(highs):
+        return of(highs) if asked[-1] == "simplex" else getattr(highspy.HighsModelStatus, status)
+
+    expected = hand_made().built().solve().objective
+    monkeypatch.setattr(highspy.Highs, "run", noted)
+    monkeypatch.setattr(highspy.Highs, "getModelStatus", told)
+    for crossover in (False, True):
+        asked.clear()
+        found = hand_made().built().solve(vertex=False, crossover=crossover)
+        assert found.objective == pytest.approx(expected)
+        assert asked[-2:] == ["ipx", "simplex"]
+
+
 def test_a_program_without_rows():
     builder = ProgramBuilder()
     builder.columns(2, cost=1.0)

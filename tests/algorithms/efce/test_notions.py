@@ -21,6 +21,7 @@ from tests.algorithms.efce.reference import (
     random_plan,
     sheriff,
 )
+from tests.random_games import EfgText
 
 NOTIONS = ("efce", "efcce", "nfcce")
 SMALL = {"battleship 1x2": battleship(1, 2, 2), "sheriff": sheriff(1, 1, 1)}
@@ -262,3 +263,67 @@ def test_what_is_no_objective(objective):
         ValueError, match=r"efce_lp\(\): expected objective to be \"welfare\", \"smaller\", a"
     ):
         efce.efce_lp(SMALL["sheriff"], objective=objective)
+
+
+def indifferent(utility):
+    """Player 0 always gets `utility`, times chance that rounds; player 1 gets more by "b" than by "a"."""
+    text = EfgText()
+    text.move(1, 1, "ab")
+    for odds, worth in ((0.389, (0, 0)), (0.135, (1, 2))):
+        text.chance({"x": odds, "y": round(1.0 - odds, 3)})
+        for each in worth:
+            text.leaf(utility, each)
+    return text.game()
+
+
+def test_rounding_gives_nobody_a_reason():
+    utility = 1.0 / 3.0
+    game, ends = indifferent(utility), np.array([[utility, 0.0], [utility, 1.865]])
+    for notion in NOTIONS:
+        corners = efce.payoff_frontier(game, notion=notion).corners
+        np.testing.assert_allclose(np.sort(corners, axis=0), ends, atol=1e-9)
+    np.testing.assert_allclose(efce.nash_payoffs(game), ends, atol=1e-9)
+
+
+def test_where_crossover_from_interior_points_never_ends():
+    """A game of 14 nodes; HiPO stops before the optimum, and IPX goes on from there for ever (HiGHS 1.15)."""
+    text, odds = EfgText(), {"x": 1e-6, "y": 0.999999}
+    text.move(1, 1, "ab")
+    text.leaf(99997, 99999)
+    text.move(2, 1, "ab")
+    text.leaf(99998, 100003)
+    text.move(2, 2, "abc")
+    text.move(1, 2, "ab")
+    text.leaf(99998, 100003)
+    text.leaf(100003, 99999)
+    for one, two in (((99997, 99998), (99999, 99997)), ((100001, 100003), (99999, 99997))):
+        text.chance(odds)
+        text.leaf(*one)
+        text.leaf(*two)
+    best = efce.efce_lp(text.game(), notion="nfcce", vertex=True, time_limit=60.0)
+    assert best.welfare == pytest.approx(200001.0)
+    assert abs(best.gap) < 1e-9
+
+
+def matrix_game(one, two):
+    """Player 0 chooses a row, player 1 a column, which it is not told."""
+    text = EfgText()
+    text.move(1, 1, range(len(one)))
+    for mine, theirs in zip(one, two, strict=True):
+        text.move(2, 1, range(len(mine)))
+        for each in zip(mine, theirs, strict=True):
+            text.leaf(*each)
+    return text.game()
+
+
+def test_nash_payoffs_where_some_utilities_are_far_larger(cases):
+    """Pure equilibria are among them, also where most of the others differ by little beside the largest."""
+    rng = np.random.default_rng(5)
+    for _ in range(cases(100)):
+        one, two = rng.integers(-2, 3, (2, *rng.integers(3, 6, 2))).astype(float)
+        for table in (one, two):
+            table[rng.random(table.shape) < 0.2] = -1e6
+        found = efce.nash_payoffs(matrix_game(one, two))
+        assert len(found)
+        for i, j in zip(*np.nonzero((one == one.max(axis=0)) & (two.max(axis=1) == two.T).T), strict=True):
+            assert np.abs(found - [one[i, j], two[i, j]]).max(axis=1).min() < 1e-3
