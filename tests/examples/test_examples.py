@@ -1,5 +1,6 @@
 """The examples as a user runs them: help, defaults, kills, and without an engine."""
 
+import json
 import os
 import pathlib
 import random
@@ -152,7 +153,7 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
         before = after
         for name in ("book.bin", "book.pgn", "result.json"):  # nothing half written
             path = tmp_path / "killed" / name
-            assert not path.exists() or path.read_bytes() == whole[name]
+            assert not path.exists() or path.read_bytes() == whole[name] or is_the_best_so_far(path)
         if run.returncode == 0:
             break
     assert kills >= 3
@@ -160,6 +161,16 @@ def test_a_killed_run_loses_no_search_and_gives_the_same_files(tmp_path):
     left = {name: data for name, data in files(tmp_path / "killed").items() if not name.startswith(".")}
     assert left == whole
     assert stored(tmp_path / "killed.sqlite") == stored(tmp_path / "whole.sqlite")
+
+
+def is_the_best_so_far(path):
+    """Whether it is a whole file of a run that had not finished, or of one amid its games."""
+    if path.suffix == ".json":
+        return json.loads(path.read_text())["size"] > 0
+    if path.suffix == ".bin":
+        with chess.polyglot.open_reader(path) as reader:
+            return 16 * sum(1 for _ in reader) == path.stat().st_size > 0
+    return bool(read_back(path).variations) and path.read_text().endswith("*\n\n")
 
 
 def alive(process):

@@ -155,8 +155,9 @@ def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")
     written = ("--output_dir=book", "--report")
     said = printed("chess_preparation", *flags, "--match_games=2", *written, cwd=tmp_path)
-    drawn = "r = 5, 60 cp, drawn as 1, 2"
-    assert drawn in said and drawn in (tmp_path / "book" / "report.html").read_text(encoding="utf-8")
+    assert "r = 5, 60 cp, drawn as 1, 2" in said
+    page = (tmp_path / "book" / "report.html").read_text(encoding="utf-8")
+    assert "(r = 5 or 60 cp, drawn for each game as 1 to 2)" in page
     assert "  r = 5 alone\n" in said and "  r = 60 alone\n" in said  # a match against each
     settings = result_of(tmp_path / "book")["settings"]
     assert settings["opponent_temperature_cp"] == [5.0, 60.0]

@@ -124,6 +124,8 @@ def opponent_words(settings: PreparationSettings, engine: str) -> str:
         return f"{who}: the move that it answers"
     each = " or ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
     drawn = ", drawn for each game" if " or " in each else ""
+    if settings.opponent_weights:
+        drawn += f" as {' to '.join(f'{weight:g}' for weight in settings.opponent_weights)}"
     return f"{who}: one of its {settings.top_k} best moves, the better the likelier (r = {each} cp{drawn})"
 
 
