@@ -1,5 +1,5 @@
 # The coach: from a file of an opponent's games to a training, in four commands.
-# Minutes are those of two cores, Stockfish 15.1 and a file of 126 games; 1,700 games take three times as long.
+# Minutes are those of two cores, Stockfish 15.1 and a file of 126 games; more games have more positions to search.
 
 # 4 minutes: White and Black against a person, and what to expect: one page, studies and cards in output/karpov_anatoli.
 precomp-games opponent karpov.pgn "Karpov Anatoli"
