@@ -17,6 +17,11 @@ def one_line(error: object) -> str:
     return plain[:_LONGEST]
 
 
+def counted(number: int, what: str, form: str = "") -> str:
+    """How many there are, such as "1 game" or "12 games"; the number by a format."""
+    return f"{number:{form}} {what}{'s' * (number != 1)}"
+
+
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """What is added to an error about a name that is none; "" where no known one is near it."""
     near = difflib.get_close_matches(str(word)[:100], list(known), n=1)

@@ -17,6 +17,7 @@ from typing import Any
 import chess
 from absl import flags
 
+from precomp_games._support.messages import counted
 from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.book import BookPosition
 from precomp_games.chess.books.repertoire import read_repertoire
@@ -312,7 +313,7 @@ def best_book_in(folder: pathlib.Path) -> Iterator[Callable[[Preparation], None]
     except KeyboardInterrupt:
         if not written:
             raise
-        size = f"{len(written)} position{'s' * (len(written) != 1)}"
+        size = counted(len(written), "position")
         raise KeyboardInterrupt(f"the best book so far is in {folder}, {size}") from None
 
 

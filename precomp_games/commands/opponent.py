@@ -34,7 +34,7 @@ import chess
 from absl import flags
 
 from precomp_games._support import bars
-from precomp_games._support.messages import plain_text
+from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.opponents.played import rests_on_guesses
@@ -185,7 +185,7 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
 
 def _asked(player: str, names: Mapping[str, int]) -> list[str]:
     """Which of several names that fit are meant, asked on a terminal; an error that lists them elsewhere."""
-    shown = {name: f"{plain_text(name)} ({_counted(games, 'game')})" for name, games in names.items()}
+    shown = {name: f"{plain_text(name)} ({counted(games, 'game')})" for name, games in names.items()}
     listed = list(shown)[:_LISTED]
     if not sys.stdin.isatty():
         raise ValueError(
@@ -208,10 +208,6 @@ def folder_name(name: str) -> str:
     """A folder named after a person, whatever characters a file has in the name."""
     words = "_".join(re.findall(r"\w+", plain_text(name.partition(";")[0]).casefold()))
     return words[:_LONGEST_NAME].strip("_") or "opponent"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _told_model(against: ModelledPerson) -> str:
@@ -240,7 +236,7 @@ def _told_model(against: ModelledPerson) -> str:
         chance = 100.0 * 2.0**-bits
         lines.append(
             f"{'Prediction':<20}{bits:.2f} bits a move from {against.first:.0f} on "
-            f"({_counted(moves, 'move')}), as if each had been given {chance:.0f} chances in 100; the years "
+            f"({counted(moves, 'move')}), as if each had been given {chance:.0f} chances in 100; the years "
             "before are what it is fitted to"
         )
     if against.distrust is not None:
@@ -338,7 +334,7 @@ def _print_book(
     """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
     gain = made.utility - made.unprepared
     print(
-        f"{'To learn':<20}{_counted(made.learned, 'position')}, worth {more_points(gain)}: "
+        f"{'To learn':<20}{counted(made.learned, 'position')}, worth {more_points(gain)}: "
         f"{points(made.utility)} in place of {points(made.unprepared)}{extra}"
     )
     if (worst := _at_worst(made)) is not None:
@@ -416,7 +412,7 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
         lambda each: points(each.utility - each.unprepared),
         lambda each: (
             f" ({points(each.utility)} in place of {points(each.unprepared)}, "
-            f"{_counted(each.learned, 'position')})"
+            f"{counted(each.learned, 'position')})"
         ),
     )
     nothing = "".join(
@@ -427,8 +423,8 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
     worst = [each for each in books if _at_worst(each) is not None]
     least = _by_color(worst, lambda each: points(_at_worst(each) or 0.0))
     return [
-        f"{name}: {begins}." if begins else f"{name} has {_counted(games, 'game')} in the file.",
-        f"More points in 100 games: {worth}{nothing}, by a model of {_counted(games, 'game')} and "
+        f"{name}: {begins}." if begins else f"{name} has {counted(games, 'game')} in the file.",
+        f"More points in 100 games: {worth}{nothing}, by a model of {counted(games, 'game')} and "
         f"{made[0].engines[0]}; nobody has played for it.",
         f"Guesses, replies that were never seen{thinks}, carry {guesses}"
         + (f"; at worst, {least} are left." if worst else "."),

@@ -38,6 +38,7 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support import bars
+from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
@@ -224,7 +225,7 @@ class _Round:
 
     def __str__(self) -> str:
         error = "" if math.isnan(self.error) else f" +- {self.error:.2f}"
-        return f"{self.score:.2f}{error} in {len(self.scores)} game{'s' * (len(self.scores) != 1)}"
+        return f"{self.score:.2f}{error} in {counted(len(self.scores), 'game')}"
 
 
 class _Sparring:

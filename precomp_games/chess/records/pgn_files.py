@@ -20,6 +20,7 @@ import chess.pgn
 
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.messages import counted
 from precomp_games._support.results import Result
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
@@ -65,7 +66,7 @@ class GameReport(Result):
 
     def __str__(self) -> str:
         """One line."""
-        parts = [f"{self.games} game{'s' * (self.games != 1)}"]
+        parts = [counted(self.games, "game")]
         parts += [f"{count} left out: {reason}" for reason, count in self.left_out.most_common()]
         parts += [f"{count} cut: {reason}" for reason, count in self.cut.most_common()]
         for count, what in (

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from precomp_games._support.messages import plain_text
+from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import points as points
 from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.preparation.settings import PreparationSettings
@@ -65,7 +65,7 @@ def versus_words(side: str, opponent: str, person: Person | None) -> str:
     text = f"{opponent or 'The modeled opponent'} with {other}"
     if person is None:
         return text
-    text += f": {person.games:,} game{'s' * (person.games != 1)}"
+    text += f": {counted(person.games, 'game', ',')}"
     if person.first is None:
         return text
     return text + (
