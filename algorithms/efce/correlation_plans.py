@@ -152,8 +152,8 @@ class CorrelationPlan(Result):
 
     Attributes:
       pairs: What it is indexed by.
-      xi: float64[pairs], probabilities that both sequences are recommended, as an array of the plan's own
-        that cannot be written to.
+      xi: float64[pairs], probabilities that both sequences are recommended, as an array that cannot be
+        written to: a copy, but of an array that could not be written to either.
 
     Raises:
       ValueError: another length, numbers that are not finite, or a vector that misses Xi by more than 1e-6.
@@ -173,8 +173,9 @@ class CorrelationPlan(Result):
             raise ArgumentError(
                 f"expected xi to be a correlation plan, got a vector that misses Xi by {error:.1e}"
             )
-        xi = np.array(xi)
-        xi.flags.writeable = False
+        if xi.flags.writeable or not xi.flags.owndata:
+            xi = np.array(xi)
+            xi.flags.writeable = False
         object.__setattr__(self, "xi", xi)
 
     @classmethod

@@ -134,16 +134,15 @@ def refine_regret(
     while resolver.iterations < iterations:
         after = _next_check(resolver.iterations, check_every)
         resolver.run(min(after, iterations) - resolver.iterations)
-        plan = resolver.average()
-        worst = resolver.violation(plan)
-        points.append((resolver.iterations, resolver.seconds, worst, resolver.welfare(plan)))
+        worst, welfare = resolver.measure()
+        points.append((resolver.iterations, resolver.seconds, worst, welfare))
         if progress is not None:
             progress(resolver.iterations, worst)
         if worst <= violation:
             break
     return RegretRefinement(
         problem=problem,
-        plan=plan,
+        plan=resolver.average(),
         welfare=points[-1][3],
         blueprint_welfare=problem.blueprint.welfare(0),
         iterations=resolver.iterations,
@@ -324,7 +323,13 @@ class RegretResolver:
         xi = self.total.astype(np.float64)
         xi[trunk] = blueprint.xi[trunk]
         write_again(self.steps, xi)
+        xi.flags.writeable = False  # to be the plan's own, without a copy
         return CorrelationPlan(blueprint.pairs, xi)
+
+    def measure(self) -> tuple[float, float]:
+        """The average's violation and welfare; what that takes of memory is given back."""
+        plan = self.average()
+        return self.violation(plan), self.welfare(plan)
 
     def violation(self, plan: CorrelationPlan) -> float:
         """As `RefinementProblem.violation`, of the target too."""

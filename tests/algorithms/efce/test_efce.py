@@ -212,6 +212,13 @@ def test_plans_are_read_and_not_written():
     plan = efce.CorrelationPlan.of(held(battleship(1, 3, 2)), blueprint(1))
     with pytest.raises(ValueError, match="read-only"):
         plan.xi[:] = 0.0
+    assert efce.CorrelationPlan(plan.pairs, plan.xi).xi is plan.xi  # which is large, and stays as it is
+    entries = np.array(plan.xi)
+    looked_at = entries[:]
+    looked_at.flags.writeable = False
+    again = efce.CorrelationPlan(plan.pairs, looked_at)
+    entries[:] = 0.0
+    assert (again.xi == plan.xi).all()
     with pytest.raises(ValueError, match=r"entries\(\): expected relevant pairs"):
         # Both players' first decisions are connected; second ones after other shots are not.
         count = [form.num_sequences for form in plan.game.players]
