@@ -102,10 +102,12 @@ def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
 
 
 def earlier_run(given: flags.FlagValues) -> Earlier | None:
-    """The one of `earlier_runs`, White's of two; None without --from."""
+    """The one of `earlier_runs`, of two the first whose book has positions; None without --from."""
     runs = earlier_runs(given)
+    runs.sort(key=lambda each: not each.made.book)
     if len(runs) > 1:
-        print(f"White's of {given['from'].value}; --side=black is for the other.")
+        one, other = (each.made.side for each in runs)
+        print(f"{one.capitalize()}'s of {given['from'].value}; --side={other} is for the other.")
     return runs[0] if runs else None
 
 

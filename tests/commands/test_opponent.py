@@ -12,10 +12,10 @@ import chess.pgn
 import pytest
 from absl import flags
 
-from precomp_games.chess import SearchLimit, read_preparation
+from precomp_games.chess import Book, SearchLimit, read_preparation
 from precomp_games.commands import judge, main, match, opponent
 from precomp_games.commands._judging import book_and_settings
-from precomp_games.commands._showing import earlier_runs
+from precomp_games.commands._showing import earlier_run, earlier_runs
 from precomp_games.commands.opponent import folder_name
 from tests.chess import fake_engine
 from tests.chess.test_game_records import game
@@ -281,6 +281,11 @@ def test_match_plays_both_books(runs, monkeypatch):
 def test_drill_asks_the_book(runs, monkeypatch):
     monkeypatch.setattr("precomp_games.commands.drill.typed", lambda prompt: "q")
     assert "White's of output/karpov_anatoly; --side=black is for the other." in runs("drill", _FROM)
+    white, _ = earlier_runs(flagged(match))
+    nothing = dataclasses.replace(white.made, book=Book(white.made.book.start, chess.WHITE, ()), gains=())
+    both = [white._replace(made=nothing), white]
+    monkeypatch.setattr("precomp_games.commands._showing.earlier_runs", lambda given: both)
+    assert earlier_run(flagged(match)) is white  # which has something to ask
 
 
 def test_a_folder_of_something_else_is_refused(folder, again, runs):

@@ -68,12 +68,8 @@ async def _troubles(
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     engine: EngineProcess | None = None
     try:
-        _, engine = await EngineProcess.popen(command, setpgrp=True)
-        async with asyncio.timeout(_START):
-            await engine.initialize()
+        engine = await _started(command)
     except _FAILURES:  # whoever starts it for good says why
-        if engine is not None:
-            await engine.kill()
         return []
     known = ", ".join(sorted(engine.options)) or "none"
     told = [
@@ -89,9 +85,7 @@ async def _troubles(
     given = {name: value for name, value in options.items() if name in engine.options}
     try:
         for limit, what in {_least(each.limit): each.limit_help for each in demands}.items():
-            if engine is None:
-                _, engine = await EngineProcess.popen(command, setpgrp=True)
-                await engine.initialize()
+            engine = engine or await _started(command)
             base = {name: str(value) for name, value in BASE_OPTIONS.items() if name in engine.options}
             problem = await _kept(engine, base | given, limit)
             if problem:
@@ -104,6 +98,17 @@ async def _troubles(
         if engine is not None:
             await engine.quit_or_kill()
     return told
+
+
+async def _started(command: list[str]) -> EngineProcess:
+    _, engine = await EngineProcess.popen(command, setpgrp=True)
+    try:
+        async with asyncio.timeout(_START):
+            await engine.initialize()
+    except _FAILURES:
+        await engine.kill()
+        raise
+    return engine
 
 
 def _least(limit: SearchLimit) -> SearchLimit:
