@@ -38,7 +38,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -213,19 +213,43 @@ class BestFirstSearch:
         self._look_at(fresh)
         known = {node.index for node in fresh}
         # What has just been evaluated is opened later, if it still matters then.
-        nodes = [node for node in found if node.index not in known]
+        self._go_on([node for node in found if node.index not in known], entries)
+        return True
+
+    def open_lines(self, lines: Sequence[tuple[int, ...]]) -> None:
+        """Opens what lines pass, and evaluates where they and other replies on their way lead.
+
+        lines: the base game's actions from the start, as far as menus and the opponent allow.
+        """
+        ways = {line[:k] for line in lines for k in range(len(line))}
+        played = ways | set(lines)
+        entries = self.tree.root.entries
+        while entries:
+            following = [node for entry in entries for node in entry.children]
+            self._look_at([node for node in following if self._unknown(node)])
+            nodes = [node for node in following if node.can_memorize and node.actions() in ways]
+            self._go_on([node for node in nodes if not node.opened], [])
+            entries = [
+                entry
+                for node in nodes
+                for entry in node.entries
+                if any((*node.actions(), action) in played for action in entry.row)
+            ]
+            self._go_on([], [entry for entry in entries if not entry.followed])
+
+    def _go_on(self, nodes: list[Node], entries: list[Branch]) -> None:
+        """Opens nodes that have been evaluated, and follows entries."""
         opened = self.tree.open(nodes) if nodes else []
         for node in nodes:
             self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
         if self._promises:
             self._promise(nodes)
         else:
-            entries += opened
+            entries = entries + opened
         before = len(self.tree.nodes)
         self.tree.follow(entries)
         self._admit(before)
         self._refresh(list({node.index: node for node in [*nodes, *(e.node for e in entries)]}.values()))
-        return True
 
     def settle(self, chosen: list[Branch]) -> bool:
         """Evaluates where a set stops by what was promised; whether there was anything, and it may change."""

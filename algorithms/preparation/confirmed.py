@@ -222,6 +222,8 @@ def confirmed_precomputation(
         work.learn(list(states)[:CREDITED], score)
     if played:
         values.learn(work.taught)
+        # Lines that games have seen are there to be compared, also where an evaluation has no hope for them.
+        work.search.open_lines([tuple(states[0].history()) for states, _ in played if states])
     found = work.run(games, promise_games, precision)
     if possible is None:
         return found

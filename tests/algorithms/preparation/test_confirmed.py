@@ -140,6 +140,27 @@ class Learning:
         return [0.5 * mean + 0.001 * (sum(map(int, state.history())) % 7) for state in states]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_lines_that_games_have_seen_are_compared_where_nothing_else_is_looked_at(seed):
+    """A set is found that is worth, by its games, what the best set of all is where its lines can be left."""
+    options = {"games": 0, "promise_games": 0, "inherited": 0.0}
+    game, whole = _confirmed(seed, **options)
+    player = whole.preparation.player
+    best = game.max_utility() if player == 0 else game.utility_sum() - game.min_utility()
+    played = []
+    for stop in whole.stops:
+        state = game.new_initial_state()
+        for action in stop.history:
+            state.apply_action(action)
+        played += [([state], best)] * 5
+    made, penalty = whole.preparation, whole.preparation.penalty
+    left = [any(stop.history[: len(h)] == h for stop in whole.stops) for h in made.histories]
+    worth = whole.promise - made.gain[np.invert(left)].sum() - penalty * sum(left)
+    worth += sum(stop.reach * 0.5 * (best - stop.value) for stop in whole.stops)  # n0 = n = 5
+    _, found = _confirmed(seed, **options, played=played, max_evaluations=1)
+    assert found.promise - penalty * found.preparation.size >= worth - 1e-9
+
+
 def test_an_evaluation_may_learn_from_the_games():
     evaluator = Learning()
     game, found = _confirmed(4, evaluator=evaluator, prior_games=1e9, inherited=0.0)
