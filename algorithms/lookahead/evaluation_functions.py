@@ -38,7 +38,7 @@ from precomp_games._support.checks import check_evaluation, check_turn
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
-from ..programs import ProgramBuilder
+from ..programs import LinearProgramError, ProgramBuilder
 from .follower import EvaluationFunction, check_own, legal_probabilities
 from .instance import add_realization_plan
 from .sequence_form import SequenceForm
@@ -115,8 +115,9 @@ def _optimal_plan(form: SequenceForm, player: int, lexicographic: bool) -> np.nd
         for infoset in range(1, own.num_infosets):
             for sequence in reversed(own.sequences(infoset)[1:]):
                 program.set_costs({sequence: -1.0})
-                solution = program.built().solve(presolve=False, attempt=True)
-                if not solution.found:
+                try:
+                    solution = program.built().solve(presolve=False)
+                except LinearProgramError:
                     continue  # the slack of what is fixed so far is used up: what was found stays
                 plan = solution.x[: own.num_sequences]
                 program.set_bounds(sequence, 0.0, min(1.0, max(0.0, float(plan[sequence])) + _FIXED))

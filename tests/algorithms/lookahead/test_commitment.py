@@ -19,6 +19,7 @@ from precomp_games.algorithms.lookahead import (
 )
 from precomp_games.algorithms.lookahead.evaluation_functions import StrategyPolicy
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
+from precomp_games.algorithms.programs import LinearProgramError, Program
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
 from tests.algorithms.lookahead.games import (
     clauses_first,
@@ -102,6 +103,22 @@ def test_equilibrium_is_one(game):
             -1 / 18, abs=1e-12
         )
         assert policy.rows["0"][1] == 0.0  # alpha
+
+
+def test_an_equilibrium_is_there_where_the_solver_cannot_tell_the_least_one(monkeypatch):
+    solve, asked = Program.solve, []
+
+    def fails(program, **options):
+        if np.count_nonzero(program.objective) == 1:  # one sequence is to be as seldom as can be
+            asked.append(program)
+            if len(asked) % 3 == 0:
+                raise LinearProgramError("Unknown")
+        return solve(program, **options)
+
+    monkeypatch.setattr(Program, "solve", fails)
+    policy = equilibrium(KUHN)
+    assert len(asked) > 6
+    assert exploitability.nash_conv(KUHN, policy) == pytest.approx(0.0, abs=1e-7)
 
 
 def best_reply(state, policy, player):
