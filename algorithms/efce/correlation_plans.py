@@ -37,6 +37,8 @@ from .triangles import check_triangle_free
 
 _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
+_MOST_BLOCKS = 1 << 16
+"""Whose sums are looked at together."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -289,11 +291,11 @@ class _Sums(NamedTuple):
     next_source: np.ndarray
 
     @classmethod
-    def of(cls, pairs: RelevantPairs, player: int) -> _Sums:
-        """The sums over a player's actions."""
+    def of(cls, pairs: RelevantPairs, player: int, which: slice = slice(None)) -> _Sums:
+        """The sums over a player's actions, in all blocks that have any or in some of them."""
         form, other = pairs.game.players[player], pairs.game.players[1 - player]
         own, theirs = (pairs.first, pairs.second) if player == 0 else (pairs.second, pairs.first)
-        block = np.flatnonzero(own > 0)
+        block = np.flatnonzero(own > 0)[which]
         own, theirs = own[block], theirs[block]
         size, number = form.num_actions[own], other.num_actions[theirs]
         above, first = form.parent[own].astype(np.int64), other.first[theirs]
@@ -310,7 +312,11 @@ def plan_error(pairs: RelevantPairs, xi: np.ndarray) -> float:
     """By how much a vector, float64[pairs], misses Xi: the worst violated constraint."""
     xi = read_only(xi)
     worst = max(abs(float(xi[0]) - 1.0), -float(xi.min()))
-    return float(max(worst, *(_worst_sum(xi, _Sums.of(pairs, player)) for player in (0, 1))))
+    for player in (0, 1):
+        for first in range(0, len(pairs.start), _MOST_BLOCKS):  # all at once take as much memory as xi
+            some = _Sums.of(pairs, player, slice(first, first + _MOST_BLOCKS))
+            worst = max(worst, float(_worst_sum(xi, some)))
+    return worst
 
 
 @kernel
