@@ -168,6 +168,7 @@ def confirmed_precomputation(
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
     played: Annotated[Sequence[PlayedGame], each_of(tuple)] = (),
+    doubt: NonNegativeFloat = 0.0,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
@@ -197,6 +198,8 @@ def confirmed_precomputation(
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
       played: games that teach before any other, such as real ones: the player's turns that each has passed
         since it left what was memorized, in their order, and what it scored, the player's utility.
+      doubt: how many standard deviations are taken off each estimate, so that a stop that many games have
+        seen is preferred to one that promises a little more and few have; all values are lower then.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -216,7 +219,7 @@ def confirmed_precomputation(
     )
     if promise_games == 1:
         raise ArgumentError("expected promise_games to be 0 or at least 2, got 1")
-    values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited)
+    values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited, doubt=doubt)
     work = _Confirmed(problem, values, budget, max_evaluations, seed, progress, improved)
     for states, score in played:
         work.learn(list(states)[:CREDITED], score)

@@ -49,10 +49,17 @@ class PlayedValues:
     Attributes:
       prior_games: n0.
       inherited: rho.
+      doubt: How many standard deviations are taken off an estimate.
     """
 
     def __init__(
-        self, evaluator: Any, problem: PreparationProblem, *, prior_games: float, inherited: float
+        self,
+        evaluator: Any,
+        problem: PreparationProblem,
+        *,
+        prior_games: float,
+        inherited: float,
+        doubt: float = 0.0,
     ) -> None:
         """Starts without games.
 
@@ -61,8 +68,9 @@ class PlayedValues:
           problem: whose player's utilities `credit` and `value` speak of, and which states are the same.
           prior_games: n0, positive.
           inherited: rho.
+          doubt: not negative, see `deviation`.
         """
-        self.prior_games, self.inherited = prior_games, inherited
+        self.prior_games, self.inherited, self.doubt = prior_games, inherited, doubt
         self._evaluator, self._player, self._total = evaluator, problem.player, problem.total
         self._low, self._high = problem.low, problem.high
         self._position = problem.position_key or _history
@@ -106,9 +114,10 @@ class PlayedValues:
         prior = self._prior[self._evaluated(state)]
         mean = min(max(prior + shift, self._low + margin), self._high - margin)
         total = self.prior_games * mean + self._scores.get(name, 0.0)
-        value = total / (self.prior_games + self.games(state))
+        games = self.games(state)
+        value = total / (self.prior_games + games)
         self._shift[history] = value - prior
-        return value
+        return max(value - self.doubt * self.deviation(value, games), self._low)
 
     def _inherited_shift(self, history: tuple[int, ...]) -> float:
         """What d of the last turn before says of a history."""
@@ -140,7 +149,7 @@ class PlayedValues:
     def deviation(self, value: float, games: int) -> float:
         """The standard deviation of what a position of such value is worth, seen in so many games.
 
-        As if a Beta distribution were behind it: a guess, which says where to play.
+        As if a Beta distribution were behind it: a guess, which says where to play, and what to doubt.
         """
         spread = max((value - self._low) * (self._high - value), 0.01 * (self._high - self._low) ** 2)
         return math.sqrt(spread / (self.prior_games + games + 1.0))

@@ -73,6 +73,7 @@ from precomp_games.policies.playouts import mean_interval
 _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
 _DRAWS = 200  # opponents, to say what knowing its replies would be worth
+_DOUBT = 1.0  # standard deviations, that are taken off what few games have seen, of the last book
 _R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
 # shares of what it visits in its time in the start position. See docs/sparring.md.
@@ -273,8 +274,8 @@ class _Sparring:
         """The games that are there already."""
         return SparringGames.read(self.folder / name, self.opponent.name, own=True)
 
-    def plan(self, games: SparringGames, draws: int = 0) -> Preparation:
-        """The best book by these games; with draws, what knowing all replies would be worth is said, too."""
+    def plan(self, games: SparringGames, *, last: bool = False) -> Preparation:
+        """The best book by these games; of the last one is said what knowing all replies would be worth."""
         with looking_until(self.given.minutes) as enough:
             return prepare_from_games(
                 self.settings,
@@ -283,7 +284,8 @@ class _Sparring:
                 budget=self.given.budget,
                 max_evaluations=self.given.max_evaluations,
                 enough=enough,
-                draws=draws,
+                draws=_DRAWS if last else 0,
+                doubt=_DOUBT if last else 0.0,
             )
 
     def play(self, book: Book, title: str, numbers: range, number: int | None) -> None:
@@ -359,12 +361,12 @@ class _Sparring:
             if played == len(games.records):
                 return made
             os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
-        made = self._finished(self.plan(games, _DRAWS), games)
+        made = self._finished(self.plan(games, last=True), games)
         if games.records:
             print("\nBy all games:")
             self._tell_changes(games, (), made.book)
         print(
-            f"The last book       {len(made.book)} positions, {made.utility:.2f} expected by "
+            f"The last book       {len(made.book)} positions, {made.utility:.2f} or more expected by "
             f"{len(games.records)} games",
             flush=True,
         )
@@ -398,11 +400,14 @@ class _Sparring:
                 f"--games: expected finished games in which {self.given.opponent_name!r} has {color} from "
                 f"the start position, got none in {self.given.games!r}"
             )
-        made = self._finished(self.plan(games, _DRAWS), games)
+        made = self._finished(self.plan(games, last=True), games)
         write_preparation(made, self.folder)
         print(f"Scored              {_Round(0, None, [score for _, score in played])}")
         self._tell_changes(games, (), made.book)
-        print(f"The book            {len(made.book)} positions, {made.utility:.2f} expected by these games")
+        print(
+            f"The book            {len(made.book)} positions, "
+            f"{made.utility:.2f} or more expected by these games"
+        )
         _tell_clairvoyant(made)
         self._tell_files()
 

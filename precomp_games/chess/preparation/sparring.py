@@ -29,7 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support import bars
-from precomp_games._support.arguments import FilePath, NonNegativeInt, PositiveInt, each_of, public
+from precomp_games._support.arguments import (
+    FilePath,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    each_of,
+    public,
+)
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.results import Shown
 from precomp_games.algorithms import confirmed_precomputation
@@ -283,6 +290,7 @@ def prepare_from_games(
     max_evaluations: PositiveInt = 20_000,
     enough: Callable[[], bool] | None = None,
     draws: NonNegativeInt = 0,
+    doubt: NonNegativeFloat = 0.0,
 ) -> Preparation:
     """The best book by what an opponent's games say, and by an evaluation that their scores correct.
 
@@ -297,6 +305,9 @@ def prepare_from_games(
       enough: asked now and then whether to look no further.
       draws: opponents that are drawn to say what it would be worth to know all replies: of those positions
         that were looked at, by the same estimates (`Preparation.clairvoyant`). 0: it is not said.
+      doubt: how many standard deviations are taken off what each stop is worth. Without doubt a book goes
+        where no game has been for the smallest hope, and games teach what that is worth; the last book is to
+        go where games have scored.
 
     Returns:
       The preparation. Its utilities are estimates, which games that come after it confirm or refute.
@@ -330,6 +341,7 @@ def prepare_from_games(
             promise_games=0,
             prior_games=value.utility.prior_games,
             played=taught,
+            doubt=doubt,
             max_evaluations=max_evaluations,
             position_key=board_key,
             min_probability=settings.min_probability,

@@ -228,8 +228,8 @@ def test_nothing_to_prepare(options):
 # -- what games teach ----------------------------------------------------------------------------------
 
 
-def _values(player, worth, prior_games):
-    options = {"prior_games": prior_games, "inherited": 0.5}
+def _values(player, worth, prior_games, **options):
+    options = {"prior_games": prior_games, "inherited": 0.5} | options
     game, nobody = pyspiel.load_game("tic_tac_toe"), (None, None)
     problem = PreparationProblem(game, player, None, nobody, 0.1, 0.0, 1.0, 1.0, None, 0.0)
     return PlayedValues(lambda state: worth, problem, **options)
@@ -258,6 +258,22 @@ def test_posterior_means_by_hand(player):
     inherited = (4.0 * (prior + 0.5 * (at_start - prior))) / 5.0
     assert own([start, later]) == pytest.approx([at_start, inherited])
     assert values.deviation(0.5, 3) == pytest.approx(math.sqrt(0.25 / 8.0))
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_doubt_takes_off_what_few_games_say(player):
+    start = pyspiel.load_game("tic_tac_toe").new_initial_state()
+    states = [start, start.child(0).child(1), start.child(0).child(2)]
+    sure, unsure = (_values(player, 0.5, 4.0, doubt=doubt, inherited=0.0) for doubt in (0.0, 1.5))
+    for values in (sure, unsure):
+        for _ in range(20):
+            values.credit(states[1:2], 0.5)
+        values.credit(states[2:], 0.0)
+    means, lower = (values.evaluate_batch(states) for values in (sure, unsure))
+    if player == 1:
+        means, lower = 1.0 - means, 1.0 - lower
+    assert means == pytest.approx([0.5, 0.5, 0.4])
+    assert means - lower == pytest.approx(1.5 * np.sqrt([0.25 / 5.0, 0.25 / 25.0, 0.24 / 6.0]))
 
 
 def test_values_are_the_best_linear_estimates_and_no_more():
