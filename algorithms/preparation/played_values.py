@@ -100,7 +100,8 @@ class PlayedValues:
             history = tuple(state.history())
             d = self._shift[history] if history in self._shift else self._inherited_shift(history)
             own = {action: self._own(value) + d for action, value in promised.items()}
-            shifted.append({a: self._own(min(max(v, self._low), self._high)) for a, v in own.items()})
+            own = {a: min(max(v, self._low), self._high) for a, v in own.items()}
+            shifted.append({a: self._own(self._doubted(v, 0)) for a, v in own.items()})
         return shifted
 
     def _own(self, value: float) -> float:
@@ -117,6 +118,9 @@ class PlayedValues:
         games = self.games(state)
         value = total / (self.prior_games + games)
         self._shift[history] = value - prior
+        return self._doubted(value, games)
+
+    def _doubted(self, value: float, games: int) -> float:
         return max(value - self.doubt * self.deviation(value, games), self._low)
 
     def _inherited_shift(self, history: tuple[int, ...]) -> float:
