@@ -155,7 +155,7 @@ class CorrelationPlan(Result):
     Attributes:
       pairs: What it is indexed by.
       xi: float64[pairs], probabilities that both sequences are recommended, as an array that cannot be
-        written to: a copy, but of an array that could not be written to either.
+        written to: the given one where that is so already, else a copy.
 
     Raises:
       ValueError: another length, numbers that are not finite, or a vector that misses Xi by more than 1e-6.

@@ -100,8 +100,8 @@ class PlayedValues:
             history = tuple(state.history())
             d = self._shift[history] if history in self._shift else self._inherited_shift(history)
             own = {action: self._own(value) + d for action, value in promised.items()}
-            own = {a: min(max(v, self._low), self._high) for a, v in own.items()}
-            shifted.append({a: self._own(self._doubted(v, 0)) for a, v in own.items()})
+            within = {a: min(max(v, self._low), self._high) for a, v in own.items()}
+            shifted.append({a: self._own(self._doubted(v, 0)) for a, v in within.items()})
         return shifted
 
     def _own(self, value: float) -> float:
