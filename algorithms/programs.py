@@ -343,7 +343,7 @@ def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:
         # Programs with next to no interior: crossover and simplex finish what interior points could not.
         highs.setOptionValue("run_crossover", "on")
         highs.run()
-    elif not presolve and highs.getModelStatus() in failed:
+    elif not presolve and highs.getModelStatus() in (kinds.kUnknown, *failed):
         # Nearly parallel rows can defeat the simplex method; with fewer of them it goes through.
         highs.clearSolver()
         highs.setOptionValue("presolve", "on")

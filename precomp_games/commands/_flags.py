@@ -197,8 +197,8 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "calibration",
         "",
         "For calibrated: a file of `precomp-games calibrate`, or people, the fit of the package to "
-        "games of grandmasters by 5000 nodes, or people_20000, by 20000. Default: its fit for Stockfish 15.1 "
-        "with 1000 and 5000 nodes.",
+        "games of grandmasters by 5000 nodes, or people_20000, by 20000, or engines, to games of Stockfish "
+        "15.1 under a clock by 50000. Default: its fit for Stockfish 15.1 with 1000 and 5000 nodes.",
     )
     define.float("scale_cp", 400.0, "Centipawns of a sure win, for linear and threshold.")
     define.float(

@@ -74,6 +74,7 @@ _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
 _DRAWS = 200  # opponents, to say what knowing its replies would be worth
 _DOUBT = 1.0  # standard deviations, that are taken off what few games have seen, of the last book
+_CALIBRATION = "engines"  # under a clock
 _R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
 # shares of what it visits in its time in the start position. See docs/sparring.md.
@@ -186,10 +187,13 @@ def _with_clock(
     """Settings in which an opponent under a clock is an engine that visits more nodes or fewer.
 
     How many it visits in its time here is asked once, in the start position. One that plays other moves than
-    it finds is asked in games.
+    it finds is asked in games. Play after the book is worth what it was in games of engines under a clock.
     """
-    time, weak = settings.opponent_limit.movetime_ms, weakened_by(engines.opponent.engine_id)
-    if time is None or weak or settings.opponent or given["opponent_plays"].present:
+    if settings.opponent_limit.movetime_ms is None or weakened_by(engines.opponent.engine_id):
+        return settings
+    if not given["calibration"].present:
+        settings = dataclasses.replace(settings, calibration=_CALIBRATION)
+    if settings.opponent or given["opponent_plays"].present:
         return settings
     epd = settings.game().new_initial_state().epd
     (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)

@@ -63,6 +63,7 @@ _SHIPPED = {
     None: _DATA / "calibration.json",
     "people": _DATA / "people.json",
     "people_20000": _DATA / "people_20000.json",
+    "engines": _DATA / "engines.json",
 }
 _MOST_BYTES = 1 << 20
 _HINT = "Fit an evaluation for these settings with precomp-games calibrate."
@@ -456,7 +457,7 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
     Args:
       path: the file, which is not to be trusted: anything odd is refused. None: the fit for shallow searches
         of Stockfish 15.1. "people" and "people_20000": those for games of grandmasters, by 5,000 and 20,000
-        nodes.
+        nodes. "engines": that for games of Stockfish 15.1 under a clock, by 50,000.
 
     Raises:
       ValueError: no path, or what is in the file is no calibration.
