@@ -90,7 +90,7 @@ def boards():
     yield chess.Board("r1b2rk1/ppp2ppp/8/8/8/8/PPP2PPP/R1BQ1RK1 b - - 0 1")
 
 
-@pytest.mark.parametrize("fit", [TRUE, load_calibration()])
+@pytest.mark.parametrize("fit", [TRUE, load_calibration(), load_calibration("engines")])
 def test_values_grow_with_the_score_and_stay_inside(fit):
     scores = [(None, -1), (None, -30), *((cp, None) for cp in range(-5000, 5001, 25)), (None, 30), (None, 1)]
     for board in boards():

@@ -278,6 +278,7 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     assert "in 2 games (no book)" in said and "Promise " in said and "Elo " in said
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
+    assert read_preparation(folder).settings.calibration == "engines"  # what moves are worth under a clock
     first = (folder / "games.pgn").read_text()
     assert first.count("[Result ") == 2
     status, again, err = ran(capsys, *how, "--play=2", "--last=2")  # there is nothing left to do
