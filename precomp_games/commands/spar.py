@@ -77,9 +77,11 @@ _DOUBT = 1.0  # standard deviations, that are taken off what few games have seen
 _CALIBRATION = "engines"  # under a clock
 _R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
-# shares of what it visits in its time in the start position. See docs/sparring.md.
-_NODES = (0.5, 5.0)
+# shares of what it visits in its time in the start position. Of its best moves it plays any that are about as
+# good, by a temperature in centipawns. See docs/sparring.md.
+_NODES = (1.0, 10.0)
 _LIMITS = 16
+_REPLIES, _REPLIES_R = 4, 5.0
 _LAST = 1 << 32  # in place of a round's number, in seeds
 _REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
 
@@ -197,7 +199,7 @@ def _with_clock(
         return settings
     epd = settings.game().new_initial_state().epd
     (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)
-    demand = Demand(SearchLimit(nodes=max(1, result.nodes)), 1, "", "")
+    demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
     named = find_engine(given.opponent_engine or given.engine)
     if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):
         print(
@@ -207,7 +209,8 @@ def _with_clock(
         )
         return settings
     low, high = (max(1, round(share * result.nodes)) for share in _NODES)
-    spec = f"family(nodes={low}:{high},k=1,per=move,num_limits={_LIMITS},num_temperatures=1)"
+    plays = f"nodes={low}:{high},r={_REPLIES_R:g},k={_REPLIES}"
+    spec = f"family({plays},per=move,num_limits={_LIMITS},num_temperatures=1)"
     return dataclasses.replace(settings, opponent=spec)
 
 
