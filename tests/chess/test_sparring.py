@@ -297,6 +297,19 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
 
 
 @pytest.mark.seconds("a sparring by engines that are Python")
+def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(spar, "engine_troubles", lambda *arguments: [])  # as if it kept limits of nodes
+    status, said, err = ran(
+        capsys, *fake, "--opponent_movetime_ms=20", "--play=1", "--last=1", "--output_dir=out"
+    )
+    assert status == 0, err
+    assert "keeps no limit of nodes" not in said
+    opponent = read_preparation(tmp_path / "out").settings.opponent
+    assert ",r=5,k=4,per=move,num_limits=16,num_temperatures=1)" in opponent
+    assert opponent.startswith("games(file=out/games.pgn,")
+
+
+@pytest.mark.seconds("a sparring by engines that are Python")
 def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
     """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
     seen = []
