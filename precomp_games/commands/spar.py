@@ -82,6 +82,7 @@ _R = 10.0  # centipawns, of an opponent that plays by its scores
 _NODES = (1.0, 10.0)
 _LIMITS = 16
 _REPLIES, _REPLIES_R = 4, 5.0
+_LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
 _LAST = 1 << 32  # in place of a round's number, in seeds
 _REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
 
@@ -211,7 +212,7 @@ def _with_clock(
     low, high = (max(1, round(share * result.nodes)) for share in _NODES)
     plays = f"nodes={low}:{high},r={_REPLIES_R:g},k={_REPLIES}"
     spec = f"family({plays},per=move,num_limits={_LIMITS},num_temperatures=1)"
-    return dataclasses.replace(settings, opponent=spec)
+    return dataclasses.replace(settings, opponent=spec, min_probability=_LEAST)
 
 
 @dataclasses.dataclass(frozen=True)
