@@ -6,12 +6,13 @@ r"""Prepares against an engine by playing against it: prepare, play, learn from 
 
 The opponent is an engine as match programs play it: two processes, all moves of the game so far, a limit for
 each move or a clock. What it plays is in its games. Behind them is, where time limits it, a search from
-scratch that visits half to five times the nodes of its time, and otherwise what the engine answers to whoever
-plays so far to it (--opponent_plays=game). The first games are played without a book. After each round of
---round games the book is made anew, from all games so far: they say what the opponent plays, and their scores
-what it is worth to leave the book there. When --play games are played, the last book is made, and --last
-fresh games, which teach nothing, say what it is worth. Where nothing is random, a round is one game, and so
-is the last match.
+scratch that visits once to ten times the nodes of its time, of whose moves it plays any that is about as good
+as the best one, and otherwise what the engine answers to whoever plays so far to it (--opponent_plays=game).
+The first games are played without a book. After each round of --round games the book is made anew, from all
+games so far: they say what the opponent plays, and their scores what it is worth to leave the book there.
+When --play games are played, the last book is made, and --last fresh games, which teach nothing, say what it
+is worth. Where nothing is random, a round is one game, and so is the last match. Before any game, time also
+decides what play after the book is taken to be worth: --calibration=engines, unless another one is named.
 
 Games are kept as they end, so that a run that was ended goes on where it was: the folder is the state. With a
 larger --play it goes on from there as well, and the last match of before is put aside. With --games nothing

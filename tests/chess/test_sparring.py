@@ -305,10 +305,9 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
     assert status == 0, err
     assert "keeps no limit of nodes" not in said
     settings = read_preparation(tmp_path / "out").settings
-    opponent = settings.opponent
     assert settings.min_probability == 1e-3
-    assert ",r=5,k=4,per=move,num_limits=16,num_temperatures=1)" in opponent
-    assert opponent.startswith("games(file=out/games.pgn,")
+    assert ",r=5,k=4,per=move,num_limits=16,num_temperatures=1)" in settings.opponent
+    assert settings.opponent.startswith("games(file=out/games.pgn,")
 
 
 @pytest.mark.seconds("a sparring by engines that are Python")
