@@ -14,16 +14,15 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
-import tempfile
+import functools
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyspiel
 
+from benchmarks.liteefg import NOT_MEASURED, Node, cfr_plus
 from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
@@ -31,6 +30,7 @@ from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
 from precomp_games.algorithms.zero_sum.regret_kernel import RegretState, Work, iterate
 from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, update_rule
+from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["rows"]
@@ -100,32 +100,20 @@ def _beside_openspiel(tree: HistoryTree, turns: int, say: Callable[[str], None])
 
 def _beside_liteefg(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list[Row]:
     name = f"CFR+, {tree.num_histories} histories: LiteEFG's iteration"
-    try:
-        import LiteEFG
-        from LiteEFG.baselines import CFRplus
-    except ImportError:
-        return [Row(f"{name} / ours", "not measured: pip install LiteEFG", f">= {_FASTER:.0f} x")]
     say(f"writing a tree of {tree.num_histories} histories for LiteEFG")
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "meta.game")
-        nodes = _write_liteefg(MetaPrecomputationGame(tree, "reweighted"), file)
-        environment = LiteEFG.FileEnv(os.fspath(file))
-    graph = CFRplus.graph()
-    environment.set_graph(graph)
+    rules = MetaPrecomputationGame(tree, "reweighted").rules
+    theirs = cfr_plus(rules.start(), functools.partial(_node, rules))
+    if theirs is None:
+        return [Row(f"{name} / ours", NOT_MEASURED, f">= {_FASTER:.0f} x")]
     ours = _Ours(tree)
     ours.iterate(1)
     many = max(1, round(2_000_000 / tree.num_histories))
-
-    def theirs() -> None:
-        graph.update_graph(environment)
-        environment.update_strategy(graph.current_strategy())
-
-    times = side_by_side(5 * turns, liteefg=theirs, ours=lambda: ours.iterate(many))
-    value = environment.utility(graph.current_strategy(), "linear-avg-iterate")[0] + tree.utility_sum / 2.0
-    same = meta_equilibrium(tree)
+    times = side_by_side(5 * turns, liteefg=theirs.iterate, ours=lambda: ours.iterate(many))
+    value, same = theirs.value() + tree.utility_sum / 2.0, meta_equilibrium(tree)
     ratio = times.least("liteefg") / (times.least("ours") / many)
+    faster = f"{name} ({theirs.nodes} nodes) / ours"
     return [
-        Row(f"{name} ({nodes} nodes) / ours", f"{ratio:.0f} x", f">= {_FASTER:.0f} x", ratio >= _FASTER),
+        Row(faster, f"{ratio:.0f} x", f">= {_FASTER:.0f} x", ratio >= _FASTER),
         Row(
             f"{name}: value after {5 * turns}, and ours to {same.nash_conv:.0e}",
             f"{value:.6f}, {same.value:.6f}",
@@ -133,35 +121,14 @@ def _beside_liteefg(tree: HistoryTree, turns: int, say: Callable[[str], None]) -
     ]
 
 
-def _write_liteefg(game: MetaPrecomputationGame, path: Path) -> int:
-    """Writes a meta-game in LiteEFG's format; the number of nodes."""
-    rules = game.rules
-    members: dict[int, list[int]] = {}
-    stack, count = [(0, rules.start())], 1
-    with open(path, "w", encoding="ascii") as file:
-        file.write("# Opt {\n#     openspiel,\n#     players: 2,\n# }\n")
-        while stack:
-            number, at = stack.pop()
-            player = rules.player(at)
-            if player == TERMINAL:
-                payoff = rules.returns(at)
-                file.write(f"node n{number} leaf payoffs 1={payoff:.17g} 2={-payoff:.17g}\n")
-                continue
-            if player == CHANCE:
-                outcomes = rules.outcomes(at)
-                text = " ".join(f"n{count + k}={p:.17g}" for k, (_, p) in enumerate(outcomes))
-                file.write(f"node n{number} chance actions {text}\n")
-                actions = [action for action, _ in outcomes]
-            else:
-                members.setdefault(rules.infoset(at), []).append(number)
-                file.write(f"node n{number} player {player + 1} actions n{count} n{count + 1}\n")
-                actions = [0, 1]
-            stack += [(count + k, rules.step(at, action)) for k, action in enumerate(actions)]
-            count += len(actions)
-        for infoset, nodes in members.items():
-            owner = int(game.tree.infoset_player[infoset]) + 1
-            file.write(f"infoset pl{owner}_{infoset} nodes {' '.join(f'n{k}' for k in nodes)}\n")
-    return count
+def _node(rules: MetaRules, at: MetaPosition) -> Node:
+    player = rules.player(at)
+    if player == TERMINAL:
+        return Node(TERMINAL, payoff=rules.returns(at))
+    if player == CHANCE:
+        outcomes = rules.outcomes(at)
+        return Node(CHANCE, [rules.step(at, action) for action, _ in outcomes], odds=[p for _, p in outcomes])
+    return Node(player, [rules.step(at, action) for action in (0, 1)], rules.infoset(at))
 
 
 def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list[Row]:

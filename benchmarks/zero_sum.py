@@ -8,10 +8,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +17,13 @@ import pyspiel
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from open_spiel.python.algorithms import exploitability
 
+from benchmarks.liteefg import NOT_MEASURED, Node, cfr_plus
 from benchmarks.measure import Row, side_by_side
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, nash_conv, solve
 from precomp_games.algorithms.zero_sum.regret_kernel import iterate
 from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization, update_rule
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["rows"]
 
@@ -108,9 +108,9 @@ def _iterations(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
         run.iterations += many
 
     works: dict[str, Callable[[], Any]] = {"openspiel": theirs.evaluate_and_update_policy, "ours": ours}
-    lite = _liteefg(tree)
+    lite = cfr_plus(0, functools.partial(_node, tree))
     if lite is not None:
-        works["liteefg"] = lite
+        works["liteefg"] = lite.iterate
     times = side_by_side(min(turns, 5), **works)
     own = times.least("ours") / many
     ratio = times.least("openspiel") / own
@@ -122,55 +122,17 @@ def _iterations(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
             ratio >= _ITERATION,
         )
     ]
-    told = "not measured: pip install LiteEFG" if lite is None else f"{times.least('liteefg') / own:.0f} x"
+    told = NOT_MEASURED if lite is None else f"{times.least('liteefg') / own:.0f} x"
     return [*found, Row(f"CFR+, {name}: LiteEFG's iteration / ours", told)]
 
 
-def _liteefg(tree: HistoryTree) -> Callable[[], None] | None:
-    """An iteration of LiteEFG's CFR+ on a game alone; None where it is not installed."""
-    try:
-        import LiteEFG
-        from LiteEFG.baselines import CFRplus
-    except ImportError:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "alone.game")
-        _write_liteefg(tree, file)
-        environment = LiteEFG.FileEnv(os.fspath(file))
-    graph = CFRplus.graph()
-    environment.set_graph(graph)
-
-    def iterate_once() -> None:
-        graph.update_graph(environment)
-        environment.update_strategy(graph.current_strategy())
-
-    return iterate_once
-
-
-def _write_liteefg(tree: HistoryTree, path: Path) -> None:
-    """Writes a game alone in LiteEFG's format."""
-    members: dict[int, list[int]] = {}
-    with open(path, "w", encoding="ascii") as file:
-        file.write("# Opt {\n#     openspiel,\n#     players: 2,\n# }\n")
-        stack = [0]
-        while stack:
-            h = stack.pop()
-            children = tree.children(h)
-            player = int(tree.player[h])
-            if not children:
-                payoff = float(tree.value[h]) - tree.utility_sum / 2.0
-                file.write(f"node n{h} leaf payoffs 1={payoff:.17g} 2={-payoff:.17g}\n")
-            elif player < 0:
-                odds = " ".join(f"n{k}={tree.sigma[k]:.17g}" for k in children)
-                file.write(f"node n{h} chance actions {odds}\n")
-            else:
-                members.setdefault(int(tree.infoset[h]), []).append(h)
-                names = " ".join(f"n{k}" for k in children)
-                file.write(f"node n{h} player {player + 1} actions {names}\n")
-            stack += reversed(children)
-        for infoset, nodes in members.items():
-            owner = int(tree.infoset_player[infoset]) + 1
-            file.write(f"infoset pl{owner}_{infoset} nodes {' '.join(f'n{k}' for k in nodes)}\n")
+def _node(tree: HistoryTree, history: int) -> Node:
+    children, player = tree.children(history), int(tree.player[history])
+    if not children:
+        return Node(TERMINAL, payoff=float(tree.value[history]) - tree.utility_sum / 2.0)
+    if player < 0:
+        return Node(CHANCE, children, odds=[float(tree.sigma[child]) for child in children])
+    return Node(player, children, int(tree.infoset[history]))
 
 
 def _small(turns: int) -> list[Row]:
