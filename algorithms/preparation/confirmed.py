@@ -73,6 +73,8 @@ from .played_values import PlayedValues
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart
 CREDITED = 12
 """Own turns of a game that it counts for."""
+_SEVERAL = 3
+"""Games, which make a position worth a look that an evaluation sees nothing in."""
 _MOST_GAMES = 10_000_000
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
@@ -168,7 +170,7 @@ def confirmed_precomputation(
     prior_games: PositiveFloat = 5.0,
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
     played: Annotated[Sequence[PlayedGame], each_of(tuple)] = (),
-    doubt: NonNegativeFloat = 0.0,
+    doubt: float = 0.0,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
@@ -199,7 +201,9 @@ def confirmed_precomputation(
       played: games that teach before any other, such as real ones: the player's turns that each has passed
         since it left what was memorized, in their order, and what it scored, the player's utility.
       doubt: how many standard deviations are taken off each estimate, so that a stop that many games have
-        seen is preferred to one that promises a little more and few have; all values are lower then.
+        seen is preferred to one that promises a little more and few have; all values are lower then. Negative
+        doubt is hope: a stop that few games have seen is preferred, to learn what it is worth. Hope chooses
+        only, and no value that is told has any.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -225,12 +229,25 @@ def confirmed_precomputation(
         work.learn(list(states)[:CREDITED], score)
     if played:
         values.learn(work.taught)
-        # Lines that games have seen are there to be compared, also where an evaluation has no hope for them.
-        work.search.open_lines([tuple(states[0].history()) for states, _ in played if states])
+        work.search.open_lines(_compared(played, values))
     found = work.run(games, promise_games, precision)
     if possible is None:
         return found
     return dataclasses.replace(found, clairvoyant=clairvoyant_values(work.search, possible))
+
+
+def _compared(played: Sequence[PlayedGame], values: PlayedValues) -> list[tuple[int, ...]]:
+    """Lines that are there to be compared, also where an evaluation has no hope for them.
+
+    Where games have left what was memorized, and as far as several went on alike: so what the player has
+    computed and scored well with is there to be memorized, and what it has scored badly with to be avoided.
+    """
+    return [
+        tuple(state.history())
+        for states, _ in played
+        for turn, state in enumerate(states)
+        if not turn or values.games(state) >= _SEVERAL
+    ]
 
 
 class _Schedule(NamedTuple):
@@ -319,7 +336,8 @@ class _Confirmed:
             if not self.search.work(self.schedule.batch):
                 break
             if self.improved is not None and self.search.has_grown():
-                self.improved(self._result(*self._best(self.search.so_far)))
+                chosen, bounds = self._best(self.search.so_far)
+                self.improved(self._result(chosen, bounds, bounds is None))
             self._tell("looking")
         return self.search.tree.opened > before
 
@@ -337,10 +355,12 @@ class _Confirmed:
         chosen, lower, upper = taken(self.budget)
         return chosen, (lower, upper)
 
-    def _result(self, chosen: list[Branch], bounds: tuple[float, float] | None) -> CertifiedPrecomputation:
+    def _result(
+        self, chosen: list[Branch], bounds: tuple[float, float] | None, priced: bool
+    ) -> CertifiedPrecomputation:
         """A set with its values by estimates."""
         lower, upper = bounds or (self.search.lower, self.search.upper)
-        return self.search.result(chosen, lower, upper, bounds is None, games=self.played)
+        return self.search.result(chosen, lower, upper, priced, games=self.played)
 
     def _left(self, chosen: list[Branch]) -> _Left:
         """Where lines leave a set."""
@@ -373,9 +393,15 @@ class _Confirmed:
         trace: list[Round],
     ) -> ConfirmedPrecomputation:
         """What a set is worth, by games that come after it was chosen."""
-        problem = self.problem
+        problem, priced = self.problem, bounds is None
+        if self.values.doubt < 0.0:
+            self.values.doubt = 0.0
+            self.search.revalue()
+            cost = self.search.tree.price * len(chosen) if priced else 0.0
+            bounds = (self._left(chosen).expected - cost, self.search.upper)
+        preparation = self._result(chosen, bounds, priced)
         if self.improved is not None:
-            self.improved(self._result(chosen, bounds))
+            self.improved(preparation)
         stops, values, reach, expected = self._left(chosen)
         left, games = float(reach.sum()), 0
         promise, error, interval = expected, 0.0, (expected, expected)
@@ -401,7 +427,7 @@ class _Confirmed:
             for node, value in zip(stops, values.tolist(), strict=True)
         ]
         return ConfirmedPrecomputation(
-            preparation=self._result(chosen, bounds),
+            preparation=preparation,
             promise=promise,
             standard_error=error,
             interval=(low, high),

@@ -49,7 +49,7 @@ class PlayedValues:
     Attributes:
       prior_games: n0.
       inherited: rho.
-      doubt: How many standard deviations are taken off an estimate.
+      doubt: How many standard deviations are taken off an estimate; negative, for hope: added.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class PlayedValues:
           problem: whose player's utilities `credit` and `value` speak of, and which states are the same.
           prior_games: n0, positive.
           inherited: rho.
-          doubt: not negative, see `deviation`.
+          doubt: see `deviation`.
         """
         self.prior_games, self.inherited, self.doubt = prior_games, inherited, doubt
         self._evaluator, self._player, self._total = evaluator, problem.player, problem.total
@@ -121,7 +121,7 @@ class PlayedValues:
         return self._doubted(value, games)
 
     def _doubted(self, value: float, games: int) -> float:
-        return max(value - self.doubt * self.deviation(value, games), self._low)
+        return min(max(value - self.doubt * self.deviation(value, games), self._low), self._high)
 
     def _inherited_shift(self, history: tuple[int, ...]) -> float:
         """What d of the last turn before says of a history."""

@@ -75,6 +75,7 @@ _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
 _DRAWS = 200  # opponents, to say what knowing its replies would be worth
 _DOUBT = 1.0  # standard deviations, that are taken off what few games have seen, of the last book
+_HOPE = 1.0  # and that are added for books of rounds, which are there to learn, where games are random
 _CALIBRATION = "engines"  # under a clock
 _R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
@@ -284,7 +285,11 @@ class _Sparring:
         return SparringGames.read(self.folder / name, self.opponent.name, own=True)
 
     def plan(self, games: SparringGames, *, last: bool = False) -> Preparation:
-        """The best book by these games; of the last one is said what knowing all replies would be worth."""
+        """A book by these games, to learn by or the last one.
+
+        Of the last one is said what knowing all replies would be worth.
+        """
+        hope = _HOPE if self.random else 0.0
         with looking_until(self.given.minutes) as enough:
             return prepare_from_games(
                 self.settings,
@@ -294,7 +299,7 @@ class _Sparring:
                 max_evaluations=self.given.max_evaluations,
                 enough=enough,
                 draws=_DRAWS if last else 0,
-                doubt=_DOUBT if last else 0.0,
+                doubt=_DOUBT if last else -hope,
             )
 
     def play(self, book: Book, title: str, numbers: range, number: int | None) -> None:

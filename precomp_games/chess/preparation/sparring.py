@@ -31,7 +31,6 @@ import numpy.typing as npt
 from precomp_games._support import bars
 from precomp_games._support.arguments import (
     FilePath,
-    NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
     each_of,
@@ -290,7 +289,7 @@ def prepare_from_games(
     max_evaluations: PositiveInt = 20_000,
     enough: Callable[[], bool] | None = None,
     draws: NonNegativeInt = 0,
-    doubt: NonNegativeFloat = 0.0,
+    doubt: float = 0.0,
 ) -> Preparation:
     """The best book by what an opponent's games say, and by an evaluation that their scores correct.
 
@@ -305,9 +304,9 @@ def prepare_from_games(
       enough: asked now and then whether to look no further.
       draws: opponents that are drawn to say what it would be worth to know all replies: of those positions
         that were looked at, by the same estimates (`Preparation.clairvoyant`). 0: it is not said.
-      doubt: how many standard deviations are taken off what each stop is worth. Without doubt a book goes
-        where no game has been for the smallest hope, and games teach what that is worth; the last book is to
-        go where games have scored.
+      doubt: how many standard deviations are taken off what each stop is worth: the last book is to go where
+        games have scored. Negative, they are added while a book is chosen: it goes where few games have been
+        for a little less, and games teach what that is worth.
 
     Returns:
       The preparation. Its utilities are estimates, which games that come after it confirm or refute.

@@ -161,6 +161,40 @@ def test_lines_that_games_have_seen_are_compared_where_nothing_else_is_looked_at
     assert found.promise - penalty * found.preparation.size >= worth - 1e-9
 
 
+@pytest.mark.parametrize(("games", "found"), [(2, 0), (3, 2)])
+def test_what_several_games_won_with_is_memorized_though_an_evaluation_sees_nothing_in_it(games, found):
+    """Nothing was memorized; a move won all of its games, and another one lost as many."""
+    played = []
+    for action, score in ((8, 1.0), (7, -1.0)):
+        state, passed = pyspiel.load_game("tic_tac_toe").new_initial_state(), []
+        for move in (action, 0, 6, 1):
+            if state.current_player() == 0:
+                passed.append(state.clone())
+            state.apply_action(move)
+        played += [([*passed, state], score)] * games
+    options = {"games": 0, "promise_games": 0, "played": played, "max_evaluations": 1}
+    game = pyspiel.load_game("tic_tac_toe")
+    made = confirmed_precomputation(game, Menu.of_actions(), first, 1e-3, 0, lambda state: 0.0, **options)
+    assert made.preparation.histories == ((), (8, 0))[:found]
+    assert (made.promise > 0.1) == (found > 0)
+
+
+def test_hope_goes_where_few_games_have_been_and_no_value_that_is_told_has_any():
+    game = pyspiel.load_game("tic_tac_toe")
+    played = [([game.new_initial_state()], 1.0)] * 3 + [([game.new_initial_state()], -1.0)] * 2
+    made = {}
+    for doubt in (0.0, -1.0):
+        options = {"games": 0, "promise_games": 0, "played": played, "max_evaluations": 50, "inherited": 0.0}
+        made[doubt] = confirmed_precomputation(
+            game, Menu.of_actions(), first, 1e-3, 0, lambda state: 0.0, doubt=doubt, **options
+        )
+    assert made[0.0].preparation.size == 0 and made[0.0].promise == pytest.approx(0.1)  # n0 = n = 5
+    hopeful = made[-1.0]
+    assert hopeful.preparation.size > 0 and hopeful.promise == pytest.approx(0.0)
+    assert hopeful.unprepared == pytest.approx(0.1)
+    assert hopeful.preparation.lower == pytest.approx(-1e-3 * hopeful.preparation.size)
+
+
 def test_an_evaluation_may_learn_from_the_games():
     evaluator = Learning()
     game, found = _confirmed(4, evaluator=evaluator, prior_games=1e9, inherited=0.0)
@@ -261,18 +295,22 @@ def test_posterior_means_by_hand(player):
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_doubt_takes_off_what_few_games_say(player):
+def test_doubt_takes_off_and_hope_adds_what_few_games_say(player):
     start = pyspiel.load_game("tic_tac_toe").new_initial_state()
     states = [start, start.child(0).child(1), start.child(0).child(2)]
-    sure, unsure = (_values(player, 0.5, 4.0, doubt=doubt, inherited=0.0) for doubt in (0.0, 1.5))
-    for values in (sure, unsure):
+    doubts = (0.0, 1.5, -1.5)
+    each = sure, unsure, hoping = [_values(player, 0.5, 4.0, doubt=d, inherited=0.0) for d in doubts]
+        _values(player, 0.5, 4.0, doubt=d, inherited=0.0) for d in (0.0, 1.5, -1.5)
+    ]
+    for values in each:
         for _ in range(20):
             values.credit(states[1:2], 0.5)
         values.credit(states[2:], 0.0)
-    means, lower = (values.evaluate_batch(states) for values in (sure, unsure))
+    means, lower, upper = (values.evaluate_batch(states) for values in (sure, unsure, hoping))
     if player == 1:
-        means, lower = 1.0 - means, 1.0 - lower
+        means, lower, upper = 1.0 - means, 1.0 - lower, 1.0 - upper
     assert means == pytest.approx([0.5, 0.5, 0.4])
+    assert upper - means == pytest.approx(means - lower)
     assert means - lower == pytest.approx(1.5 * np.sqrt([0.25 / 5.0, 0.25 / 25.0, 0.24 / 6.0]))
 
 
