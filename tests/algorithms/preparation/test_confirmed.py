@@ -300,8 +300,6 @@ def test_doubt_takes_off_and_hope_adds_what_few_games_say(player):
     states = [start, start.child(0).child(1), start.child(0).child(2)]
     doubts = (0.0, 1.5, -1.5)
     each = sure, unsure, hoping = [_values(player, 0.5, 4.0, doubt=d, inherited=0.0) for d in doubts]
-        _values(player, 0.5, 4.0, doubt=d, inherited=0.0) for d in (0.0, 1.5, -1.5)
-    ]
     for values in each:
         for _ in range(20):
             values.credit(states[1:2], 0.5)
