@@ -399,9 +399,8 @@ class _Confirmed:
             self.search.revalue()
             cost = self.search.tree.price * len(chosen) if priced else 0.0
             bounds = (self._left(chosen).expected - cost, self.search.upper)
-        preparation = self._result(chosen, bounds, priced)
         if self.improved is not None:
-            self.improved(preparation)
+            self.improved(self._result(chosen, bounds, priced))
         stops, values, reach, expected = self._left(chosen)
         left, games = float(reach.sum()), 0
         promise, error, interval = expected, 0.0, (expected, expected)
@@ -427,7 +426,7 @@ class _Confirmed:
             for node, value in zip(stops, values.tolist(), strict=True)
         ]
         return ConfirmedPrecomputation(
-            preparation=preparation,
+            preparation=self._result(chosen, bounds, priced),
             promise=promise,
             standard_error=error,
             interval=(low, high),
