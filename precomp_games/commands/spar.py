@@ -10,9 +10,11 @@ scratch that visits once to ten times the nodes of its time, of whose moves it p
 as the best one, and otherwise what the engine answers to whoever plays so far to it (--opponent_plays=game).
 The first games are played without a book. After each round of --round games the book is made anew, from all
 games so far: they say what the opponent plays, and their scores what it is worth to leave the book there.
-When --play games are played, the last book is made, and --last fresh games, which teach nothing, say what it
-is worth. Where nothing is random, a round is one game, and so is the last match. Before any game, time also
-decides what play after the book is taken to be worth: --calibration=engines, unless another one is named.
+Where games are random, such a book goes where few games have been, to learn what that is worth. When --play
+games are played, the last book is made, which goes where games have scored, and --last fresh games, which
+teach nothing, say what it is worth. Where nothing is random, a round is one game, and so is the last match.
+Before any game, time also decides what play after the book is taken to be worth: --calibration=engines,
+unless another one is named.
 
 Games are kept as they end, so that a run that was ended goes on where it was: the folder is the state. With a
 larger --play it goes on from there as well, and the last match of before is put aside. With --games nothing
