@@ -12,7 +12,8 @@ The first games are played without a book. After each round of --round games the
 games so far: they say what the opponent plays, and their scores what it is worth to leave the book there.
 Where games are random, such a book goes where few games have been, to learn what that is worth. When --play
 games are played, the last book is made, which goes where games have scored, and --last fresh games, which
-teach nothing, say what it is worth. Where nothing is random, a round is one game, and so is the last match.
+teach nothing, say what it is worth, beside as many without a book. Where nothing is random, a round is one
+game, and so is the last match, and what there is without a book is the first round.
 Before any game, time also decides what play after the book is taken to be worth: --calibration=engines,
 unless another one is named.
 
@@ -21,20 +22,21 @@ larger --play it goes on from there as well, and the last match of before is put
 is played: the games of another match program, with the comment "book" at moves of the book, are what is
 learned from.
 
-Writes games.pgn and last.pgn, with evaluations and clocks; book.bin (Polyglot), book.pgn (variations) and
-result.json, as `precomp-games prepare` does; rounds.csv and rounds.png, how the score grew.
+Writes games.pgn, last.pgn and without.pgn, with evaluations and clocks; book.bin (Polyglot), book.pgn
+(variations) and result.json, as `precomp-games prepare` does; rounds.csv and rounds.png, how the score grew.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import os
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import chess
 import numpy as np
@@ -87,7 +89,8 @@ _NODES = (1.0, 10.0)
 _LIMITS = 16
 _REPLIES, _REPLIES_R = 4, 5.0
 _LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
-_LAST = 1 << 32  # in place of a round's number, in seeds
+_LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
+_TURN = 10  # games of the last match before as many without a book
 _REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
 
 
@@ -107,7 +110,13 @@ def define(own: flags.FlagValues) -> None:
     define.multi_string("own_option", [], 'UCI option of it, "Name=value"; may be repeated.')
     define.integer("play", 200, "Games to learn from, the first ones without a book.", lower_bound=0)
     define.integer("round", 20, "Games of a round, after which the book is made anew.", lower_bound=1)
-    define.integer("last", 100, "Games at the end, which say what the book is worth.", lower_bound=0)
+    define.integer(
+        "last",
+        100,
+        "Games at the end, which say what the book is worth; where games are random, as many without a book "
+        "are played in turns with them.",
+        lower_bound=0,
+    )
     define.integer(
         "concurrency",
         1,
@@ -149,7 +158,7 @@ def run(given: flags.FlagValues) -> None:
         )
         told = work.rounds()
         made = work.last_book()
-        work.tell(made, told, work.last(made))
+        work.tell(made, told, *work.last(made))
 
 
 def _settings(given: flags.FlagValues) -> PreparationSettings:
@@ -248,7 +257,7 @@ class _Sparring:
         self.given, self.settings, self.engines = given, settings, engines
         self.folder = pathlib.Path(given.output_dir)
         self.side = chess.WHITE if settings.player == 0 else chess.BLACK
-        self.start = settings.game().new_initial_state().board
+        self.no_book = Book(settings.game().new_initial_state().board, self.side, ())
         clock = None if given.clock is None else Clock.parse(given.clock)
         own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit
         options = {
@@ -304,28 +313,29 @@ class _Sparring:
                 doubt=_DOUBT if last else -hope,
             )
 
-    def play(self, book: Book, title: str, numbers: range, number: int | None) -> None:
-        """Plays games of a round, or of the last match; each is in the file when it has ended."""
-        last = number is None
-        name = "last" if last else str(number)
-        headers = [{"Event": f"Sparring, {title.lower()}", "Round": f"{name}.{k + 1}"} for k in numbers]
-        seed = (self.settings.seed, _LAST if number is None else number, numbers.start, 1)
-        path = self.folder / ("last.pgn" if last else "games.pgn")
-        with (
-            bars.progress(title, "games", total=len(headers)) as show,
-            open(path, "a", encoding="utf-8") as out,
-        ):
-            done = 0
+    def play(self, title: str, parts: Sequence[tuple[Book, str, range]]) -> None:
+        """Plays games, each of which is in its file when it has ended.
 
-            def ended(text: str) -> None:
-                nonlocal done
-                out.write(text)
-                out.flush()
-                os.fsync(out.fileno())
-                show(done := done + 1)
+        parts: one after the other, the book, the round's number or the name of a match at the end, and which
+          of its games.
+        """
+        done = itertools.count(1)
+        with bars.progress(title, "games", total=sum(len(numbers) for *_, numbers in parts)) as show:
+            for book, name, numbers in parts:
+                event = {"Event": f"Sparring, {title.lower()}"}
+                headers = [event | {"Round": f"{name}.{k + 1}"} for k in numbers]
+                seed = (self.settings.seed, _LAST[name] if name in _LAST else int(name), numbers.start, 1)
+                path = self.folder / (f"{name}.pgn" if name in _LAST else "games.pgn")
+                with open(path, "a", encoding="utf-8") as out:
 
-            how = {"seed": seed, "concurrency": self.given.concurrency}
-            play_engine_games(book, self.own, self.opponent, headers, ended, **how)
+                    def ended(text: str, out: TextIO = out) -> None:
+                        out.write(text)
+                        out.flush()
+                        os.fsync(out.fileno())
+                        show(next(done))
+
+                    how = {"seed": seed, "concurrency": self.given.concurrency}
+                    play_engine_games(book, self.own, self.opponent, headers, ended, **how)
 
     def rounds(self) -> list[_Round]:
         """Plays what is left of the games to learn from, round by round."""
@@ -340,13 +350,13 @@ class _Sparring:
                 told.append(_Round(number, None, self._scores(games, first, last)))
                 continue
             made = self.plan(games) if number else None
-            book = made.book if made else Book(self.start, self.side, ())
+            book = made.book if made else self.no_book
             if number:
                 self._tell_changes(games, told[-1:], book)
             if not self.random and before is not None and _same(before, book):
                 print("The book is the same, and nothing is random: the game would be, too.")
                 break
-            self.play(book, f"Round {number}", range(there - first, last - first), number)
+            self.play(f"Round {number}", [(book, str(number), range(there - first, last - first))])
             before, games = book, self.read()
             told.append(_Round(number, made, self._scores(games, first, last)))
             what = "no book" if made is None else f"{len(made.book)} positions, expected {made.utility:.2f}"
@@ -397,13 +407,25 @@ class _Sparring:
             settings = dataclasses.replace(settings, opponent=spec_of_games(settings, games))
         return with_exits(dataclasses.replace(made, settings=settings), self.engines, policies)
 
-    def last(self, made: Preparation) -> list[float]:
-        """Plays what is left of the games that teach nothing; their scores."""
+    def last(self, made: Preparation) -> tuple[list[float], list[float]]:
+        """Plays what is left of the games that teach nothing; their scores, and those without a book.
+
+        In turns, since what an engine under a clock plays also depends on what else the machine does.
+        """
         count = self.given.last if self.random else min(1, self.given.last)
-        there = len(self.read("last.pgn").records)
-        if there < count:
-            self.play(made.book, "Last match", range(there, count), None)
-        return self._scores(self.read("last.pgn"), 0, self.given.last)
+        books = {"last": made.book} | ({"without": self.no_book} if self.random else {})
+        turn = max(_TURN, self.given.concurrency)
+        there = {name: len(self.read(f"{name}.pgn").records) for name in books}
+        parts = [
+            (book, name, range(max(begin, there[name]), min(begin + turn, count)))
+            for begin in range(0, count, turn)
+            for name, book in books.items()
+            if there[name] < min(begin + turn, count)
+        ]
+        if parts:
+            self.play("Last match", parts)
+        scores, others = ([s for _, s in self.read(f"{name}.pgn").against(self.settings)] for name in _LAST)
+        return scores, others
 
     def learn(self) -> None:
         """The book that the games of a file make."""
@@ -427,21 +449,26 @@ class _Sparring:
         _tell_clairvoyant(made)
         self._tell_files()
 
-    def tell(self, made: Preparation, told: Sequence[_Round], scores: Sequence[float]) -> None:
-        """Prints and writes what the last match says, and how the score grew."""
-        without = told[0] if told and told[0].scores else None
+    def tell(
+        self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
+    ) -> None:
+        """Prints and writes what the last match says, beside games without a book, and how the score grew."""
+        without = _Round(0, None, [*(told[0].scores if told else ()), *others])
         if scores:
             low, high = mean_interval(np.array(scores), 0.0, 1.0)
             last = _Round(len(told), made, scores)
-            beside = f"; without a book {without}" if without else ""
+            beside = f"; without a book {without}" if without.scores else ""
             print(f"Promise             {last} (95 %: {low:.3f} to {high:.3f}){beside}")
+            if len(scores) > 1 and len(without.scores) > 1:
+                gain, error = last.score - without.score, math.hypot(last.error, without.error)
+                print(f"Gain                {gain:+.2f} +- {error:.2f}")
             print(f"Elo                 {MatchStatistics.of_scores(scores)}")
-            if without and last.score <= without.score:
+            if last.score <= without.score:
                 print("No more than without a book, so no advice: more --play or --minutes look further.")
             search = {**made.search, "interval": (low, high)}
             if len(scores) > 1:
                 search["standard_error"] = last.error
-            unprepared = without.score if without else made.unprepared
+            unprepared = without.score if without.scores else made.unprepared
             made = dataclasses.replace(
                 made, utility=last.score, unprepared=unprepared, value=last.score, search=search
             )
@@ -449,14 +476,14 @@ class _Sparring:
         rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
         if rows:
             write_csv(self.folder / "rounds.csv", rows)
-            self._plot(told, scores)
+            self._plot(told, scores, without)
         self._tell_files(", games.pgn, rounds.csv, rounds.png" if rows else "")
 
     def _tell_files(self, more: str = "") -> None:
         print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
 
-    def _plot(self, told: Sequence[_Round], scores: Sequence[float]) -> None:
-        """The score by round, and that of the last match."""
+    def _plot(self, told: Sequence[_Round], scores: Sequence[float], without: _Round) -> None:
+        """The score by round, that of the last match, and that without a book."""
         with figure(self.folder / "rounds.png", figsize=(7.0, 4.0)) as (drawing, axes):
             for label, style, rounds in (
                 ("rounds", "o-", told),
@@ -466,7 +493,8 @@ class _Sparring:
                 errors = [each.error for each in rounds]
                 values = [each.score for each in rounds]
                 axes.errorbar(numbers, values, errors, fmt=style, capsize=3, label=label)
-            axes.axhline(told[0].score, color="0.5", ls="--", lw=1.0, label="without a book (round 0)")
+            alone = f"without a book, {counted(len(without.scores), 'game')}"
+            axes.axhline(without.score, color="0.5", ls="--", lw=1.0, label=alone)
             axes.set_ylim(0.0, 1.02)
             axes.set_xlabel("round, each with a book made from the games of those before")
             axes.set_ylabel("score, and its standard error")

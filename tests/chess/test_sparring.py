@@ -276,13 +276,15 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     status, said, err = ran(capsys, *how, "--play=2", "--last=2")
     assert status == 0, err
     assert "in 2 games (no book)" in said and "Promise " in said and "Elo " in said
+    assert "without a book" in said and "in 4 games\n" in said and "\nGain                " in said
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
+    assert (folder / "without.pgn").read_text().count("[Result ") == 2
     assert read_preparation(folder).settings.calibration == "engines"  # what moves are worth under a clock
     first = (folder / "games.pgn").read_text()
     assert first.count("[Result ") == 2
     status, again, err = ran(capsys, *how, "--play=2", "--last=2")  # there is nothing left to do
-    assert status == 0 and again.splitlines()[-3:] == said.splitlines()[-3:], err
+    assert status == 0 and again.splitlines()[-4:] == said.splitlines()[-4:], err
     with (folder / "games.pgn").open("a") as file:  # as a run leaves it that is killed
         file.write('[Event "Sparring, round 1"]\n[Round "1.1"]\n[White "precomp-gam')
     status, said, err = ran(capsys, *how, "--play=4", "--last=1")
@@ -292,6 +294,7 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     assert "Knowing its replies 0." in said and "at most, by the same estimates" in said
     assert (folder / "last_2.pgn").read_text().count("[Result ") == 2
     assert (folder / "last.pgn").read_text().count("[Result ") == 1
+    assert (folder / "without.pgn").read_text().count("[Result ") == 2  # with any book they are the same
     status, _, err = ran(capsys, *how, "--side=black")
     assert status == 1 and "expected a new folder, or games with side 'black', got out with 'white'" in err
 
