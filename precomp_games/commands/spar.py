@@ -29,42 +29,24 @@ Writes games.pgn, last.pgn and without.pgn, with evaluations and clocks; book.bi
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import json
-import math
 import os
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
-import chess
-import numpy as np
 from absl import flags
 
-from precomp_games._support import bars
-from precomp_games._support.messages import counted
-from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
-from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
-from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
-from precomp_games.chess.play.match_statistics import MatchStatistics
+from precomp_games.chess.engines.searches import SearchLimit, weakened_by
+from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.preparation.engines import Engines
-from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
-from precomp_games.chess.preparation.prepare import with_exits
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.sparring import (
-    SparringGames,
-    informed_policies,
-    played_lines,
-    prepare_from_games,
-    spec_of_games,
-)
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import figure, output_folder, print_table, write_csv, write_json
+from precomp_games.commands._files import output_folder, write_json
 from precomp_games.commands._flags import (
     Define,
     define_chess_flags,
@@ -72,14 +54,8 @@ from precomp_games.commands._flags import (
     define_opponent_flag,
     settings_of,
 )
-from precomp_games.commands._preparing import looking_until
-from precomp_games.policies.playouts import mean_interval
+from precomp_games.commands._sparring import Sparring
 
-_OWN = "precomp-games"
-_LINES = 8  # that are printed of a round
-_DRAWS = 200  # opponents, to say what knowing its replies would be worth
-_DOUBT = 1.0  # standard deviations, that are taken off what few games have seen, of the last book
-_HOPE = 1.0  # and that are added for books of rounds, which are there to learn, where games are random
 _CALIBRATION = "engines"  # under a clock
 _R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
@@ -89,8 +65,6 @@ _NODES = (1.0, 10.0)
 _LIMITS = 16
 _REPLIES, _REPLIES_R = 4, 5.0
 _LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
-_LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
-_TURN = 10  # games of the last match before as many without a book
 _REFUSED = re.compile(r"[(),=\n]")  # in specs, in which paths stand
 
 
@@ -146,7 +120,7 @@ def run(given: flags.FlagValues) -> None:
     with open_engines(given) as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
-        work = _Sparring(given, _with_clock(given, settings, engines), engines)
+        work = Sparring(given, _with_clock(given, settings, engines), engines)
         if given.games is not None:
             work.learn()
             return
@@ -226,311 +200,6 @@ def _with_clock(
     plays = f"nodes={low}:{high},r={_REPLIES_R:g},k={_REPLIES}"
     spec = f"family({plays},per=move,num_limits={_LIMITS},num_temperatures=1)"
     return dataclasses.replace(settings, opponent=spec, min_probability=_LEAST)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Round:
-    """What is told of a round; `made` is the book that it was played with, None where that is not known."""
-
-    number: int
-    made: Preparation | None
-    scores: Sequence[float]
-
-    @property
-    def score(self) -> float:
-        return float(np.mean(self.scores)) if self.scores else math.nan
-
-    @property
-    def error(self) -> float:
-        count = len(self.scores)
-        return float(np.std(self.scores, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-
-    def __str__(self) -> str:
-        error = "" if math.isnan(self.error) else f" +- {self.error:.2f}"
-        return f"{self.score:.2f}{error} in {counted(len(self.scores), 'game')}"
-
-
-class _Sparring:
-    """The work of one call."""
-
-    def __init__(self, given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> None:
-        self.given, self.settings, self.engines = given, settings, engines
-        self.folder = pathlib.Path(given.output_dir)
-        self.side = chess.WHITE if settings.player == 0 else chess.BLACK
-        self.no_book = Book(settings.game().new_initial_state().board, self.side, ())
-        clock = None if given.clock is None else Clock.parse(given.clock)
-        own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit
-        options = {
-            name: named_options(given[name].value, name)
-            for name in ("engine_option", "own_option", "opponent_option")
-        }
-        mine = {} if given.own_engine else options["engine_option"]
-        same = not (given.opponent_engine or given.opponent_option)
-        self.own = MatchEngine(
-            _OWN, find_engine(given.own_engine or given.engine), clock or own, mine | options["own_option"]
-        )
-        self.opponent = MatchEngine(
-            _plain(engines.opponent.engine_id),
-            find_engine(given.opponent_engine or given.engine),
-            clock or theirs,
-            options["engine_option" if same else "opponent_option"],
-        )
-        timed = clock is not None or (own.movetime_ms, theirs.movetime_ms) != (None, None)
-        self.random = timed or any(map(_draws, (self.own, self.opponent)))
-
-    def conditions(self) -> dict[str, Any]:
-        """What games of one folder have in common."""
-        played = (("own", self.own), ("opponent", self.opponent))
-        return {
-            "side": chess.COLOR_NAMES[self.side],
-            "fen": self.settings.fen,
-            "round": self.given.round,
-            **{name: each.name for name, each in played},
-            **{f"{name}_limit": str(each.limit) for name, each in played},
-            **{f"{name}_command": list(each.command) for name, each in played},
-            **{f"{name}_options": dict(each.options) for name, each in played},
-        }
-
-    def read(self, name: str = "games.pgn") -> SparringGames:
-        """The games that are there already."""
-        return SparringGames.read(self.folder / name, self.opponent.name, own=True)
-
-    def plan(self, games: SparringGames, *, last: bool = False) -> Preparation:
-        """A book by these games, to learn by or the last one.
-
-        Of the last one is said what knowing all replies would be worth.
-        """
-        hope = _HOPE if self.random else 0.0
-        with looking_until(self.given.minutes) as enough:
-            return prepare_from_games(
-                self.settings,
-                self.engines,
-                games,
-                budget=self.given.budget,
-                max_evaluations=self.given.max_evaluations,
-                enough=enough,
-                draws=_DRAWS if last else 0,
-                doubt=_DOUBT if last else -hope,
-            )
-
-    def play(self, title: str, parts: Sequence[tuple[Book, str, range]]) -> None:
-        """Plays games, each of which is in its file when it has ended.
-
-        parts: one after the other, the book, the round's number or the name of a match at the end, and which
-          of its games.
-        """
-        done = itertools.count(1)
-        with bars.progress(title, "games", total=sum(len(numbers) for *_, numbers in parts)) as show:
-            for book, name, numbers in parts:
-                event = {"Event": f"Sparring, {title.lower()}"}
-                headers = [event | {"Round": f"{name}.{k + 1}"} for k in numbers]
-                seed = (self.settings.seed, _LAST[name] if name in _LAST else int(name), numbers.start, 1)
-                path = self.folder / (f"{name}.pgn" if name in _LAST else "games.pgn")
-                with open(path, "a", encoding="utf-8") as out:
-
-                    def ended(text: str, out: TextIO = out) -> None:
-                        out.write(text)
-                        out.flush()
-                        os.fsync(out.fileno())
-                        show(next(done))
-
-                    how = {"seed": seed, "concurrency": self.given.concurrency}
-                    play_engine_games(book, self.own, self.opponent, headers, ended, **how)
-
-    def rounds(self) -> list[_Round]:
-        """Plays what is left of the games to learn from, round by round."""
-        size = self.given.round if self.random else 1
-        told: list[_Round] = []
-        before: Book | None = None
-        games = self.read()
-        for number, first in enumerate(range(0, self.given.play, size)):
-            last = min(first + size, self.given.play)
-            there = len(games.records)
-            if there >= last:  # played by an earlier run
-                told.append(_Round(number, None, self._scores(games, first, last)))
-                continue
-            made = self.plan(games) if number else None
-            book = made.book if made else self.no_book
-            if number:
-                self._tell_changes(games, told[-1:], book)
-            if not self.random and before is not None and _same(before, book):
-                print("The book is the same, and nothing is random: the game would be, too.")
-                break
-            self.play(f"Round {number}", [(book, str(number), range(there - first, last - first))])
-            before, games = book, self.read()
-            told.append(_Round(number, made, self._scores(games, first, last)))
-            what = "no book" if made is None else f"{len(made.book)} positions, expected {made.utility:.2f}"
-            print(f"Round {number:<14}scored {told[-1]} ({what})", flush=True)
-        return told
-
-    def _scores(self, games: SparringGames, first: int, last: int) -> list[float]:
-        scores = {id(record): score for record, score in games.against(self.settings)}
-        return [scores[id(record)] for record in games.records[first:last] if id(record) in scores]
-
-    def _tell_changes(self, games: SparringGames, told: Sequence[_Round], book: Book) -> None:
-        """Prints which lines of the last round, or of all games, were lost, and what a book plays there."""
-        played = games.against(self.settings)
-        played = played[-len(told[-1].scores) :] if told and told[-1].scores else played
-        lines = [line for line in played_lines(played, self.settings, book) if line.score < 1.0][:_LINES]
-        if lines:
-            print_table(
-                [(line.games, f"{line.score:.2f}", line.now, _short(book, line.moves)) for line in lines],
-                ("games", "score", "now", "left the book after"),
-            )
-
-    def last_book(self) -> Preparation:
-        """The book that all games make; where its match has begun, the one that it began with."""
-        games, count = self.read(), len(self.read("last.pgn").records)
-        if count and (self.folder / "result.json").is_file():
-            made = read_preparation(self.folder)
-            played = made.search.get("games", {}).get("played")
-            if played == len(games.records):
-                return made
-            os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
-        made = self._finished(self.plan(games, last=True), games)
-        if games.records:
-            print("\nBy all games:")
-            self._tell_changes(games, (), made.book)
-        print(
-            f"The last book       {len(made.book)} positions, {made.utility:.2f} or more expected by "
-            f"{len(games.records)} games",
-            flush=True,
-        )
-        _tell_clairvoyant(made)
-        write_preparation(made, self.folder)
-        return made
-
-    def _finished(self, made: Preparation, games: SparringGames) -> Preparation:
-        """With what there is to say of a book, and settings that name the games."""
-        policies, settings = informed_policies(self.settings, self.engines, games), self.settings
-        if isinstance(policies.sigma[1 - settings.player], GamesPolicy):
-            settings = dataclasses.replace(settings, opponent=spec_of_games(settings, games))
-        return with_exits(dataclasses.replace(made, settings=settings), self.engines, policies)
-
-    def last(self, made: Preparation) -> tuple[list[float], list[float]]:
-        """Plays what is left of the games that teach nothing; their scores, and those without a book.
-
-        In turns, since what an engine under a clock plays also depends on what else the machine does.
-        """
-        count = self.given.last if self.random else min(1, self.given.last)
-        books = {"last": made.book} | ({"without": self.no_book} if self.random else {})
-        turn = max(_TURN, self.given.concurrency)
-        there = {name: len(self.read(f"{name}.pgn").records) for name in books}
-        parts = [
-            (book, name, range(max(begin, there[name]), min(begin + turn, count)))
-            for begin in range(0, count, turn)
-            for name, book in books.items()
-            if there[name] < min(begin + turn, count)
-        ]
-        if parts:
-            self.play("Last match", parts)
-        scores, others = ([s for _, s in self.read(f"{name}.pgn").against(self.settings)] for name in _LAST)
-        return scores, others
-
-    def learn(self) -> None:
-        """The book that the games of a file make."""
-        games = SparringGames.read(self.given.games, self.given.opponent_name)
-        print(f"Games               {games.report}", flush=True)
-        played = games.against(self.settings)
-        if not played:
-            color = chess.COLOR_NAMES[not self.side]
-            raise ValueError(
-                f"--games: expected finished games in which {self.given.opponent_name!r} has {color} from "
-                f"the start position, got none in {self.given.games!r}"
-            )
-        made = self._finished(self.plan(games, last=True), games)
-        write_preparation(made, self.folder)
-        print(f"Scored              {_Round(0, None, [score for _, score in played])}")
-        self._tell_changes(games, (), made.book)
-        print(
-            f"The book            {len(made.book)} positions, "
-            f"{made.utility:.2f} or more expected by these games"
-        )
-        _tell_clairvoyant(made)
-        self._tell_files()
-
-    def tell(
-        self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
-    ) -> None:
-        """Prints and writes what the last match says, beside games without a book, and how the score grew."""
-        without = _Round(0, None, [*(told[0].scores if told else ()), *others])
-        if scores:
-            low, high = mean_interval(np.array(scores), 0.0, 1.0)
-            last = _Round(len(told), made, scores)
-            beside = f"; without a book {without}" if without.scores else ""
-            print(f"Promise             {last} (95 %: {low:.3f} to {high:.3f}){beside}")
-            if len(scores) > 1 and len(without.scores) > 1:
-                gain, error = last.score - without.score, math.hypot(last.error, without.error)
-                print(f"Gain                {gain:+.2f} +- {error:.2f}")
-            print(f"Elo                 {MatchStatistics.of_scores(scores)}")
-            if last.score <= without.score:
-                print("No more than without a book, so no advice: more --play or --minutes look further.")
-            search = {**made.search, "interval": (low, high)}
-            if len(scores) > 1:
-                search["standard_error"] = last.error
-            unprepared = without.score if without.scores else made.unprepared
-            made = dataclasses.replace(
-                made, utility=last.score, unprepared=unprepared, value=last.score, search=search
-            )
-            write_preparation(made, self.folder)
-        rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
-        if rows:
-            write_csv(self.folder / "rounds.csv", rows)
-            self._plot(told, scores, without)
-        self._tell_files(", games.pgn, rounds.csv, rounds.png" if rows else "")
-
-    def _tell_files(self, more: str = "") -> None:
-        print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
-
-    def _plot(self, told: Sequence[_Round], scores: Sequence[float], without: _Round) -> None:
-        """The score by round, that of the last match, and that without a book."""
-        with figure(self.folder / "rounds.png", figsize=(7.0, 4.0)) as (drawing, axes):
-            for label, style, rounds in (
-                ("rounds", "o-", told),
-                (f"{len(scores)} last games", "D", [_Round(len(told), None, scores)] if scores else []),
-            ):
-                numbers = [each.number for each in rounds]
-                errors = [each.error for each in rounds]
-                values = [each.score for each in rounds]
-                axes.errorbar(numbers, values, errors, fmt=style, capsize=3, label=label)
-            alone = f"without a book, {counted(len(without.scores), 'game')}"
-            axes.axhline(without.score, color="0.5", ls="--", lw=1.0, label=alone)
-            axes.set_ylim(0.0, 1.02)
-            axes.set_xlabel("round, each with a book made from the games of those before")
-            axes.set_ylabel("score, and its standard error")
-            axes.xaxis.get_major_locator().set_params(integer=True)
-            side = chess.COLOR_NAMES[self.side].capitalize()
-            axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
-            axes.legend(loc="lower right")
-            drawing.tight_layout()
-
-
-def _tell_clairvoyant(made: Preparation) -> None:
-    """Prints what learning more could bring at most, where that is known."""
-    if made.clairvoyant is not None:
-        value, error = made.clairvoyant
-        print(f"Knowing its replies {value:.3f} +- {error:.3f} at most, by the same estimates", flush=True)
-
-
-def _plain(name: str) -> str:
-    """A name that PGN tags and specs take."""
-    return " ".join(re.sub(r"[^A-Za-z0-9.+-]+", " ", name).split())[:60] or "Opponent"
-
-
-def _draws(engine: MatchEngine) -> bool:
-    """Whether options make an engine play other moves each time."""
-    texts = [f"{name}={value}" for name, value in engine.options.items()]
-    threads = any(re.fullmatch(r"(?i)threads=(?!1$).*", text) for text in texts)
-    return threads or bool(weakened_by(f"{engine.name} [{', '.join(texts)}]"))
-
-
-def _same(one: Book, other: Book) -> bool:
-    return [(p.history, p.moves) for p in one.positions] == [(p.history, p.moves) for p in other.positions]
-
-
-def _short(book: Book, moves: Sequence[chess.Move]) -> str:
-    line = book.start.variation_san(moves) or "(start)"
-    return line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
 
 
 def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ from precomp_games.chess.preparation.sparring import (
     left_at,
     played_lines,
 )
-from precomp_games.commands import spar
+from precomp_games.commands import _sparring, spar
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
 
@@ -317,13 +317,13 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
 def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
     """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
     seen = []
-    real = spar.play_engine_games  # type: ignore[attr-defined]
+    real = _sparring.play_engine_games  # type: ignore[attr-defined]
 
     def watched(book, own, opponent, *rest, **how):
         seen.append((own, opponent))
         real(book, own, opponent, *rest, **how)
 
-    monkeypatch.setattr(spar, "play_engine_games", watched)
+    monkeypatch.setattr(_sparring, "play_engine_games", watched)
     script = tmp_path / "without"
     script.write_text(
         (tmp_path / "remembers").read_text().replace("--remembers", "--remembers --lacking=Hash")
