@@ -38,7 +38,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -216,8 +216,8 @@ class BestFirstSearch:
         self._go_on([node for node in found if node.index not in known], entries)
         return True
 
-    def open_lines(self, lines: Sequence[tuple[int, ...]]) -> None:
-        """Opens what lines pass, and evaluates where they and other replies on their way lead.
+    def open_lines(self, lines: Sequence[tuple[int, ...]]) -> Iterator[None]:
+        """Opens what lines pass, and evaluates where they and other replies on their way lead, turn by turn.
 
         lines: the base game's actions from the start, as far as menus and the opponent allow.
         """
@@ -236,6 +236,7 @@ class BestFirstSearch:
                 if any((*node.actions(), action) in played for action in entry.row)
             ]
             self._go_on([], [entry for entry in entries if not entry.followed])
+            yield
 
     def _go_on(self, nodes: list[Node], entries: list[Branch]) -> None:
         """Opens nodes that have been evaluated, and follows entries."""

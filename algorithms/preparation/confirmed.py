@@ -229,7 +229,8 @@ def confirmed_precomputation(
         work.learn(list(states)[:CREDITED], score)
     if played:
         values.learn(work.taught)
-        work.search.open_lines(_compared(played, values))
+        for _ in work.search.open_lines(_compared(played, values)):
+            work.tell("looking")
     found = work.run(games, promise_games, precision)
     if possible is None:
         return found
@@ -338,7 +339,7 @@ class _Confirmed:
             if self.improved is not None and self.search.has_grown():
                 chosen, bounds = self._best(self.search.so_far)
                 self.improved(self._result(chosen, bounds, bounds is None))
-            self._tell("looking")
+            self.tell("looking")
         return self.search.tree.opened > before
 
     def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
@@ -454,10 +455,10 @@ class _Confirmed:
             [self._stream(self.played + k, 1) for k in range(games)],
             min_probability=self.problem.min_probability,
             visit=visit if learn else None,
-            progress=lambda finished: self._tell(f"playing, {finished} of {games} games"),
+            progress=lambda finished: self.tell(f"playing, {finished} of {games} games"),
         )
         self.played += games
-        self._tell("playing")
+        self.tell("playing")
         scores = np.array([self.problem.own_utility(end) for end in ends])
         if learn:
             for states, score in zip(passed, scores.tolist(), strict=True):
@@ -473,7 +474,8 @@ class _Confirmed:
         """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAMS, use, number)))
 
-    def _tell(self, what: str) -> None:
+    def tell(self, what: str) -> None:
+        """Tells the progress, and hears whether to stop."""
         if self.progress is not None:
             said = self.progress(self.search.evaluations, self.played, what)
             self.stopped = self.stopped or said is False
