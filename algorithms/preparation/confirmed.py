@@ -79,8 +79,9 @@ _MOST_GAMES = 10_000_000
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
 
-PlayedGame = tuple[Sequence[Any], float]
-"""The player's turns that a game has passed since it left what was memorized, and its score."""
+PlayedGame = tuple[Sequence[Any], float | Sequence[float]]
+"""The player's turns that a game has passed since it left what was memorized, and its score; or what it scored,
+and then what it would have scored if it had left at each of the later ones."""
 
 Progress = Callable[[int, int, str], Any]
 """Called with (evaluations so far, games so far, what is being done); False looks no further."""
@@ -299,7 +300,7 @@ class _Confirmed:
         self.search = BestFirstSearch(problem, values, "optimistic")
         self.schedule = _OF_PROMISES if promises(values) else _PLAIN
         self.seed, self.played, self.progress, self.improved = seed, 0, progress, improved
-        self.taught: list[PlayedGame] = []  # what games passed, and what they scored
+        self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
         self.stopped = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
@@ -465,10 +466,11 @@ class _Confirmed:
                 self.learn(states, score)
         return which, scores
 
-    def learn(self, states: Sequence[Any], score: float) -> None:
+    def learn(self, states: Sequence[Any], score: float | Sequence[float]) -> None:
         """Counts a game for the turns that it has passed."""
-        self.values.credit(states, score)
-        self.taught.append((states, score))
+        scores = list(score) if isinstance(score, Sequence) else [score] * max(len(states), 1)
+        self.values.credit(states, scores)
+        self.taught.append((states, scores[0]))
 
     def _stream(self, number: int, use: int) -> np.random.Generator:
         """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""

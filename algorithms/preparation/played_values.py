@@ -144,11 +144,14 @@ class PlayedValues:
             self._evaluator = learned([(states, self._own(score)) for states, score in games])
             self._prior.clear()
 
-    def credit(self, states: Sequence[Any], score: float) -> None:
-        """Counts a game of this score, the player's utility, for positions that it has passed."""
-        for name in dict.fromkeys(map(self._position, states)):
-            self._games[name] = self._games.get(name, 0) + 1
-            self._scores[name] = self._scores.get(name, 0.0) + score
+    def credit(self, states: Sequence[Any], scores: Sequence[float]) -> None:
+        """Counts a game for positions that it has passed, with its score for each, the player's utility."""
+        counted = set[Hashable]()
+        for name, score in zip(map(self._position, states), scores, strict=False):
+            if name not in counted:
+                counted.add(name)
+                self._games[name] = self._games.get(name, 0) + 1
+                self._scores[name] = self._scores.get(name, 0.0) + score
 
     def deviation(self, value: float, games: int) -> float:
         """The standard deviation of what a position of such value is worth, seen in so many games.

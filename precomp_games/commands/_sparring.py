@@ -41,8 +41,10 @@ from precomp_games.policies.playouts import mean_interval
 _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
 _DRAWS = 200  # opponents, to say what knowing its replies would be worth
-_DOUBT = 1.0  # standard deviations, that are taken off what few games have seen, of the last book
-_HOPE = 1.0  # and that are added for books of rounds, which are there to learn, where games are random
+# Standard deviations of estimates: taken off what few games have seen, of the last book, and added for books
+# of rounds, which are there to learn, where games are random. They are those of wins and losses; where half of
+# the games are drawn, true ones are 0.6 times as large.
+_DOUBT, _HOPE = 0.6, 1.0
 _LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
 _TURN = 10  # games of the last match before as many without a book
 
@@ -77,7 +79,7 @@ class Sparring:
         self.folder = pathlib.Path(given.output_dir)
         self.side = chess.WHITE if settings.player == 0 else chess.BLACK
         self.no_book = Book(settings.game().new_initial_state().board, self.side, ())
-        clock = None if given.clock is None else Clock.parse(given.clock)
+        self.clock = clock = None if given.clock is None else Clock.parse(given.clock)
         own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit
         options = {
             name: named_options(given[name].value, name)
@@ -130,6 +132,7 @@ class Sparring:
                 enough=enough,
                 draws=_DRAWS if last else 0,
                 doubt=_DOUBT if last else -hope,
+                clock=self.clock,
             )
 
     def play(self, title: str, parts: Sequence[tuple[Book, str, range]]) -> None:

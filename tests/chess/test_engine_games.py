@@ -1,8 +1,10 @@
 """Games between two engine processes, as match programs play them."""
 
+import io
 import sys
 
 import chess
+import chess.pgn
 import pytest
 
 from precomp_games.chess import (
@@ -105,6 +107,16 @@ def test_whose_time_runs_out_loses(tmp_path):
     assert len(read([text], tmp_path / "games.pgn").records[0].actions) < 6
 
 
+def test_a_move_of_the_book_takes_no_time_and_brings_the_increment(book):
+    """The fake engine takes milliseconds a move, so that a clock says how many increments there were."""
+    (text,) = played(entrant("us", limit=Clock(90.0, 100.0)), entrant("them", limit=Clock(90.0)), 1, book)
+    game = chess.pgn.read_game(io.StringIO(text))
+    ours = list(game.mainline())[::2]
+    first = next(k for k, node in enumerate(ours) if "book" not in node.comment)
+    assert first >= 1 and ours[first - 1].clock() is None
+    assert ours[first].clock() == pytest.approx(90.0 + 100.0 * (first + 1), abs=10.0)
+
+
 def test_who_gets_no_move_done_plays_no_game():
     """A game without a move would be none for who reads it, and would be played for ever."""
     slow = entrant("them", "--fault=slow", limit=Clock(0.1))
@@ -131,6 +143,10 @@ def test_adjudication():
 def test_clocks():
     assert Clock.parse("1+0.01") == Clock(1.0, 0.01) and str(Clock(60.0, 0.6)) == "60+0.6"
     assert Clock(1.0, 0.01).move_ms == 35
+    assert Clock(1.0, 0.01).time_gained(0) == 1.0
+    assert Clock(1.0, 0.01).time_gained(20) == pytest.approx(1.6 / 0.9)  # 1 + 60 x 0.01, and half of 1, + 0.4
+    assert Clock(60.0).time_gained(10) == pytest.approx(4.0 / 3.0)
+    assert Clock(60.0).time_gained(500) == pytest.approx(40.0)
     for wrong in ("", "1", "1+", "a+b", "0+1", "1+-1", None):
         with pytest.raises(ValueError, match="expected"):
             Clock.parse(wrong)

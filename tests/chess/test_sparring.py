@@ -27,10 +27,12 @@ from precomp_games.chess import (
     write_preparation,
 )
 from precomp_games.chess.evaluation.calibration import expected_score, score_features
+from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.preparation.sparring import (
-    _fitted,
+    _learned,
     _possible,
     _taught,
+    _timed,
     informed_policies,
     left_at,
     played_lines,
@@ -153,7 +155,9 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
     evaluation = engines.policies(settings).leaf_value
     games = SparringGames.of_matches([sparred(settings, engines, games=12)])
     taught = _taught(games, settings)
-    fitted = _fitted(evaluation, taught).utility
+    value, counted = _learned(evaluation, taught)
+    fitted = value.utility
+    assert counted == taught  # without a clock
     root = settings.played_game().new_initial_state()
     (result,) = engines.analyst.search([root.epd], settings.analyst_limit, settings.multipv)
     features = np.array(score_features(result.lines[0], 1))  # a pawn ahead
@@ -167,7 +171,36 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
 
     best = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert fitted.coefficients == pytest.approx(best.x, abs=1e-4)
-    assert _fitted(evaluation, []) is evaluation
+    assert _learned(evaluation, []) == (evaluation, [])
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
+    """Twice the time adds 1 to the logit; a game counts for later turns as if it had saved time up to them."""
+    settings, clock = settings_of(player=player), Clock(1.0, 0.01)
+    plain = engines.policies(settings).leaf_value
+    evaluation = _timed(plain, clock, player)
+    games = SparringGames.of_matches([sparred(settings, engines, games=3)])
+    taught = [(passed[1:], score) for passed, score in _taught(games, settings)]  # one move was a book's
+
+    def logits(value, states):
+        values = np.asarray(value.evaluate_batch(states))
+        own = (values if player == 0 else 1.0 - values) - 0.005
+        return np.log(own / (0.99 - own))
+
+    passed, score = taught[0]
+    gained = [math.log2(clock.time_gained(moves)) for moves in range(1, len(passed) + 1)]
+    assert gained[0] > 0.0 and logits(evaluation, passed) - logits(plain, passed) == pytest.approx(gained)
+
+    value, counted = _learned(evaluation, taught)
+    assert [each for each, _ in counted] == [each for each, _ in taught]
+    (base,) = logits(value, passed[:1])
+    later = 0.005 + 0.99 / (1.0 + np.exp(-(base + np.array(gained) - gained[0])))
+    assert counted[0][1] == pytest.approx(score + later - later[0]) and counted[0][1][0] == score
+    # The fit explains by time what it can: it is lower than one that knows of none.
+    (without,) = logits(_learned(plain, taught)[0], passed[:1])
+    assert base < without + gained[0]
+    assert _timed(plain, None, player) is plain and _timed(0.5, clock, player) == 0.5
 
 
 def test_where_games_are_lost_the_book_plays_something_else(engines):

@@ -252,18 +252,18 @@ class CalibratedUtility:
     made_for: CalibrationScope
 
     @public
-    def mover_utility(self, line: Line, board: chess.Board) -> float:
-        """See `ScoreUtility`; always inside (0, 1)."""
-        return self._utility(line, material(board))
+    def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
+        """See `ScoreUtility`; always inside (0, 1). `beside` is added to z: what else is known."""
+        return self._utility(line, material(board), beside)
 
     @public
     def predicted(self, sample: CalibrationSample) -> float:
         """The expected score of a game from a sample's position."""
         return self._utility(sample.line, sample.material)
 
-    def _utility(self, line: Line, ahead: int) -> float:
+    def _utility(self, line: Line, ahead: int, beside: float = 0.0) -> float:
         terms = zip(self.coefficients, score_features(line, ahead), strict=True)
-        return float(expected_score(sum(weight * feature for weight, feature in terms))[0])
+        return float(expected_score(beside + sum(weight * feature for weight, feature in terms))[0])
 
     @public
     def misfits(self, settings: Any, engine_id: str) -> list[str]:
@@ -369,7 +369,10 @@ def fit_calibration(
 
 
 def after_games(
-    calibration: CalibratedUtility, positions: Sequence[tuple[Line, int]], scores: Sequence[float]
+    calibration: CalibratedUtility,
+    positions: Sequence[tuple[Line, int]],
+    scores: Sequence[float],
+    beside: Sequence[float] | float = 0.0,
 ) -> CalibratedUtility:
     """A fit that has seen other games: the most likely coefficients, with the fit's as a prior's mean.
 
@@ -378,25 +381,32 @@ def after_games(
       positions: in each game, one where the preparing side was to move: the analyst's best line, and how far
         that side was ahead in `material`.
       scores: of these games, that side's.
+      beside: what else is known of each of the positions, which is added to z.
     """
     features = np.array([score_features(line, ahead) for line, ahead in positions]).reshape(-1, 3)
     start, ones = np.array(calibration.coefficients), np.ones(len(scores))
-    fit = _regression(start, features, ones, np.array(scores), SPREAD)
+    fit = _regression(start, features, ones, np.array(scores), SPREAD, np.array(beside))
     return dataclasses.replace(calibration, coefficients=tuple(fit.tolist()))
 
 
 def _regression(
-    start: Floats, features: Floats, games: Floats, scores: Floats, spread: Floats | None = None
+    start: Floats,
+    features: Floats,
+    games: Floats,
+    scores: Floats,
+    spread: Floats | None = None,
+    beside: Floats | float = 0.0,
 ) -> Floats:
     """The coefficients of the greatest likelihood, draws being half a win and half a loss.
 
     spread: how far each may be from `start`, as standard deviations of a prior. None: anywhere.
+    beside: is added to z.
     """
     center = np.zeros(len(start)) if spread is None else start
     ridge = np.full(len(start), 2.0 * _RIDGE) if spread is None else spread**-2.0
 
     def loss(coefficients: Floats) -> tuple[float, Floats]:
-        p, slope = expected_score(features @ coefficients)
+        p, slope = expected_score(features @ coefficients + beside)
         likelihood = float(scores @ np.log(p) + (games - scores) @ np.log1p(-p))
         gradient = ((scores / p - (games - scores) / (1.0 - p)) * slope) @ features
         off = coefficients - center

@@ -28,7 +28,7 @@ Source: `precomputation`, section 5 and appendix, "Experimental Details", for th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -236,12 +236,14 @@ class EngineEvaluation:
     Attributes:
       engine, limit, multipv: The search; one that a policy has made already is not made again.
       utility: What a score is worth.
+      beside: What else is known of a state, for its mover, which a `CalibratedUtility` adds to its logit.
     """
 
     engine: ScoringEngine
     limit: SearchLimit
     multipv: Multipv
     utility: ScoreUtility
+    beside: Callable[[ChessState], float] | None = None
 
     def __post_init__(self) -> None:
         """Checks the utility."""
@@ -256,9 +258,11 @@ class EngineEvaluation:
           ValueError: what is no state of chess, or one where the game is over.
         """
         results = self.engine.search([state.epd for state in states], self.limit, self.multipv)
+        utility: Any = self.utility
         values = np.empty(len(states))
         for k, (state, result) in enumerate(zip(states, results, strict=True)):
-            mover = self.utility.mover_utility(result.lines[0], state.board)
+            beside = () if self.beside is None else (self.beside(state),)
+            mover = utility.mover_utility(result.lines[0], state.board, *beside)
             values[k] = mover if state.board.turn == chess.WHITE else 1.0 - mover
         return values
 

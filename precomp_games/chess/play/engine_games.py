@@ -5,7 +5,8 @@ then at each turn the start and all moves so far, with a limit or with both cloc
 engine has said that it is ready. One thread and a hash of 16 MB, unless options say otherwise.
 
 Rules: those of chess, with draws claimed as soon as they stand on the board, and a draw after `MATCH_PLIES`
-half-moves. A side that has used up its time loses. A game is resigned where both engines agree for three
+half-moves. A move of the book takes no time, and brings the increment as any other. A side that has used up
+its time loses. A game is resigned where both engines agree for three
 moves of each that one of them is ten pawns ahead, and drawn after 40 moves where for eight moves of each
 neither sees more than a tenth of a pawn: what match programs do by their usual settings.
 
@@ -31,7 +32,7 @@ import chess.engine
 import chess.pgn
 import numpy as np
 
-from precomp_games._support.arguments import Ge, Gt, Le, Seed, each_of, public
+from precomp_games._support.arguments import Ge, Gt, Le, NonNegativeInt, Seed, each_of, public
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
@@ -91,6 +92,20 @@ class Clock:
     def move_ms(self) -> int:
         """About what an engine takes of it for a move of the opening, in milliseconds."""
         return max(1, round(1000.0 * (self.seconds / _MOVES_TO_GO + self.increment)))
+
+    @public
+    def time_gained(self, moves: NonNegativeInt) -> float:
+        """How many times the time for later moves there is, if the first `moves` took none.
+
+        As if a side thought for `seconds` / 40 and the increment before each of the first 40 moves, with as
+        many still to come after these.
+
+        Raises:
+          ValueError: no number of moves.
+        """
+        with_book = self.seconds + (_MOVES_TO_GO + moves) * self.increment
+        left = self.seconds * max(1.0, _MOVES_TO_GO - moves) / _MOVES_TO_GO + _MOVES_TO_GO * self.increment
+        return with_book / left
 
 
 @public
@@ -288,15 +303,22 @@ class _Side:
             raise _Failed(self._words(error)) from None
         if said.move is None:
             raise _Failed(f"no move from {self.player.name}")
-        if isinstance(limit, Clock):
-            self.left -= time.perf_counter() - began
-            if self.left < -_OVERSTEPPED:
-                if not self.moved:  # a game without a move of its would be no game
-                    raise _Failed(f"no time left after the first move of {self.player.name}")
-                return None, None
-            self.left += limit.increment
+        if not self.spend(time.perf_counter() - began):
+            if not self.moved:  # a game without a move of its would be no game
+                raise _Failed(f"no time left after the first move of {self.player.name}")
+            return None, None
         self.moved = True
         return said.move, said.info.get("score")
+
+    def spend(self, seconds: float) -> bool:
+        """Takes what a move took off its clock, where it has one; whether it was there in time."""
+        if self.clock is None:
+            return True
+        self.left -= seconds
+        if self.left < -_OVERSTEPPED:
+            return False
+        self.left += self.clock.increment
+        return True
 
     def _words(self, error: BaseException) -> str:
         what = one_line(error) or f"no answer within {_PATIENCE:g} s over its time"
@@ -330,6 +352,7 @@ async def _play(
             move = move_of(int(rng.choice(list(row), p=odds / odds.sum())))
             node = node.add_variation(move, comment=BOOK_MOVE)
             thought.clear()
+            sides[board.turn].spend(0.0)
         else:
             side = sides[board.turn]
             found, score = await side.move(board, sides)

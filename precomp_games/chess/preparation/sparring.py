@@ -47,6 +47,7 @@ from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.policies import GamesPolicy
+from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.policies import PreparationPolicies, modelled_play, preparation_policies
@@ -69,6 +70,7 @@ from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike, is_of_history
 
 _LIKELY = 0.02  # beside the most likely one; who is less is left out
+_LOGITS_OF_TWICE_THE_TIME = 1.0  # what an expected score gains by it between engines, see docs/sparring.md
 _UNLIKELY = 1e-3  # of a mixture's component that has not played what was played: it may be off in one move
 
 
@@ -166,10 +168,10 @@ def left_at(record: GameRecord, side: chess.Color) -> int | None:
     return next((ply for ply in plies if ply not in record.booked), None)
 
 
-def _taught(games: SparringGames, settings: PreparationSettings) -> list[PlayedGame]:
+def _taught(games: SparringGames, settings: PreparationSettings) -> list[tuple[list[ChessState], float]]:
     """Our turns that each game has passed since it left the book, and what it scored."""
     side = chess.WHITE if settings.player == 0 else chess.BLACK
-    root, taught = settings.played_game().new_initial_state(), list[PlayedGame]()
+    root, taught = settings.played_game().new_initial_state(), list[tuple[list[ChessState], float]]()
     for record, score in games.against(settings):
         state, passed, first = root.clone(), list[ChessState](), left_at(record, side)
         for ply, action in enumerate(record.actions):
@@ -182,17 +184,44 @@ def _taught(games: SparringGames, settings: PreparationSettings) -> list[PlayedG
     return taught
 
 
-def _fitted(value: Any, taught: Sequence[PlayedGame]) -> Any:
-    """An evaluation that has seen games, of which each counts where it left the book."""
-    left = [(passed[0], score) for passed, score in taught if passed]
-    if not left or not isinstance(value, EngineEvaluation):  # others learn by themselves
+def _timed(value: Any, clock: Clock | None, player: int) -> Any:
+    """An evaluation that knows what is left on a clock when moves of a book have taken no time."""
+    if clock is None or not isinstance(value, EngineEvaluation):
         return value
-    results = value.engine.search([state.epd for state, _ in left], value.limit, value.multipv)
+
+    def beside(state: ChessState) -> float:
+        gained = _LOGITS_OF_TWICE_THE_TIME * math.log2(clock.time_gained(state.ply // 2))
+        return gained if state.current_player() == player else -gained
+
+    return dataclasses.replace(value, beside=beside)
+
+
+def _learned(
+    value: Any, taught: Sequence[tuple[list[ChessState], float]]
+) -> tuple[Any, Sequence[PlayedGame]]:
+    """An evaluation that has seen games, of which each counts where it left the book, and what they teach.
+
+    At later turns a game counts as if it had left the book there, with the time that this would have saved.
+    """
+    left = [(passed, score) for passed, score in taught if passed]
+    if not left or not isinstance(value, EngineEvaluation):  # others learn by themselves
+        return value, taught
+    results = value.engine.search([passed[0].epd for passed, _ in left], value.limit, value.multipv)
     lines = [
-        (result.lines[0], material(state.board)) for (state, _), result in zip(left, results, strict=True)
+        (result.lines[0], material(passed[0].board))
+        for (passed, _), result in zip(left, results, strict=True)
     ]
+    known = [[value.beside(state) if value.beside else 0.0 for state in passed] for passed, _ in left]
     utility: Any = value.utility
-    return dataclasses.replace(value, utility=after_games(utility, lines, [score for _, score in left]))
+    utility = after_games(utility, lines, [score for _, score in left], [each[0] for each in known])
+    value = dataclasses.replace(value, utility=utility)
+    if value.beside is None:
+        return value, left
+    later = list[PlayedGame]()
+    for (passed, score), (line, _), each in zip(left, lines, known, strict=True):
+        worth = [utility.mover_utility(line, passed[0].board, beside) for beside in each]
+        later.append((passed, [score + there - worth[0] for there in worth]))
+    return value, later
 
 
 def _replies(settings: PreparationSettings, engines: Engines, games: SparringGames) -> PolicyLike:
@@ -290,6 +319,7 @@ def prepare_from_games(
     enough: Callable[[], bool] | None = None,
     draws: NonNegativeInt = 0,
     doubt: float = 0.0,
+    clock: Clock | None = None,
 ) -> Preparation:
     """The best book by what an opponent's games say, and by an evaluation that their scores correct.
 
@@ -307,6 +337,8 @@ def prepare_from_games(
       doubt: how many standard deviations are taken off what each stop is worth: the last book is to go where
         games have scored. Negative, they are added while a book is chosen: it goes where few games have been
         for a little less, and games teach what that is worth.
+      clock: what each side has for its moves, where a clock runs: a move of the book leaves more for later
+        ones, which is worth as much as it was to engines (docs/sparring.md).
 
     Returns:
       The preparation. Its utilities are estimates, which games that come after it confirm or refute.
@@ -321,8 +353,9 @@ def prepare_from_games(
             f"evaluation={settings.evaluation!r}, menu={settings.menu}, distrust={settings.distrust:g}, "
             f"price={settings.price!r}"
         )
-    policies, taught = informed_policies(settings, engines, games), _taught(games, settings)
-    value = _fitted(policies.leaf_value, taught)
+    policies = informed_policies(settings, engines, games)
+    timed = _timed(policies.leaf_value, clock, settings.player)
+    value, taught = _learned(timed, _taught(games, settings))
     opponent, asked = policies.sigma[1 - settings.player], None
     if draws and not is_of_history(value):  # what stops are worth is then the same against all
         asked = _possible(opponent, draws, settings.seed)

@@ -281,13 +281,13 @@ def test_posterior_means_by_hand(player):
         return answer if player == 0 else 1.0 - answer
 
     assert own([start, later]) == pytest.approx([prior, prior])
-    values.credit([start, start], 1.0)  # a position counts once a game
-    values.credit([start], 0.5)
+    values.credit([start, start], [1.0, 1.0])  # a position counts once a game
+    values.credit([start], [0.5])
     at_start = (4.0 * prior + 1.5) / 6.0
     inherited = prior + 0.5 * (at_start - prior)
     assert own([start, later]) == pytest.approx([at_start, inherited])
     assert values.games(start) == 2 and values.games(later) == 0
-    values.credit([start, later], 0.0)
+    values.credit([start, later], [0.0, 0.0])
     at_start = (4.0 * prior + 1.5) / 7.0
     inherited = (4.0 * (prior + 0.5 * (at_start - prior))) / 5.0
     assert own([start, later]) == pytest.approx([at_start, inherited])
@@ -302,8 +302,8 @@ def test_doubt_takes_off_and_hope_adds_what_few_games_say(player):
     each = sure, unsure, hoping = [_values(player, 0.5, 4.0, doubt=d, inherited=0.0) for d in doubts]
     for values in each:
         for _ in range(20):
-            values.credit(states[1:2], 0.5)
-        values.credit(states[2:], 0.0)
+            values.credit(states[1:2], [0.5])
+        values.credit(states[2:], [0.0] * len(states[2:]))
     means, lower, upper = (values.evaluate_batch(states) for values in (sure, unsure, hoping))
     if player == 1:
         means, lower, upper = 1.0 - means, 1.0 - lower, 1.0 - upper
@@ -321,7 +321,7 @@ def test_values_are_the_best_linear_estimates_and_no_more():
     for won in wins.tolist():
         values = _values(0, 0.8, 3.0)
         for k in range(games):
-            values.credit([start], float(k < won))
+            values.credit([start], [float(k < won)])
         found.append(float(values.evaluate_batch([start])[0]))
     seen, truth = joint.sum(axis=0), np.array([0.6, 1.0]) @ joint
     slope, constant = np.polyfit(wins, truth / seen, 1, w=np.sqrt(seen))
