@@ -170,15 +170,23 @@ class _Bounds:
 class BestFirstSearch:
     """The bounds of a `PartialTree`, kept up to date along the paths that change."""
 
-    def __init__(self, problem: PreparationProblem, evaluator: Evaluator, order: SearchOrder) -> None:
+    def __init__(
+        self,
+        problem: PreparationProblem,
+        evaluator: Evaluator,
+        order: SearchOrder,
+        optimism: float | None = None,
+    ) -> None:
         """Admits the root and what comes right after it.
 
         Args:
           problem: see there.
           evaluator: see `best_first_precomputation`.
           order: one of `ORDERS`.
+          optimism: g of the optimistic order; None: what is best against opponents who err much.
         """
         self.problem = problem
+        self._optimism = optimism
         self.tree = PartialTree(problem, lump=False)
         self._steers = _UPPER if order == "certified" else _HOPED
         self._evaluator = evaluator
@@ -542,7 +550,9 @@ class BestFirstSearch:
 
     def _hoped(self, worth: float, reach: float, ahead: float) -> float:
         """What a line of some reach may still come to, worth so much now, with turns of reach `ahead`."""
-        g = _PROMISED_HOPE if self._promises else _HOPE
+        g = self._optimism
+        if g is None:
+            g = _PROMISED_HOPE if self._promises else _HOPE
         hope = g * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
         return worth + (reach * self.problem.high - worth) * min(max(hope, 0.0), _MOST_HOPE)
 

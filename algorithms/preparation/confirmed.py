@@ -80,8 +80,8 @@ _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
 
 PlayedGame = tuple[Sequence[Any], float | Sequence[float]]
-"""The player's turns that a game has passed since it left what was memorized, and its score; or what it scored,
-and then what it would have scored if it had left at each of the later ones."""
+"""The player's turns that a game has passed since it left what was memorized, and its score; or what it
+scored, and then what it would have scored if it had left at each of the later ones."""
 
 Progress = Callable[[int, int, str], Any]
 """Called with (evaluations so far, games so far, what is being done); False looks no further."""
@@ -172,6 +172,7 @@ def confirmed_precomputation(
     inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
     played: Annotated[Sequence[PlayedGame], each_of(tuple)] = (),
     doubt: float = 0.0,
+    optimism: NonNegativeFloat | None = None,
     max_evaluations: PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
@@ -200,11 +201,14 @@ def confirmed_precomputation(
       prior_games: how many games an evaluation is worth.
       inherited: how much of what was learned about a turn holds for the next one, in [0, 1].
       played: games that teach before any other, such as real ones: the player's turns that each has passed
-        since it left what was memorized, in their order, and what it scored, the player's utility.
+        since it left what was memorized, in their order, and what it scored, the player's utility; or a score
+        for each of these turns.
       doubt: how many standard deviations are taken off each estimate, so that a stop that many games have
         seen is preferred to one that promises a little more and few have; all values are lower then. Negative
         doubt is hope: a stop that few games have seen is preferred, to learn what it is worth. Hope chooses
         only, and no value that is told has any.
+      optimism: g of the order in which nodes are opened (`best_first`): with less of it lines are followed
+        further, and fewer entries compared. None: what is best against opponents who err much.
       max_evaluations: open nothing any more after so many.
       position_key: states of one level with equal keys have the same policies, and states with equal keys are
         taken to be worth the same.
@@ -225,7 +229,8 @@ def confirmed_precomputation(
     if promise_games == 1:
         raise ArgumentError("expected promise_games to be 0 or at least 2, got 1")
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited, doubt=doubt)
-    work = _Confirmed(problem, values, budget, max_evaluations, seed, progress, improved)
+    search = BestFirstSearch(problem, values, "optimistic", optimism)
+    work = _Confirmed(problem, values, search, budget, max_evaluations, seed, progress, improved)
     for states, score in played:
         work.learn(list(states)[:CREDITED], score)
     if played:
@@ -289,15 +294,15 @@ class _Confirmed:
         self,
         problem: PreparationProblem,
         values: PlayedValues,
+        search: BestFirstSearch,
         budget: int | None,
         max_evaluations: int | None,
         seed: int | Sequence[int],
         progress: Progress | None,
         improved: Improved | None,
     ) -> None:
-        self.problem, self.values, self.budget = problem, values, budget
+        self.problem, self.values, self.search, self.budget = problem, values, search, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
-        self.search = BestFirstSearch(problem, values, "optimistic")
         self.schedule = _OF_PROMISES if promises(values) else _PLAIN
         self.seed, self.played, self.progress, self.improved = seed, 0, progress, improved
         self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored

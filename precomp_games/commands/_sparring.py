@@ -42,9 +42,10 @@ _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
 _DRAWS = 200  # opponents, to say what knowing its replies would be worth
 # Standard deviations of estimates: taken off what few games have seen, of the last book, and added for books
-# of rounds, which are there to learn, where games are random. They are those of wins and losses; where half of
-# the games are drawn, true ones are 0.6 times as large.
+# of rounds, which are there to learn, where games are random. They are those of wins and losses; where half
+# of the games are drawn, true ones are 0.6 times as large.
 _DOUBT, _HOPE = 0.6, 1.0
+_OPTIMISM = 0.03  # where games are random, and no move wins by itself: see docs/sparring.md
 _LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
 _TURN = 10  # games of the last match before as many without a book
 
@@ -132,6 +133,7 @@ class Sparring:
                 enough=enough,
                 draws=_DRAWS if last else 0,
                 doubt=_DOUBT if last else -hope,
+                optimism=_OPTIMISM if self.random else None,
                 clock=self.clock,
             )
 
@@ -295,11 +297,12 @@ class Sparring:
                 made, utility=last.score, unprepared=unprepared, value=last.score, search=search
             )
             write_preparation(made, self.folder)
+        played = "".join(f", {name}.pgn" for name in _LAST if (self.folder / f"{name}.pgn").is_file())
         rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
         if rows:
             write_csv(self.folder / "rounds.csv", rows)
             self._plot(told, scores, without)
-        self._tell_files(", games.pgn, rounds.csv, rounds.png" if rows else "")
+        self._tell_files((", games.pgn, rounds.csv, rounds.png" if rows else "") + played)
 
     def _tell_files(self, more: str = "") -> None:
         print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")

@@ -176,7 +176,7 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
-    """Twice the time adds 1 to the logit; a game counts for later turns as if it had saved time up to them."""
+    """Twice the time adds 1 to the logit; a game counts for later turns as if it had saved time for them."""
     settings, clock = settings_of(player=player), Clock(1.0, 0.01)
     plain = engines.policies(settings).leaf_value
     evaluation = _timed(plain, clock, player)

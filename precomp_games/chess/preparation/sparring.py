@@ -31,6 +31,7 @@ import numpy.typing as npt
 from precomp_games._support import bars
 from precomp_games._support.arguments import (
     FilePath,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
     each_of,
@@ -319,6 +320,7 @@ def prepare_from_games(
     enough: Callable[[], bool] | None = None,
     draws: NonNegativeInt = 0,
     doubt: float = 0.0,
+    optimism: NonNegativeFloat | None = None,
     clock: Clock | None = None,
 ) -> Preparation:
     """The best book by what an opponent's games say, and by an evaluation that their scores correct.
@@ -337,6 +339,7 @@ def prepare_from_games(
       doubt: how many standard deviations are taken off what each stop is worth: the last book is to go where
         games have scored. Negative, they are added while a book is chosen: it goes where few games have been
         for a little less, and games teach what that is worth.
+      optimism: how much is hoped of what was not looked at, see `confirmed_precomputation`.
       clock: what each side has for its moves, where a clock runs: a move of the book leaves more for later
         ones, which is worth as much as it was to engines (docs/sparring.md).
 
@@ -374,6 +377,7 @@ def prepare_from_games(
             prior_games=value.utility.prior_games,
             played=taught,
             doubt=doubt,
+            optimism=optimism,
             max_evaluations=max_evaluations,
             position_key=board_key,
             min_probability=settings.min_probability,
