@@ -123,6 +123,22 @@ def test_with_true_values_it_is_the_best_set_of_what_was_opened(budget, cases):
         assert len(found.rounds) == 0
 
 
+def test_less_optimism_compares_fewer_entries():
+    """With all of it every menu is opened, and with none nothing is, but what games have seen."""
+    options = {"games": 0, "promise_games": 0, "evaluator": evaluation(1)}
+    opened = np.array(
+        [
+            [_confirmed(seed, optimism=g, **options)[1].preparation.work["opened"] for g in (0.0, 0.05, 0.28)]
+            for seed in range(6)
+        ]
+    )
+    assert (
+        (opened[:, 0] == 0).all() and (np.diff(opened) >= 0).all() and np.diff(opened.sum(axis=0)).min() > 0
+    )
+    for seed in range(3):
+        assert _confirmed(seed, **options)[1].promise == _confirmed(seed, optimism=0.28, **options)[1].promise
+
+
 class Learning:
     """An evaluation of histories that moves by the mean of games, and keeps what it was told."""
 
