@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["Row", "Times", "fresh_process", "peak_memory", "side_by_side", "table"]
+__all__ = ["Row", "Times", "fresh_process", "peak_memory", "side_by_side", "status_bytes", "table"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,12 +78,13 @@ def peak_memory(work: Callable[[], Any]) -> tuple[int, Any]:
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
-    before = _status("VmRSS")
+    before = status_bytes("VmRSS")
     result = work()
-    return _status("VmHWM") - before, result
+    return status_bytes("VmHWM") - before, result
 
 
-def _status(field: str) -> int:
+def status_bytes(field: str) -> int:
+    """What Linux says of the process's memory: VmRSS now, VmHWM at most since its program was started."""
     with open("/proc/self/status", encoding="ascii") as file:
         for line in file:
             if line.startswith(field + ":"):
