@@ -6,9 +6,9 @@ engine has said that it is ready. One thread and a hash of 16 MB, unless options
 
 Rules: those of chess, with draws claimed as soon as they stand on the board, and a draw after `MATCH_PLIES`
 half-moves. A move of the book takes no time, and brings the increment as any other. A side that has used up
-its time loses. A game is resigned where both engines agree for three
-moves of each that one of them is ten pawns ahead, and drawn after 40 moves where for eight moves of each
-neither sees more than a tenth of a pawn: what match programs do by their usual settings.
+its time loses. A game is resigned where both engines agree for three moves of each that one of them is ten
+pawns ahead, and drawn after 40 moves where for eight moves of each neither sees more than a tenth of a pawn:
+what match programs do by their usual settings.
 
 A game in which an engine dies, hangs or plays no legal move is played again from its start, by new
 processes; what was played of it counts for nothing.

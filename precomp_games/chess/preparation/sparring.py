@@ -185,16 +185,23 @@ def _taught(games: SparringGames, settings: PreparationSettings) -> list[tuple[l
     return taught
 
 
+@dataclasses.dataclass(frozen=True)
+class _TimeSaved:
+    """What it is worth to a state's mover that all moves of a player so far were a book's."""
+
+    clock: Clock
+    player: int
+
+    def __call__(self, state: ChessState) -> float:
+        gained = _LOGITS_OF_TWICE_THE_TIME * math.log2(self.clock.time_gained(state.ply // 2))
+        return gained if state.current_player() == self.player else -gained
+
+
 def _timed(value: Any, clock: Clock | None, player: int) -> Any:
     """An evaluation that knows what is left on a clock when moves of a book have taken no time."""
     if clock is None or not isinstance(value, EngineEvaluation):
         return value
-
-    def beside(state: ChessState) -> float:
-        gained = _LOGITS_OF_TWICE_THE_TIME * math.log2(clock.time_gained(state.ply // 2))
-        return gained if state.current_player() == player else -gained
-
-    return dataclasses.replace(value, beside=beside)
+    return dataclasses.replace(value, beside=_TimeSaved(clock, player))
 
 
 def _learned(
