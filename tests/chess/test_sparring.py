@@ -335,10 +335,18 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
 @pytest.mark.seconds("a sparring by engines that are Python")
 def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(spar, "engine_troubles", lambda *arguments: [])  # as if it kept limits of nodes
+    asked, real = [], prepare_from_games
+
+    def watched(*arguments, **how):
+        asked.append((how["clock"], how["optimism"], how["doubt"]))
+        return real(*arguments, **how)
+
+    monkeypatch.setattr(_sparring, "prepare_from_games", watched)
     status, said, err = ran(
-        capsys, *fake, "--opponent_movetime_ms=20", "--play=1", "--last=1", "--output_dir=out"
+        capsys, *fake, "--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=out"
     )
     assert status == 0, err
+    assert asked == [(Clock(5.0, 0.1), 0.03, -1.0), (Clock(5.0, 0.1), 0.03, 0.6)]  # a round's, and the last
     assert "keeps no limit of nodes" not in said
     settings = read_preparation(tmp_path / "out").settings
     assert settings.min_probability == 1e-3
