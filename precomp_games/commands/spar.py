@@ -98,7 +98,7 @@ def define(own: flags.FlagValues) -> None:
         lower_bound=1,
         upper_bound=256,
     )
-    define.integer("budget", 150, "Learn at most so many positions, as well as possible.", lower_bound=0)
+    define.integer("budget", 400, "Learn at most so many positions, as well as possible.", lower_bound=0)
     define.float("minutes", 3.0, "Look so long for each book at most.", lower_bound=0.0)
     define.integer("max_evaluations", 20_000, "Stop looking after so many evaluations.", lower_bound=1)
     define.string("games", None, "A PGN file to learn from; nothing is played.")
@@ -111,6 +111,7 @@ def define(own: flags.FlagValues) -> None:
     own.set_default("opponent_plays", "game")
     own.set_default("opponent_samples", 1)
     own.set_default("analyst_nodes", 50_000)
+    own.set_default("penalty", 3e-5)
 
 
 def run(given: flags.FlagValues) -> None:
