@@ -320,6 +320,7 @@ def table():
         "Clock.seconds": Arg(1.0, 0.0),
         "increment": Arg(0.1, -1.0),
         "Clock.text": Arg("1+0.01", "1", "a+b"),
+        "Clock.time_gained.moves": Arg(5, -1),
         "MatchEngine.name": "Us",
         "MatchEngine.options": Arg({"Hash": 8}, {"MultiPV": 2}, fine=[{"a": "b"}]),
         "MatchEngine.limit": face.SearchLimit(nodes=5),
