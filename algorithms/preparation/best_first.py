@@ -186,10 +186,11 @@ class BestFirstSearch:
           optimism: g of the optimistic order; None: what is best against opponents who err much.
         """
         self.problem = problem
-        self._optimism = optimism
         self.tree = PartialTree(problem, lump=False)
         self._steers = _UPPER if order == "certified" else _HOPED
         self._evaluator = evaluator
+        usual = _PROMISED_HOPE if self._promises else _HOPE
+        self._optimism = usual if optimism is None else optimism
         self._values: dict[Hashable, float] = {}
         self._bounds: list[_Bounds] = []
         self._told = 0  # evaluations, when the best set so far was told last
@@ -550,10 +551,7 @@ class BestFirstSearch:
 
     def _hoped(self, worth: float, reach: float, ahead: float) -> float:
         """What a line of some reach may still come to, worth so much now, with turns of reach `ahead`."""
-        g = self._optimism
-        if g is None:
-            g = _PROMISED_HOPE if self._promises else _HOPE
-        hope = g * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
+        hope = self._optimism * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
         return worth + (reach * self.problem.high - worth) * min(max(hope, 0.0), _MOST_HOPE)
 
     def _decisions(self, kind: int) -> tuple[Decisions, list[Branch | None]]:
