@@ -11,7 +11,8 @@ and of an engine, by what it answers in games with itself, or in the positions o
   precomp-games estimate --opponent_option="Skill Level=5"
 
 --engine is the model's engine, --opponent_nodes between which limits it may search; one number is taken for
-known. One search of each position, to the largest limit, serves for all of them. Writes result.json.
+known. One search of each position, to the largest limit, serves for all of them, but for a few where an
+iteration ends right behind a limit. Writes result.json.
 """
 
 from __future__ import annotations

@@ -12,9 +12,12 @@ test would not refuse them. It takes the model for true and moves for independen
 several k is the one with the greatest likelihood, each with searches at its own MultiPV.
 
 How far it searches may be unknown, too. One search to the largest limit says what all smaller ones would
-have said (`choices_by_nodes`), and `fit_nodes` finds the limit and the r of the greatest likelihood, with the
-joint region that the likelihood ratio test with two degrees of freedom would not refuse. An engine of the
-model's kind never lapses. So more lapses than such searches differ in say that none of them is it.
+have said (`choices_by_nodes`), and `fit_nodes` finds the limit and the r of the greatest likelihood, with a
+joint region: the pairs of greatest likelihood that together are as likely as was asked, where all limits and
+all r were equally likely before, on logarithmic scales. The likelihood ratio test with two degrees of freedom
+would give the same one if the likelihood were smooth; but it jumps from limit to limit, the greatest of many
+jumps is high, and the test's region would be too small. An engine of the model's kind never lapses. So more
+lapses than such searches differ in say that none of them is it.
 
 Nobody is one engine at one limit. `fit_engines` fits how often, at each move, a player is like each of
 several limits and temperatures, and when it lapses: weights of a mixture, whose likelihood is concave, by
@@ -64,10 +67,12 @@ MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
 _FINER = 17  # between a point's neighbors
+_ACROSS = 33  # over all r that a limit may have
 _HALVINGS = 30
 _COARSE, _FINE = 0.03, 0.003  # of limits, from one to the next: at first, and around the best ones
 _NEAR = 10.0  # of the logarithm of the likelihood, from the greatest: what may be the best one's neighbor
 _STEPS = 1000  # of expectation and maximization
+_BEYOND = 48  # nodes that an iteration may take more than its limit allows
 _DIFFER = 0.02  # of moves: more lapses are no engine's of the model's kind; a family's searches have 0.004
 _MOST_ENGINES = 8  # which a mixture has letters for
 _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
@@ -176,7 +181,9 @@ def choices_by_nodes(
 
     Args:
         engine: see `opponent_choices`.
-        most_nodes: the largest limit, which is searched (`SearchResult.before`).
+        most_nodes: the largest limit, which is searched (`SearchResult.before`). A smaller one is searched
+            where it has not found a move that was played, and an iteration ends right behind it: an engine
+            does not look at its limit in quiescence search, and may yet end that iteration.
         top_k: how many moves the model plays, and the MultiPV of its searches.
         moves: see there.
 
@@ -191,10 +198,17 @@ def choices_by_nodes(
     results = dict(zip(legal, found, strict=True))
 
     def at(nodes: int) -> list[Choice]:
-        lines = {
-            epd: each.lines if nodes == most_nodes else each.before(nodes).lines
-            for epd, each in results.items()
-        }
+        if nodes >= most_nodes:
+            return _choices(counts, legal, {epd: each.lines for epd, each in results.items()})
+        lines = {epd: each.before(nodes).lines for epd, each in results.items()}
+        outside = {epd for epd, move in moves if all(move != line.move for line in lines[epd])}
+        unsure = [
+            epd
+            for epd in legal
+            if epd in outside and any(0 <= i.nodes - nodes < _BEYOND for i in results[epd].iterations)
+        ]
+        again = engine.search(unsure, SearchLimit(nodes=nodes), top_k) if unsure else []
+        lines |= {epd: each.lines for epd, each in zip(unsure, again, strict=True)}
         return _choices(counts, legal, lines)
 
     return at
@@ -333,13 +347,31 @@ def fit_nodes(
     for n in [n for n, curve in curves.items() if curve.about >= top - _NEAR]:
         look(max(least_nodes, n * (1.0 - _COARSE)), min(most_nodes, n * (1.0 + _COARSE)), _FINE)
     top = max(curve.about for curve in curves.values())
-    high = {n: curve for n, curve in curves.items() if curve.about >= top + math.log1p(-confidence) - _NEAR}
-    best = max(high, key=lambda n: (high[n].highest, -n))
-    # Half of chi-squared's quantile with two degrees of freedom.
-    floor = high[best].highest + math.log1p(-confidence)
-    allowed = sorted(n for n, curve in high.items() if curve.highest >= floor)
-    region = tuple((n, *curves[n].interval(floor)) for n in allowed)
+    best = max((n for n in curves if curves[n].about >= top - _NEAR), key=lambda n: (curves[n].highest, -n))
+    floor = _floor(curves, curves[best].highest + math.log1p(-confidence) - _NEAR, confidence)
+    region = tuple((n, *curves[n].interval(floor)) for n in sorted(curves) if curves[n].reaches(floor))
     return NodesFit(best, fit_opponent(choices(best), confidence=confidence), region, confidence)
+
+
+def _floor(curves: Mapping[int, _Curve], least: float, confidence: float) -> float:
+    """The log-likelihood of the least likely pair that is in the region.
+
+    Args:
+        curves: by limit.
+        least: what is below that is as good as impossible.
+        confidence: how likely the region is.
+    """
+    limits = sorted(curves)
+    widths = np.gradient(np.log(limits)) if len(limits) > 1 else np.ones(1)
+    heights, shares = [], []
+    for n, width in zip(limits, widths.tolist(), strict=True):
+        if curves[n].about >= least:
+            each, step = curves[n].across(least)
+            heights.append(each)
+            shares.append(np.exp(each - least) * step * width)
+    descending = np.argsort(-np.concatenate(heights))
+    total = np.cumsum(np.concatenate(shares)[descending])
+    return float(np.interp(confidence, total / total[-1], np.concatenate(heights)[descending]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -469,8 +501,10 @@ class _Curve:
         self._likelihood = likelihood
         self._grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
         self._heights, _ = likelihood.profiles(self._grid.tolist())
-        finer, _ = likelihood.profiles(np.geomspace(*self._around(), _FINER).tolist())
-        self.about = float(finer.max())
+        finer = np.geomspace(*self._around(), _FINER)
+        heights, _ = likelihood.profiles(finer.tolist())
+        self._known = np.append(self._grid, finer), np.append(self._heights, heights)
+        self.about = float(heights.max())
         """The greatest, but for what a fine grid leaves: 2 of 20,000 moves, and less of fewer."""
 
     def _around(self) -> tuple[float, float]:
@@ -503,6 +537,18 @@ class _Curve:
     def lapse(self) -> float:
         """The epsilon there."""
         return self._top[1]
+
+    def reaches(self, floor: float) -> bool:
+        """Whether the greatest is above the floor."""
+        return self.about >= floor - _NEAR and self.highest >= floor
+
+    def across(self, floor: float) -> tuple[npt.NDArray[np.float64], float]:
+        """The profile where it is above a floor, at r of equal ratios, and the logarithm of the ratio."""
+        known, heights = self._known
+        above = known[heights >= floor]
+        low, high = known[known < above.min()], known[known > above.max()]
+        grid = np.geomspace(max(low, default=_LOWEST), min(high, default=_HIGHEST), _ACROSS)
+        return self._likelihood.profiles(grid.tolist())[0], math.log(grid[1] / grid[0])
 
     def interval(self, floor: float) -> tuple[float, float]:
         """The least and the greatest r whose profile is above the floor."""
