@@ -86,16 +86,16 @@ def run(given: flags.FlagValues) -> None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
     low, high = nodes = ends_of(given.opponent_nodes)
+    fits: dict[int, NodesFit] = {}
     with open_engines(given) as engines:
         name, moves = _observed(given, engines)
         with engines.progress("Searching"):
             choices = [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
         model = engines.analyst.engine_id
-    fits: dict[int, NodesFit] = {}
-    with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
-        for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
-            fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
-            show(k + 1)
+        with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
+            for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
+                fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
+                show(k + 1)
     best_k = max(fits, key=lambda top_k: fits[top_k].fit.log_likelihood)
     positions, searched = len({epd for epd, _ in moves}), f"{low} to {high}" if low < high else str(low)
     found = fits[best_k].fit.moves
