@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from precomp_games.chess import EnginePool, EvaluationStore, SearchLimit, StoredEngine, find_engine
+from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
 from precomp_games.chess.evaluation.policies import softmax
 from precomp_games.chess.opponents.estimation import (
     Choice,
@@ -269,3 +270,34 @@ def test_one_search_for_all_limits() -> None:
         at = choices_by_nodes(engine, 4000, 3, moves)
         for nodes in (500, 1500, 4000):
             assert at(nodes) == opponent_choices(engine, SearchLimit(nodes=nodes), 3, moves)
+
+
+def test_an_iteration_that_ends_right_behind_a_limit_may_count() -> None:
+    """A search with the limit itself says whether it does, where only then the move was found."""
+
+    class Engine:
+        """Ends iterations after 400 and 520 nodes, and the second of them with any limit from 500 on."""
+
+        engine_id = "Late 1"
+
+        def __init__(self) -> None:
+            self.limits: list[int | None] = []
+
+        def search(self, epds: list[str], limit: SearchLimit, multipv: int = 1, **_: Any) -> Any:
+            assert limit.nodes is not None
+            self.limits.append(limit.nodes)
+            said = (Iteration(1, 400, lines[0]), Iteration(2, 520, lines[1]))
+            late = limit.nodes >= 500
+            return [SearchResult(lines[late], 1 + late, limit.nodes, iterations=said) for _ in epds]
+
+    lines = (
+        (Line("e2e4", 30, None), Line("d2d4", 20, None)),
+        (Line("c2c4", 40, None), Line("e2e4", 30, None)),
+    )
+    engine = Engine()
+    at = choices_by_nodes(engine, 1000, 2, {(chess.Board().epd(), "c2c4"): 1})
+    assert [at(nodes)[0].played for nodes in (450, 490, 510, 900)] == [None, None, 0, 0]
+    assert engine.limits == [1000, 490, 510]
+    at = choices_by_nodes(engine, 1000, 2, {(chess.Board().epd(), "e2e4"): 1})
+    assert [at(nodes)[0].played for nodes in (450, 510)] == [0, 0]
+    assert engine.limits == [1000, 490, 510, 1000]
