@@ -214,9 +214,10 @@ class SearchResult:
     def before(self, nodes: int) -> Iteration:
         """What the search had last said before it visited so many nodes, which need `iterations`.
 
-        That is what a search with this limit says: up to there the two are one. Where nothing was said, it is
-        what was said first; a search with this limit is made for longer then, or says what it has of its
-        first iteration, which it may not have finished.
+        That is what a search with this limit says: up to there the two are one. (Seldom, such a search says
+        more: an engine does not look at its limit in quiescence search, and may end an iteration some nodes
+        behind it.) Where nothing was said, it is what was said first; a search with this limit is made for
+        longer then, or says what it has of its first iteration, which it may not have finished.
         """
         said = [each for each in self.iterations if each.nodes < nodes]
         return said[-1] if said else self.iterations[0]

@@ -347,9 +347,11 @@ def fit_nodes(
     for n in [n for n, curve in curves.items() if curve.about >= top - _NEAR]:
         look(max(least_nodes, n * (1.0 - _COARSE)), min(most_nodes, n * (1.0 + _COARSE)), _FINE)
     top = max(curve.about for curve in curves.values())
-    best = max((n for n in curves if curves[n].about >= top - _NEAR), key=lambda n: (curves[n].highest, -n))
-    floor = _floor(curves, curves[best].highest + math.log1p(-confidence) - _NEAR, confidence)
-    region = tuple((n, *curves[n].interval(floor)) for n in sorted(curves) if curves[n].reaches(floor))
+    least = top + math.log1p(-confidence) - _NEAR
+    high = {n: curve for n, curve in sorted(curves.items()) if curve.about >= least}
+    best = max(high, key=lambda n: (high[n].highest, -n))
+    floor = _floor(curves, least, confidence)
+    region = tuple((n, *curve.interval(floor)) for n, curve in high.items() if curve.highest >= floor)
     return NodesFit(best, fit_opponent(choices(best), confidence=confidence), region, confidence)
 
 
@@ -537,10 +539,6 @@ class _Curve:
     def lapse(self) -> float:
         """The epsilon there."""
         return self._top[1]
-
-    def reaches(self, floor: float) -> bool:
-        """Whether the greatest is above the floor."""
-        return self.about >= floor - _NEAR and self.highest >= floor
 
     def across(self, floor: float) -> tuple[npt.NDArray[np.float64], float]:
         """The profile where it is above a floor, at r of equal ratios, and the logarithm of the ratio."""
