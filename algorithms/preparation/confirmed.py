@@ -78,6 +78,7 @@ _SEVERAL = 3
 _MOST_GAMES = 10_000_000
 _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
+_ROUNDING = 1e-9  # of a product of probabilities
 
 PlayedGame = tuple[Sequence[Any], float | Sequence[float]]
 """The player's turns that a game has passed since it left what was memorized, and its score; or what it
@@ -266,16 +267,21 @@ class _Schedule(NamedTuple):
         With more rounds than that, what the last ones taught is looked at again.
       opened: Nodes that a round may open, for each entry of the budget.
       batch: Nodes that are worked on at once, for engines that search in parallel; many waste work.
+      between: Nodes that may be opened between two rounds of games, whatever the budget.
     """
 
     rounds: int
     halvings: int
     opened: int
     batch: int
+    between: float = math.inf
 
 
 _PLAIN = _Schedule(rounds=5, halvings=4, opened=2, batch=4)
 _OF_PROMISES = _Schedule(rounds=10, halvings=2, opened=8, batch=16)  # where to open a node costs less
+# Where the opponent has one reply everywhere, a set is one line, and a game from its end tells nearly all of
+# what there is to know of it: so games come early and often.
+_OF_ONE_LINE = _Schedule(rounds=25, halvings=4, opened=2, batch=4, between=16)
 
 
 class _Left(NamedTuple):
@@ -303,7 +309,6 @@ class _Confirmed:
     ) -> None:
         self.problem, self.values, self.search, self.budget = problem, values, search, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
-        self.schedule = _OF_PROMISES if promises(values) else _PLAIN
         self.seed, self.played, self.progress, self.improved = seed, 0, progress, improved
         self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
         self.stopped = False
@@ -311,11 +316,11 @@ class _Confirmed:
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
         trace: list[Round] = []
-        share, left, step = -(-games // self.schedule.rounds), games, self.schedule.halvings
+        left, step = games, self._schedule.halvings
         before: list[Branch] | None = None
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)
-            opened = self._grow()
+            opened = self._grow(played_on=left > 0)
             if self.stopped:  # the best one of what is there, at the price that was asked for
                 self.search.reprice(self.problem.penalty)
                 chosen, bounds = self._take()
@@ -325,22 +330,33 @@ class _Confirmed:
             if final and (not left or (chosen == before and not opened)):
                 break
             if left:
-                now = min(share, left)
+                now = min(-(-games // self._schedule.rounds), left)
                 trace.append(self._teach(chosen, now))
                 left -= now
             before = chosen
             step -= not final
         return self._confirm(chosen, bounds, promise_games, precision, trace)
 
-    def _grow(self) -> bool:
+    @property
+    def _schedule(self) -> _Schedule:
+        """How the tree grows, by what is known of it."""
+        if promises(self.values):
+            return _OF_PROMISES
+        one_line = all(node.reach > 1.0 - _ROUNDING for node in self.search.tree.nodes)
+        return _OF_ONE_LINE if one_line else _PLAIN
+
+    def _grow(self, *, played_on: bool) -> bool:
         """Opens what promises something at this penalty; whether there was anything.
 
-        What promises most comes first, so a round may end before all is open, where there is too much.
+        What promises most comes first, so a round may end before all is open, where there is too much, or
+        where games are played on from its set.
         """
         before = self.search.tree.opened
-        most = math.inf if self.budget is None else before + self.schedule.opened * max(self.budget, 1)
-        while self.search.evaluations < self.most and self.search.tree.opened < most and not self.stopped:
-            if not self.search.work(self.schedule.batch):
+        while self.search.evaluations < self.most and not self.stopped:
+            schedule, opened = self._schedule, self.search.tree.opened - before
+            most = math.inf if self.budget is None else schedule.opened * max(self.budget, 1)
+            most = min(most, schedule.between) if played_on else most
+            if opened >= most or not self.search.work(schedule.batch):
                 break
             if self.improved is not None and self.search.has_grown():
                 chosen, bounds = self._best(self.search.so_far)

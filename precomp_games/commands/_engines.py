@@ -17,7 +17,7 @@ from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._files import DATA, shown_path
-from precomp_games.commands._flags import check_workers, ends_of, limit_of
+from precomp_games.commands._flags import check_workers, ends_of, limit_of, top_k_of
 
 
 def _pool(given: flags.FlagValues, command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
@@ -87,7 +87,7 @@ def _refuse_troubles(given: flags.FlagValues, path: str) -> None:
         for name in ("engine", "opponent")
     }
     apart = given.opponent_engine is not None or bool(own["opponent"])
-    top_k, menu = ends_of(given.top_k)[1], given.menu if "menu" in given and given.menu else 1
+    top_k, menu = ends_of(top_k_of(given))[1], given.menu if "menu" in given and given.menu else 1
     analyst = limit_of(given.analyst_nodes, given.analyst_movetime_ms)
     theirs = limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
     few = "--top_k=1 --menu=1"

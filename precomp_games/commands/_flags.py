@@ -43,7 +43,7 @@ class Define:
         define: Callable[..., Any] = getattr(flags, f"DEFINE_{kind}")
         return functools.partial(define, flag_values=self._own)
 
-    def whole(self, name: str, default: int, told: str, most: int, *, ranges: bool) -> None:
+    def whole(self, name: str, default: int | None, told: str, most: int, *, ranges: bool) -> None:
         """A whole number of 1 to `most`, or, where there may be ranges, a range of them."""
         if ranges:
             flags.DEFINE(_NumberOrRange(most), name, default, f"{told} {_RANGE}", flag_values=self._own)
@@ -182,7 +182,14 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "Milliseconds a move of the book, in place of nodes (not reproducible).",
         **limit,
     )
-    define.whole("top_k", 2, "Moves considered in a position (MultiPV).", MAX_MULTIPV, ranges=ranges)
+    define.whole(
+        "top_k",
+        None,
+        "Moves considered in a position (MultiPV). Default: 2; with --opponent_plays=game, which has no use "
+        "for it, 1: we then search as match programs do, too.",
+        MAX_MULTIPV,
+        ranges=ranges,
+    )
     define.integer("max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1)
     define.string("fen", "", "Start position. Default: the usual one.")
     define.enum(
@@ -290,7 +297,7 @@ def settings_of(
         opponent_limit=limit_of(_middle(given.opponent_nodes), given.opponent_movetime_ms),
         own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
         own_repeats=given.own_repeats,
-        top_k=given.top_k[0] if isinstance(given.top_k, tuple) else given.top_k,
+        top_k=ends_of(top_k_of(given))[0],
         opponent_plays=given.opponent_plays,
         opponent_samples=given.opponent_samples,
         menu=menu[0],
@@ -363,7 +370,7 @@ def family_of(given: flags.FlagValues) -> str:
     Raises:
       ValueError: a range beside a flag that has no use for it.
     """
-    named = {"opponent_nodes": given.opponent_nodes, "r": r_range(given), "top_k": given.top_k}
+    named = {"opponent_nodes": given.opponent_nodes, "r": r_range(given), "top_k": top_k_of(given)}
     flag = next((name for name, value in named.items() if isinstance(value, tuple)), None)
     if flag is None:
         return ""
@@ -377,9 +384,17 @@ def family_of(given: flags.FlagValues) -> str:
     if other := next((name for name, value in beside.items() if value), None):
         raise ValueError(f"--{flag}: expected a number beside {other}, got a range")
     r = named["r"] or (float(positive_numbers(given["r"])[0]),) * 2
-    nodes, top_k = ends_of(given.opponent_nodes), ends_of(given.top_k)
+    nodes, top_k = ends_of(given.opponent_nodes), ends_of(named["top_k"])
     ranges = ((name, *ends) for name, ends in (("nodes", nodes), ("r", r), ("k", top_k)))
     return f"family({','.join(f'{name}={low:.15g}:{high:.15g}' for name, low, high in ranges)})"
+
+
+def top_k_of(given: flags.FlagValues) -> int | tuple[int, int]:
+    """--top_k, or what it is by default."""
+    top_k: int | tuple[int, int] | None = given.top_k
+    if top_k is None:
+        return 1 if given.opponent_plays == "game" else 2
+    return top_k
 
 
 def ends_of(value: int | tuple[int, int]) -> tuple[int, int]:

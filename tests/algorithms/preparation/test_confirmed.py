@@ -139,6 +139,33 @@ def test_less_optimism_compares_fewer_entries():
         assert _confirmed(seed, **options)[1].promise == _confirmed(seed, optimism=0.28, **options)[1].promise
 
 
+@pytest.mark.parametrize(("support", "games", "early"), [("pure", 2, True), ("partial", 10, False)])
+def test_where_the_opponent_has_one_reply_games_come_early(support, games, early):
+    """A set is one line then, of which a game tells more than further evaluations do."""
+
+    def three(state):
+        drawn = np.random.default_rng(state.history()).permutation(state.legal_actions())
+        return [{int(action): 1.0} for action in drawn[:3]]
+
+    told = []
+    found = confirmed_precomputation(
+        pyspiel.load_game("hex(board_size=6)"),
+        Menu(three),
+        (random_policy(1, "pure"), random_policy(2, support)),
+        1e-4,
+        0,
+        lambda state: -0.02 * state.move_number(),
+        budget=100,
+        games=50,
+        promise_games=2,
+        max_evaluations=200,
+        progress=lambda evaluations, games, what: told.append((evaluations, games)),
+    )
+    assert found.rounds[0].games == games
+    before = next(evaluations for evaluations, games in told if games)
+    assert before <= 60 if early else before >= 200
+
+
 class Learning:
     """An evaluation of histories that moves by the mean of games, and keeps what it was told."""
 
