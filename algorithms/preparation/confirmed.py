@@ -9,7 +9,8 @@ is to choose among, the more a preparation promises and the less it keeps. So he
 2. At each penalty the best set by estimates that games correct (`played_values`) is found, and games are
    played from where lines leave it, the more often the more their outcomes could change. They teach what
    those stops are worth, and the next penalty begins with that. What is picked for an estimate may still be
-   worth less, unless the estimate is all that its prior makes of the games, which these need not be.
+   worth less, unless the estimate is all that its prior makes of the games, which these need not be. Where
+   the opponent has one reply everywhere, a set is one line, and there are many small rounds.
 
 3. The last set is fixed, and played from its stops, in proportion to reach, in games that teach nothing any
    more. They say what the set is worth. The estimates V serve as control variate: the promise is
