@@ -68,7 +68,12 @@ def action_of(move: chess.Move) -> int:
     promotion = move.promotion or 0
     if not move or move.drop or promotion not in (0, 2, 3, 4, 5):
         raise ArgumentError(f"expected a move of standard chess, got {move!r}")
-    return move.from_square + _SQUARES * move.to_square + _SQUARES * _SQUARES * promotion
+    return _number_of(move)
+
+
+def _number_of(move: chess.Move) -> int:
+    """`action_of` a legal move, which need not be checked."""
+    return move.from_square + _SQUARES * move.to_square + _SQUARES * _SQUARES * (move.promotion or 0)
 
 
 @public
@@ -167,7 +172,7 @@ class _Position:
     def actions(self) -> list[int]:
         """Legal action ids, ascending; empty when the game is over. Callers must not change it."""
         moves = self.board.generate_legal_moves() if self.white_utility is None else ()
-        return sorted(action_of(move) for move in moves)
+        return sorted(map(_number_of, moves))
 
     @functools.cached_property
     def white_utility(self) -> float | None:

@@ -79,7 +79,7 @@ _PASSES = 4  # each with the last one's n0
 SPREAD = np.array([0.7, 0.4, 0.2])
 """How far the coefficients are elsewhere from where they were fitted: standard deviations of a prior."""
 
-_PAWNS = {chess.PAWN: 1, chess.KNIGHT: 3, chess.BISHOP: 3, chess.ROOK: 5, chess.QUEEN: 9}
+_PAWNS = (1, 3, 3, 5, 9)  # of a pawn, a knight, a bishop, a rook and a queen
 _MOST_AHEAD = 103  # pawns: nine queens and all other pieces
 _MOST_GAMES = 10**9
 _Games = Annotated[int, Ge(0), Le(_MOST_GAMES)]
@@ -93,9 +93,11 @@ def material(board: chess.Board) -> int:
     Raises:
       ValueError: something other than a board.
     """
+    ours, theirs = board.occupied_co[board.turn], board.occupied_co[not board.turn]
+    pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens)
     return sum(
-        pawns * (len(board.pieces(piece, board.turn)) - len(board.pieces(piece, not board.turn)))
-        for piece, pawns in _PAWNS.items()
+        pawns * ((kind & ours).bit_count() - (kind & theirs).bit_count())
+        for kind, pawns in zip(pieces, _PAWNS, strict=True)
     )
 
 

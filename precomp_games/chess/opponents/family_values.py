@@ -72,6 +72,9 @@ class FamilyEvaluation:
     player: Player
     own_nodes: PositiveInt
     coefficients: tuple[float, ...] | None = None
+    _known: dict[str, tuple[list[int], Floats]] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # `_moves`, by position
 
     of_history = True
 
@@ -103,25 +106,12 @@ class FamilyEvaluation:
         """
         if not states:
             return []
-        replied = [state.current_player() != self.player for state in states]
-        most = max(member.top_k for member in self.family.members)
-        largest = SearchLimit(nodes=self.family.members[-1].nodes)
-        by_analyst = [
-            Asked(s.epd, self.limit, self.multipv) for s, r in zip(states, replied, strict=True) if not r
-        ]
-        by_family = [Asked(s.epd, largest, most, 0, True) for s, r in zip(states, replied, strict=True) if r]
-        own_lines = iter(searched(self.engine, by_analyst))
-        replies = iter(searched(self.family.engine, by_family))
-        found = [next(replies if each else own_lines).lines for each in replied]
-        rows = [
-            self._position(state, line, replied=each)
-            for state, lines, each in zip(states, found, replied, strict=True)
-            for line in lines
-        ]
-        posterior = np.repeat(self.family.posteriors(states, 1 - self.player), list(map(len, found)), axis=0)
-        own = self._predicted(self._fit, np.array(rows), posterior)[0]
+        moves = self._moves(states)
+        counts = [len(actions) for actions, _ in moves]
+        posterior = np.repeat(self.family.posteriors(states, 1 - self.player), counts, axis=0)
+        own = self._predicted(self._fit, np.concatenate([rows for _, rows in moves]), posterior)[0]
         white = iter((own if self.player == 0 else 1.0 - own).tolist())
-        return [{action_of(chess.Move.from_uci(line.move)): next(white) for line in lines} for lines in found]
+        return [{action: next(white) for action in actions} for actions, _ in moves]
 
     @public
     def learned(self, games: Sequence[tuple[Sequence[ChessState], float]]) -> FamilyEvaluation:
@@ -150,7 +140,25 @@ class FamilyEvaluation:
             return float(0.5 * off @ off - likelihood), off / _SPREAD - gradient
 
         best = scipy.optimize.minimize(loss, self._fit, method="L-BFGS-B", jac=True)
-        return dataclasses.replace(self, coefficients=tuple(best.x.tolist()))
+        made = dataclasses.replace(self, coefficients=tuple(best.x.tolist()))
+        made._known.update(self._known)  # which no coefficient changes
+        return made
+
+    def _moves(self, states: Sequence[ChessState]) -> list[tuple[list[int], Floats]]:
+        """([the actions that a search speaks of], float64[n, 3]: `_position` of each), of each state."""
+        fresh = {state.epd: state for state in states if state.epd not in self._known}
+        ours = {name: state for name, state in fresh.items() if state.current_player() == self.player}
+        theirs = {name: state for name, state in fresh.items() if name not in ours}
+        most = max(member.top_k for member in self.family.members)
+        largest = SearchLimit(nodes=self.family.members[-1].nodes)
+        by_analyst = [Asked(name, self.limit, self.multipv) for name in ours]
+        by_family = [Asked(name, largest, most, 0, True) for name in theirs]
+        for engine, asked, of in ((self.engine, by_analyst, ours), (self.family.engine, by_family, theirs)):
+            for (name, state), found in zip(of.items(), searched(engine, asked), strict=True):
+                rows = [self._position(state, line, replied=of is theirs) for line in found.lines]
+                actions = [action_of(chess.Move.from_uci(line.move)) for line in found.lines]
+                self._known[name] = actions, np.array(rows)
+        return [self._known[state.epd] for state in states]
 
     def _features(self, states: Sequence[ChessState]) -> tuple[Floats, Floats]:
         """(float64[n, 3] of positions, float64[n, K]: the posterior of members)."""
@@ -162,11 +170,11 @@ class FamilyEvaluation:
         self, state: ChessState, line: Line, *, replied: bool = False
     ) -> tuple[float, float, float]:
         """What a, b and c are multiplied by, by a line from a state: of it, or of what its move leads to."""
-        lead = material(state.board)
+        board = state.board
         if replied:
-            board = state.board.copy(stack=False)
+            board = board.copy(stack=False)
             board.push(chess.Move.from_uci(line.move))
-            lead = -material(board)
+        lead = -material(board) if replied else material(board)
         one, cp, ahead = score_features(line, lead)
         sign = 1.0 if (state.board.turn == chess.WHITE) == (self.player == 0) else -1.0
         return one, sign * cp, sign * ahead
