@@ -146,18 +146,17 @@ class FamilyEvaluation:
 
     def _moves(self, states: Sequence[ChessState]) -> list[tuple[list[int], Floats]]:
         """([the actions that a search speaks of], float64[n, 3]: `_position` of each), of each state."""
-        fresh = {state.epd: state for state in states if state.epd not in self._known}
-        ours = {name: state for name, state in fresh.items() if state.current_player() == self.player}
-        theirs = {name: state for name, state in fresh.items() if name not in ours}
+        fresh = {state.epd: state for state in states if state.epd not in self._known}.values()
         most = max(member.top_k for member in self.family.members)
         largest = SearchLimit(nodes=self.family.members[-1].nodes)
-        by_analyst = [Asked(name, self.limit, self.multipv) for name in ours]
-        by_family = [Asked(name, largest, most, 0, True) for name in theirs]
-        for engine, asked, of in ((self.engine, by_analyst, ours), (self.family.engine, by_family, theirs)):
-            for (name, state), found in zip(of.items(), searched(engine, asked), strict=True):
-                rows = [self._position(state, line, replied=of is theirs) for line in found.lines]
-                actions = [action_of(chess.Move.from_uci(line.move)) for line in found.lines]
-                self._known[name] = actions, np.array(rows)
+        ours, replies = (self.limit, self.multipv), (largest, most, 0, True)
+        for engine, how, replied in ((self.engine, ours, False), (self.family.engine, replies, True)):
+            of = [state for state in fresh if (state.current_player() != self.player) == replied]
+            results = searched(engine, [Asked(state.epd, *how) for state in of])
+            for state, result in zip(of, results, strict=True):
+                rows = [self._position(state, line, replied=replied) for line in result.lines]
+                actions = [action_of(chess.Move.from_uci(line.move)) for line in result.lines]
+                self._known[state.epd] = actions, np.array(rows)
         return [self._known[state.epd] for state in states]
 
     def _features(self, states: Sequence[ChessState]) -> tuple[Floats, Floats]:
@@ -170,11 +169,12 @@ class FamilyEvaluation:
         self, state: ChessState, line: Line, *, replied: bool = False
     ) -> tuple[float, float, float]:
         """What a, b and c are multiplied by, by a line from a state: of it, or of what its move leads to."""
-        board = state.board
         if replied:
-            board = board.copy(stack=False)
+            board = state.board.copy(stack=False)
             board.push(chess.Move.from_uci(line.move))
-        lead = -material(board) if replied else material(board)
+            lead = -material(board)
+        else:
+            lead = material(state.board)
         one, cp, ahead = score_features(line, lead)
         sign = 1.0 if (state.board.turn == chess.WHITE) == (self.player == 0) else -1.0
         return one, sign * cp, sign * ahead
