@@ -45,7 +45,8 @@ from precomp_games.chess.preparation.preparation import Preparation, write_prepa
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import position_hash
 from precomp_games.chess.records.move_counts import GameTable
-from precomp_games.chess.records.pgn_files import fitting_names, pgn_names
+from precomp_games.chess.records.names import fitting_names
+from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.chess.study.words import SEEN, guess_words, guesses_words, more_points, points

@@ -45,7 +45,8 @@ from precomp_games.chess.records.game_records import (
     read_games,
     sides_of,
 )
-from precomp_games.chess.records.pgn_files import GameReport, name_words
+from precomp_games.chess.records.names import name_words
+from precomp_games.chess.records.pgn_files import GameReport
 
 Moves: TypeAlias = dict[tuple[str, str], int]
 _KEPT_PLIES = 200  # of a game that is listed

@@ -27,7 +27,8 @@ from precomp_games.chess.opponents.policies import GamesPolicy, prior_of_moves, 
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.move_counts import GameTable, own_states
-from precomp_games.chess.records.pgn_files import GameReport, printable_name
+from precomp_games.chess.records.names import printable_name
+from precomp_games.chess.records.pgn_files import GameReport
 
 FITTED = "fitted"
 """What is behind a person's games where nothing else is said: engines that are fitted to its moves."""

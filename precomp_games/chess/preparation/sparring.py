@@ -66,7 +66,8 @@ from precomp_games.chess.records.game_records import (
     sides_of,
 )
 from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, game_tables
-from precomp_games.chess.records.pgn_files import GameReport, count_names, name_words
+from precomp_games.chess.records.names import name_words
+from precomp_games.chess.records.pgn_files import GameReport, count_names
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike, is_of_history
 

@@ -31,16 +31,13 @@ import chess.pgn
 
 from precomp_games._support.arguments import FilePath, PositiveInt, public
 from precomp_games.chess.game import action_of
+from precomp_games.chess.records.names import alike, name_words, resolve_names, same_initials
 from precomp_games.chess.records.pgn_files import (
     MAX_TAG,
     GameReport,
     GameVisitor,
-    alike,
     count_names,
     game_texts,
-    name_words,
-    resolve_names,
-    same_initials,
     visited,
 )
 

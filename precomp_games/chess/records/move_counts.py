@@ -38,7 +38,7 @@ from precomp_games._support.results import Shown
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
-from precomp_games.chess.records.pgn_files import name_words
+from precomp_games.chess.records.names import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
