@@ -45,6 +45,7 @@ from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.played import pgn_results
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
@@ -224,7 +225,9 @@ def _sampled(
 
 def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> list[Position]:
     """Positions of the games in a file, each with all games that it comes up in."""
-    results = pgn_results(given.pgn, given.player, skip_plies=given.skip_plies)
+    report = GameReport()
+    results = pgn_results(given.pgn, given.player, skip_plies=given.skip_plies, report=report)
+    print(f"{'Games':<20}{report}")
     counts: dict[tuple[bool, str], list[int]] = {}
     # The last third of the file is kept out: both players of a game stand next to each other.
     for number, (epds, score) in enumerate(results):

@@ -35,6 +35,7 @@ from precomp_games.chess.opponents.estimation import (
 )
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
@@ -117,7 +118,10 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
     most, seed = given.positions, given.seed
     of_pgn = None
     if given.pgn is not None:
-        of_pgn = _sampled(pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies), most, seed)
+        report = GameReport()
+        moves = pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies, report=report)
+        print(f"{'Games':<20}{report}")
+        of_pgn = _sampled(moves, most, seed)
         if given.opponent_engine is None and not given.opponent_option:
             return given.player or "everyone", of_pgn
     low, high = ends_of(given.opponent_nodes)

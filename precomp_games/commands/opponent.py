@@ -218,14 +218,16 @@ def _told_model(against: ModelledPerson) -> str:
     half = model.weights.half_life
     age = f"half as much after {half:.1f} years" if math.isfinite(half) else "all alike"
     lines = [
-        f"{'Games':<20}{model.report}; {years.min()} to {years.max()}",
+        f"{'Games':<20}{model.report}" + (f"; {years.min()} to {years.max()}" if len(years) else ""),
         f"{'Counted':<20}{age}; what stands behind them is worth {model.alpha:.2g} games in a position",
     ]
     if isinstance(model.prior, GamesPolicy):
         lines.append(f"{'Others':<20}{model.prior}")
     if against.engines is not None:
         lines.append(f"{'Engines behind':<20}{against.engines}")
-    if against.bits is None:
+    if not len(years):
+        lines.append(f"{'Prediction':<20}unknown: no game has a date, so all count alike")
+    elif against.bits is None:
         there = bool((years < against.first).any())
         missing = "moves from" if there else "games before"
         lines.append(

@@ -15,17 +15,20 @@ Writes report.html, one file without anything to load: it opens from the disk, o
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import chess
 import chess.pgn
 from absl import flags
 
 from precomp_games.chess.opponents.played import games_behind
+from precomp_games.chess.records.movetext import Standard, standard
+from precomp_games.chess.records.pgn_files import GameReport, game_texts
 from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.commands import prepare
 from precomp_games.commands._app import run_command
@@ -85,8 +88,8 @@ def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
         raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
     notes: dict[tuple[chess.Move, ...], str] = {}
     games = 0
-    with open(path, encoding="utf-8", errors="replace") as file:
-        while (game := _read_game(file)) is not None:
+    for text in game_texts(path, GameReport(), None):
+        for game in filter(None, map(_read_game, standard(text.text, text.languages))):
             games += 1
             # With the nodes before each, in its line: what is looked at is no longer than games are.
             nodes: list[tuple[chess.pgn.GameNode, int]] = [(game, 0)]
@@ -102,10 +105,10 @@ def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
     return notes
 
 
-def _read_game(file: TextIO) -> chess.pgn.Game | None:
-    """The next game; None where there is none, and where the rest cannot be read."""
+def _read_game(game: Standard) -> chess.pgn.Game | None:
+    """A game; None where there is none, and where it cannot be read."""
     try:
-        return chess.pgn.read_game(file)
+        return chess.pgn.read_game(io.StringIO(game.text))
     except (ValueError, LookupError, AssertionError, AttributeError, RecursionError):  # what odd games end in
         return None
 

@@ -78,6 +78,16 @@ def test_main_lines_alone(tmp_path: Path) -> None:
         (game("1. e4", FEN="8/8/8/4k3/8/8/4P3/4K3 w - - 0 1", SetUp="1"), None, "another start position"),
         (game("1. e4", FEN="nonsense"), None, "another start position"),
         (game("1. e4", FEN=chess.STARTING_FEN), 1, None),
+        (game("1. e4", FEN=chess.STARTING_FEN, Variant="From Position", SetUp="1"), 1, None),
+        *(
+            (game("1. e4", FEN=f"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR {rest}"), 1, None)
+            for rest in ("w KQkq -", "w KQkq", "w KQkq - 0", "w KQkq - 0 0", "w KQkq - 5 9")
+        ),
+        (
+            game("1. e4", FEN="rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w Qkq -"),
+            None,
+            "another start position",
+        ),
         (game(""), None, "no moves"),
         ("1. e4 e5 *\n\n", None, "no tags"),
         (game("1. e4 $" + "9" * 5000 + " e5"), 1, "a game that cannot be read"),
@@ -149,6 +159,75 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     records, report = read(tmp_path, game("1. e4", "Müller, Jürgen"), encoding=encoding, player="müller")
     assert records[0].white == "Müller, Jürgen" and uci(records[0]) == ["e2e4"]
     assert (report.recoded > 0) == (encoding == "latin-1")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "names"),
+    [
+        ("cp1251", ["Карпов, Анатолий", "Каспаров, Гарри"]),
+        ("cp1251", ["Ботвинник, Михаил", "Smith, J"]),
+        ("koi8_r", ["Карпов, Анатолий", "Таль, Михаил"]),
+        ("cp1250", ["Wojtaszek, Radosław", "Świercz, Dariusz"]),
+        ("cp1250", ["Příbyl, Zbyněk", "Hráček, Zbyněk"]),
+        ("cp1250", ["Đorđević, Željko", "Šarić, Ivan"]),
+        ("cp1252", ["Muñoz, José", "Pérez, Íñigo"]),
+        ("cp1252", ["Åkesson, Ralf", "Grönroos, Mika"]),
+        ("cp1252", ["O’Kelly de Galway, Albéric", "Noël, F"]),
+    ],
+)
+def test_code_pages(tmp_path: Path, encoding: str, names: list[str]) -> None:
+    """Recognized by the lines that are not UTF-8, and told."""
+    records, report = read(tmp_path, *(game("1. e4", name) for name in names), encoding=encoding)
+    assert [record.white for record in records] == names
+    assert report.encoding == encoding and f"read as {encoding}" in str(report)
+    assert pgn_names(tmp_path / "games.pgn").keys() == {*names, "B"}
+
+
+def test_pieces_of_another_code_page(tmp_path: Path) -> None:
+    records, report = read(tmp_path, game("1. e4 e5 2. Кf3 Кc6 3. Сb5", "Иванов, Иван"), encoding="cp1251")
+    assert uci(records[0])[2:] == ["g1f3", "b8c6", "f1b5"] and report.pieces == {"Russian": 1}
+
+
+@pytest.mark.parametrize(
+    ("tags", "year"),
+    [
+        *(({"Date": text}, 2024 + (2 + 3.5 / 31) / 12) for text in ("2024.03.04", "2024-03-04", "2024/3/4")),
+        *(({"Date": text}, 2024 + (2 + 3.5 / 31) / 12) for text in ("04.03.2024", "4.3.2024")),
+        *(
+            ({"Date": text}, 2024 + (2 + 24.5 / 31) / 12)
+            for text in ("25/03/2024", "03/25/2024", "25-3-2024")
+        ),
+        *(
+            ({"Date": text}, 2024.5)
+            for text in ("2024", "2024.??.??", "2024.13.41", "04/03/2024", "??.??.2024")
+        ),
+        *(
+            ({"Date": text}, 2024 + 2.5 / 12)
+            for text in ("2024.03", "2024.03.??", "2024.03.32", "03.2024", "??.03.2024")
+        ),
+        *(({"Date": text}, None) for text in ("????.??.??", "", "?", "04.03.24", "today")),
+        ({"Date": "????.??.??", "UTCDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
+        ({"UTCDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
+        ({"Date": "2024.??.??", "UTCDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
+        ({"Date": "2023.12.31", "UTCDate": "2024.01.01"}, 2023 + (11 + 30.5 / 31) / 12),
+        ({"EventDate": "2024.03.04"}, 2024 + (2 + 3.5 / 31) / 12),
+    ],
+)
+def test_dates(tags: dict[str, str], year: float | None, tmp_path: Path) -> None:
+    records, report = read(tmp_path, game("1. e4", **tags))
+    assert records[0].year == (None if year is None else pytest.approx(year))
+    assert report.undated == (year is None)
+
+
+def test_games_from_other_positions(tmp_path: Path) -> None:
+    """As Lichess writes them: "From Position" is a variant of its, and the rules are the usual ones."""
+    fen = "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2"
+    elsewhere = game("2. Nf3 Nc6", Variant="From Position", FEN=fen, SetUp="1")
+    records, report = read(tmp_path, elsewhere, game("1. e4 e5 2. Nf3", Variant="From Position"), setups=True)
+    assert [len(record.actions) for record in records] == [2, 3] and not report.left_out
+    assert records[0].keys[0] == records[1].keys[2]
+    records, report = read(tmp_path, elsewhere)
+    assert not records and report.left_out == {"another start position": 1}
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

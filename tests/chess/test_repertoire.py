@@ -84,6 +84,15 @@ def test_another_start_position(tmp_path: Path) -> None:
     book = read(tmp_path, game("1. e4 e5 2. Nf3"), game("1. e4 Kd4", fen=_ELSEWHERE), fen=_ELSEWHERE)
     assert known(book) == {after("", _ELSEWHERE): ["e2e4"]} and book.start.fen() == _ELSEWHERE
     assert book.report.left_out == {"another start position": 1}
+    begun = "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq -"
+    chapter = pgn("2. Nf3 Nc6 3. Bb5", Variant="From Position", FEN=f"{begun} 0 2", SetUp="1")
+    usual = pgn("1. e4", Variant="From Position", FEN="rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -")
+    for fen in (f"{begun} 0 2", begun, f"{begun} 7 30"):
+        book = read(tmp_path, chapter, usual, fen=fen)
+        assert known(book) == {after("e4 e5"): ["g1f3"], after("e4 e5 Nf3 Nc6"): ["f1b5"]}
+    assert known(read(tmp_path, chapter, usual)) == {after(""): ["e2e4"]}
+    with pytest.raises(ValueError, match=rf"got none .*; fen='{begun} 0 2' reads what begins there\)"):
+        read(tmp_path, chapter)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,8 @@ def read_repertoire(
             reader.read_pgn(path, max_games)
     if not reader.moves:
         color, files = chess.COLOR_NAMES[side], ", ".join(map(repr, listed))
-        raise ArgumentError(f"expected moves of {color} in {files}, got none ({reader.report})")
+        hint = f"; fen={reader.elsewhere!r} reads what begins there" if reader.elsewhere else ""
+        raise ArgumentError(f"expected moves of {color} in {files}, got none ({reader.report}{hint})")
     return reader.result()
 
 
@@ -198,7 +199,7 @@ class _Reader:
         self.moves: dict[str, list[int]] = {}
         self.first: dict[str, tuple[tuple[int, ...], str]] = {}  # how it was met first, and where
         self.lines: dict[tuple[int, ...], str] = {}
-        self.source = ""
+        self.source = self.elsewhere = ""  # a file and a game; where else games begin
         self.tags = self.whole = self.broken = 0  # of a PGN file: what tells it from prose
 
     def add(self, epd: str, history: tuple[int, ...], action: int) -> bool:
@@ -233,21 +234,21 @@ class _Reader:
         report, name, read = self.report, os.path.basename(path), 0
         self.source = f"{name}, game 1"
         self.tags = self.whole = self.broken = 0
-        for text, too_long in game_texts(path, report, None):
-            for game, whole in visited(text, functools.partial(_Lines, self)):
+        for text in game_texts(path, report, None):
+            for game, whole in visited(text, functools.partial(_Lines, self), report):
                 if not whole:
                     game.cut("a game that cannot be read")
                 game.end_game()
                 if game.reason is not None:
                     report.left_out[game.reason] += 1
                     continue
-                if too_long:
+                if text.too_long:
                     game.cut("too much text")
                 read += 1
                 report.games += 1
                 self.source = f"{name}, game {read + 1}"
-                if read >= max_games or not whole:
-                    break  # what is left of a broken one would be read from the start position
+                if read >= max_games:
+                    break
             if read >= max_games:
                 report.left_out["games beyond the number that is read"] += 1
                 break
@@ -330,7 +331,8 @@ class _Lines(GameVisitor):
     def start(self, board: chess.Board) -> None:
         super().start(board)
         if board.epd() != self._reader.start_epd:
-            self.reason = "another start position"
+            self.reason = self.reason or "another start position"
+            self._reader.elsewhere = self._reader.elsewhere or board.fen() * board.is_valid()
 
     def begin_variation(self) -> Any:
         self._flush()
@@ -361,7 +363,7 @@ class _Lines(GameVisitor):
 
     def parse_san(self, board: chess.Board, san: str) -> chess.Move:
         try:
-            move = board.parse_san(san)
+            move = super().parse_san(board, san)
         except ValueError:
             self.cut("a move that cannot be read")
             return chess.Move.null()

@@ -59,6 +59,7 @@ def pgn_moves(
     *,
     skip_plies: NonNegativeInt = 0,
     max_games: PositiveInt = MAX_GAMES,
+    report: GameReport | None = None,
 ) -> Moves:
     """How often each (position as EPD, move in UCI notation) was played in a file of games.
 
@@ -69,6 +70,7 @@ def pgn_moves(
         player: whose moves, as the White and Black tags have the name (see `read_games`). None: everyone's.
         skip_plies: how many half-moves at the start of each game are left out, as known by heart.
         max_games: how many games, of that player, are read.
+        report: what was read and what was not is added to it.
 
     Raises:
         ValueError: an argument of another kind; a name that nobody or several have, saying whose there
@@ -76,7 +78,7 @@ def pgn_moves(
         OSError: the file cannot be read.
     """
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
-    for game, own in _games(path, player, skip_plies, max_games):
+    for game, own in _games(path, player, skip_plies, max_games, report):
         for ply in range(skip_plies, len(game.actions)):
             if game.mover(ply) in own:
                 moves[game.keys[ply], move_of(game.actions[ply]).uci()] += 1
@@ -90,6 +92,7 @@ def pgn_results(
     *,
     skip_plies: NonNegativeInt = 0,
     max_games: PositiveInt = MAX_GAMES,
+    report: GameReport | None = None,
 ) -> list[tuple[list[str], float]]:
     """Positions in which a player was to move, and what it scored, for each finished game in a file.
 
@@ -100,6 +103,7 @@ def pgn_results(
         player: who.
         skip_plies: how many half-moves at the start of each game are left out.
         max_games: how many games, of that player, are read.
+        report: what was read and what was not is added to it.
 
     Raises:
         ValueError: an argument of another kind; a name that nobody or several have, saying whose there
@@ -107,7 +111,7 @@ def pgn_results(
         OSError: the file cannot be read.
     """
     results: list[tuple[list[str], float]] = []
-    for game, own in _games(path, player, skip_plies, max_games):
+    for game, own in _games(path, player, skip_plies, max_games, report):
         white = WHITE_SCORES.get(game.result)
         for color in own:
             plies = range(skip_plies, len(game.actions))
@@ -120,10 +124,10 @@ def pgn_results(
 
 
 def _games(
-    path: Any, player: str | None, skip_plies: int, max_games: int
+    path: Any, player: str | None, skip_plies: int, max_games: int, report: GameReport | None
 ) -> Iterator[tuple[GameRecord, list[chess.Color]]]:
     """Each game of that player, and which colors' moves are its."""
-    report, epd = GameReport(), chess.Board.epd
+    report, epd = GameReport() if report is None else report, chess.Board.epd
     games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
     wanted = None if player is None else {name_words(name) for name in report.names}
     any_long = False

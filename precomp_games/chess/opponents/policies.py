@@ -233,7 +233,8 @@ def games_policy(
         alpha: games that the prior is worth.
         weights: how much a game counts.
         fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict
-            later games best from earlier ones. That keeps all games of the player in memory.
+            later games best from earlier ones. That keeps all games of the player in memory. Where no
+            game has a date, it is as "given".
         period: years that are predicted at once in that.
         before: a decimal year. Where it is finite, only games that are known to be older count, and their
             ages are counted up to then.
@@ -256,8 +257,9 @@ def games_policy(
     if fit == "rolling":
         table = GameTable.join(tables)
         _check_read(report, path)
-        fitted = rolling_fit(table, prior, weights=weights, period=period, before=before)
-        alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
+        if math.isfinite(before) or not np.isnan(table.years).all():
+            fitted = rolling_fit(table, prior, weights=weights, period=period, before=before)
+            alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
         tables = [table]
     counts = MoveCounts.of_tables(tables, weights)
     _check_read(report, path)

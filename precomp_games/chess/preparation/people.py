@@ -67,10 +67,13 @@ class Named:
         """
         counted_plies = f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
         if self.population is not None:
-            fit = rolling_fit(_others(self.population, self.name, plies), before=before)
-            counted = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
+            others, counted = _others(self.population, self.name, plies), "alpha=1"
+            if math.isfinite(before) or not np.isnan(others.years).all():
+                fit = rolling_fit(others, before=before)
+                counted = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
+                counted += f"alpha={fit.alpha:.3g}"
             behind = (
-                f"games(file={self.population},without={in_spec(self.name)},{counted}alpha={fit.alpha:.3g},"
+                f"games(file={self.population},without={in_spec(self.name)},{counted},"
                 f"{counted_plies},prior={behind})"
             )
         player = in_spec(self.name)
@@ -91,22 +94,15 @@ class KnownPerson(Named):
 
     @property
     def years(self) -> npt.NDArray[np.int64]:
-        """The years of the games that have one.
-
-        Raises:
-          ValueError: none has.
-        """
-        known = self.table.years[~np.isnan(self.table.years)]
-        if not len(known):
-            raise ValueError("--games: expected games with dates, got none")
-        return np.floor(known).astype(np.int64)
+        """The years of the games that have one."""
+        return np.floor(self.table.years[~np.isnan(self.table.years)]).astype(np.int64)
 
     def engines_behind(self, engine: ScoringEngine, before: float) -> EnginesFit:
-        """The engines that are most like the person, by its moves before a year.
+        """The engines that are most like the person, by its moves before a year; infinity: by all.
 
         Each move counts once in each position: where its games are many, they say what it plays.
         """
-        table = self.table.select(self.table.years < before)
+        table = self.table.select(self.table.years < before) if math.isfinite(before) else self.table
         states = own_states(table)
         own = zip(table.keys[table.own].tolist(), table.actions[table.own].tolist(), strict=True)
         moves = {(states[key].epd, move_of(action).uci()): 1 for key, action in own if key in states}
@@ -192,7 +188,7 @@ class ModelledPerson:
       model: of all games.
       engines: that are behind them; None: another policy is.
       distrust: of itself; None: it was given, or there is nothing to fit it to.
-      first: the year in which the last games begin.
+      first: the year in which the last games begin; NaN where no game has a date.
       bits: how much each of the last moves surprises the model of the earlier ones, and how many they are;
         None: there are no earlier ones, or no last ones.
     """
@@ -231,11 +227,9 @@ def model_person(
       behind: `FITTED`, or the spec of what is behind the games.
       last_years: how many years the last games are.
       distrusts: whether the model's distrust is fitted; else it stays as the settings have it.
-
-    Raises:
-      ValueError: no game has a date.
     """
-    first = float(person.years.max() - last_years + 1)
+    years = person.years
+    first = float(years.max() - last_years + 1) if len(years) else math.nan
     any_before = bool((person.table.years < first).any())
     like = None
     if behind == FITTED:

@@ -6,13 +6,14 @@ text and half-moves, what is kept of a game is the hash by which a copy of it is
 
 A game is python-chess's to read, its main line alone. Every reason for which a game, or the end of one, is
 left out is counted in a `GameReport`: other rules, another start position, moves that cannot be read (what
-comes before them counts), null moves, nothing but tags. Lines that are no UTF-8 are read as Latin-1.
+comes before them counts), null moves, nothing but tags.
 
 A game stands there twice if its first 40 half-moves are the same, or all of them where there are 20 or
 more; shorter games may well have been played twice. The first one counts. Names, dates and the rest of the
 moves are not compared, since they are what copies differ in.
 
-Dates are decimal years, known as well as the file knows them: "1984.??.??" is the middle of 1984.
+Dates are decimal years, known as well as the file knows them: "1984.??.??" is the middle of 1984, and so is
+"03/04/1984", whose month may be either.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import itertools
 import os
 import re
 import struct
@@ -31,10 +33,12 @@ import chess.pgn
 
 from precomp_games._support.arguments import FilePath, PositiveInt, public
 from precomp_games.chess.game import action_of
-from precomp_games.chess.records.names import alike, name_words, resolve_names, same_initials
+from precomp_games.chess.records.movetext import result_of
+from precomp_games.chess.records.names import alike, name_words, resolve_names, same_initials, tag_text
 from precomp_games.chess.records.pgn_files import (
     MAX_TAG,
     GameReport,
+    GameText,
     GameVisitor,
     count_names,
     game_texts,
@@ -56,12 +60,14 @@ SPEEDS = ("bullet", "blitz", "rapid", "classical")
 """Kinds of time control: a player has under 3, under 8, under 25 minutes, or more, for 40 moves."""
 _SPEED_SECONDS = (180, 480, 1500)
 
+_DATES = ("Date", "UTCDate", "EventDate")  # tags, the first of which is believed where both know as much
 _TAGS = frozenset(
-    ("White", "Black", "Result", "Date", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
-)
+    ("White", "Black", "Result", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
+).union(_DATES)
 _SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
 _OTHERS = "games of others"
-_DATE = re.compile(r"([12]\d{3})(?:\.(\d\d|\?\?)(?:\.(\d\d|\?\?))?)?")
+_YEAR_FIRST = re.compile(r"([12][0-9]{3})(?:([./-])([0-9]{1,2})(?:\2([0-9]{1,2}))?)?(?![0-9])")
+_DAY_FIRST = re.compile(r"(?:([0-9]{1,2}|\?\?)([./-]))?([0-9]{1,2}|\?\?)[./-]([12][0-9]{3})")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 
 Key = Callable[[chess.Board], Any]
@@ -104,7 +110,7 @@ class GameRecord:
         year: when, as a decimal year; None if the file does not know.
         ratings: of White and Black, None if the file does not know.
         speed: one of `SPEEDS`, "" if the file does not know.
-        result: the Result tag.
+        result: the Result tag's, or where that has none, what stands behind the moves; "*" if nothing does.
         keys: of the positions before each move, by the reader's `key`.
         actions: the moves, as `ChessGame` numbers them.
         booked: which of them, counted from 0, a comment calls a move of a book, as match programs do.
@@ -198,7 +204,7 @@ def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: M
 
 
 def _records(
-    texts: Iterator[tuple[str, bool]],
+    texts: Iterator[GameText],
     wanted: Names | None,
     reader: Callable[[], _Game],
     max_games: int,
@@ -206,20 +212,20 @@ def _records(
     seen: dict[int, float | None] | None,
 ) -> Iterator[GameRecord]:
     before = report.games  # of other files, of which the report tells as well
-    for text, too_long in texts:
+    for text in texts:
         # Most of a large file is games of others, for which python-chess would take its time.
-        names = _SIDE.findall(text) if wanted is not None else []
-        if wanted is not None and names and not any(name_words(name[:MAX_TAG]) in wanted for name in names):
+        names = [tag_text(name)[:MAX_TAG] for name in _SIDE.findall(text.text)] if wanted is not None else []
+        if wanted is not None and names and not any(name_words(name) in wanted for name in names):
             report.left_out[_OTHERS] += 1
             continue
-        for game, whole in visited(text, reader):
+        for game, whole in visited(text, reader, report):
             if not whole:
                 game.stop("a game that cannot be read")
             reason = game.reason or _reason(game, seen, report)
             if reason is not None:
                 report.left_out[reason] += 1
                 continue
-            if too_long:
+            if text.too_long:
                 game.stop("too much text")
             if game.cut is not None:
                 report.cut[game.cut] += 1
@@ -227,6 +233,7 @@ def _records(
             report.games += 1
             report.plies += len(record.actions)
             report.undated += record.year is None
+            report.unfinished += record.result not in WHITE_SCORES
             yield record
             if report.games - before >= max_games:
                 return
@@ -240,9 +247,10 @@ def _reason(game: _Game, seen: dict[int, float | None] | None, report: GameRepor
         return "no moves"
     if seen is not None and len(game.tokens) >= _SAME_FROM:
         line = [*map(str, game.actions), *game.tokens[len(game.actions) :]][:_SAME_TO]
-        line.append(game.tags.get("FEN", ""))
+        fen = game.tags.get("FEN", "")
+        line.append("" if _usual(fen) else fen)
         digest = hashlib.blake2b(" ".join(line).encode(errors="replace"), digest_size=8).digest()
-        name, year = int.from_bytes(digest, "little"), _year(game.tags.get("Date", ""))
+        name, year = int.from_bytes(digest, "little"), _year(game.tags)
         if name in seen:
             report.dates_differ += None not in (year, seen[name]) and year != seen[name]
             return "a game that stands there twice"
@@ -267,6 +275,7 @@ class _Game(GameVisitor):
         self.tokens: list[str] = []
         self.first = chess.WHITE
         self.cut: str | None = None
+        self.told = "*"
         self._over = False
 
     def stop(self, why: str) -> None:
@@ -280,7 +289,7 @@ class _Game(GameVisitor):
             return _OTHERS
         if self._excluded is not None and sides & self._excluded:
             return "games of the player to be left out"
-        elsewhere = self.tags.get("FEN", "").strip() not in ("", chess.STARTING_FEN)
+        elsewhere = not _usual(self.tags.get("FEN", ""))
         return super().unwanted() or ("another start position" if elsewhere and not self._setups else None)
 
     def begin_variation(self) -> Any:
@@ -309,6 +318,9 @@ class _Game(GameVisitor):
         if read and str(comment).strip().casefold() == BOOK_MOVE:
             self.booked.add(len(self.actions) - 1)
 
+    def visit_result(self, result: str) -> None:
+        self.told = result
+
     def handle_error(self, error: Exception) -> None:
         if not self._started:
             self.reason = "another start position"
@@ -320,27 +332,48 @@ class _Game(GameVisitor):
             white=tags.get("White", "?"),
             black=tags.get("Black", "?"),
             first=self.first,
-            year=_year(tags.get("Date", "")),
+            year=_year(tags),
             ratings=(_rating(tags.get("WhiteElo", "")), _rating(tags.get("BlackElo", ""))),
             speed=_speed(tags.get("TimeControl", "")),
-            result=tags.get("Result", "*"),
+            result=result_of(tags.get("Result", "")) or self.told,
             keys=tuple(self.keys),
             actions=tuple(self.actions),
             booked=frozenset(self.booked),
         )
 
 
-def _year(date: str) -> float | None:
-    """A Date tag as a decimal year."""
-    match = _DATE.match(date.strip())
-    if match is None:
+def _year(tags: Mapping[str, str]) -> float | None:
+    """When a game was played, as a decimal year, by the tag that knows it best."""
+    known = max((_date(tags.get(name, "")) for name in _DATES), key=len)
+    if not known:
         return None
-    year = int(match[1])
-    month = int(match[2]) if match[2] and match[2].isascii() and match[2].isdigit() else 0
-    if not 1 <= month <= 12:
+    year, month, day = (*known, None, None)[:3]
+    if month is None:
         return year + 0.5
-    day = int(match[3]) if match[3] and match[3].isascii() and match[3].isdigit() else 0
-    return year + (month - 1 + ((day - 0.5) / 31.0 if 1 <= day <= 31 else 0.5)) / 12.0
+    return year + (month - 1 + (0.5 if day is None else (day - 0.5) / 31.0)) / 12.0
+
+
+def _date(text: str) -> tuple[int, ...]:
+    """What a date says, beginning with the year; with slashes or hyphens, a day may be a month."""
+    if match := _YEAR_FIRST.match(text.strip()):
+        parts = [match[1], match[3], match[4]]
+    elif match := _DAY_FIRST.fullmatch(text.strip()):
+        day, between, month, year = match.groups()
+        if between in ("/", "-") and day.isdigit() and month.isdigit() and day != month:
+            day, month = (day, month) if int(day) > 12 else (month, day) if int(month) > 12 else (None, None)
+        parts = [year, month, day]
+    else:
+        return ()
+    known = [int(part) for part in itertools.takewhile(lambda part: part and part.isdigit(), parts)]
+    if len(known) > 1 and not 1 <= known[1] <= 12:
+        return tuple(known[:1])
+    return tuple(known[:2] if len(known) > 2 and not 1 <= known[2] <= 31 else known)
+
+
+def _usual(fen: str) -> bool:
+    """Whether a FEN tag is that of the usual start, whatever its counters."""
+    parts = fen.split()[:4]
+    return parts == chess.STARTING_FEN.split()[: len(parts)]
 
 
 def _rating(text: str) -> int | None:

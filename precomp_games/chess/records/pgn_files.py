@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import codecs
 import collections
+import contextlib
 import dataclasses
+import functools
 import io
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+import charset_normalizer
 import chess
 import chess.pgn
 
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.messages import counted
 from precomp_games._support.results import Result
+from precomp_games.chess.records.movetext import languages_of, standard
+from precomp_games.chess.records.names import tag_text
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
 MAX_TEXT = 1 << 20  # characters of one game, comments and variations too
@@ -28,9 +34,14 @@ _MAX_NAMES = 200_000
 _REPORTED = 1 << 20  # bytes between two calls of progress
 # What python-chess raises on games that are odd enough.
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
-V = TypeVar("V", bound=chess.pgn.BaseVisitor[Any])
-_STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?"})
+V = TypeVar("V", bound="GameVisitor")
+_STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?", "from position"})
 _TAG_LINE = re.compile(r'\[\w+\s+"')
+_TAG = re.compile(r'\s*(\[\w[\w+#=:-]*\s+"(?:[^"\\\n]|\\.)*"\s*\])')
+_ROSTER = re.compile(r'\[(?:Event|Site|Date|Round|White|Black|Result)\s+"')
+_CODE_PAGES = ("cp1252", "cp1250", "cp1251", "koi8_r")
+_CENTRAL = re.compile(r"[ŠšŽž]|(?<=\w)[³¹¿]|£(?=\w)|[ìùò](?=\w)")
+_SAMPLE_LINES = 100_000
 
 
 @dataclasses.dataclass
@@ -42,7 +53,10 @@ class GameReport(Result):
         plies: half-moves of them.
         left_out: games that were not, by reason.
         cut: games of which only the beginning was read, by reason.
-        recoded: lines that are no UTF-8 and were read as Latin-1.
+        recoded: lines that are no UTF-8.
+        encoding: what these were read as.
+        pieces: games whose pieces have other letters than in English, by language; "small" or "unknown".
+        unfinished: games without a result, among those that were read.
         undated: games without a year, among those that were read.
         dates_differ: games that stand there twice, under years that differ.
         names: spellings of the player that was asked for.
@@ -54,6 +68,9 @@ class GameReport(Result):
     left_out: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     cut: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     recoded: int = 0
+    encoding: str = ""
+    pieces: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    unfinished: int = 0
     undated: int = 0
     dates_differ: int = 0
     names: tuple[str, ...] = ()
@@ -67,7 +84,9 @@ class GameReport(Result):
         for count, what in (
             (self.undated, "without a date"),
             (self.dates_differ, "copies with another year"),
-            (self.recoded, "lines in another encoding"),
+            (self.unfinished, "without a result"),
+            (self.recoded, f"lines in another encoding, read as {self.encoding}"),
+            *((count, f"with {language} letters of pieces") for language, count in self.pieces.most_common()),
         ):
             parts += [f"{count} {what}"] * (count > 0)
         parts += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
@@ -88,9 +107,9 @@ def pgn_names(path: FilePath) -> dict[str, int]:
 def count_names(path: str) -> collections.Counter[str]:
     """`pgn_names` of a path that has been checked."""
     names: collections.Counter[str] = collections.Counter()
-    for _, line in _lines(path, GameReport()):
+    for _, line in _pgn_lines(path, GameReport()):
         if line.startswith(("[White ", "[Black ")) and (tag := chess.pgn.TAG_REGEX.match(line)):
-            name = tag[2][:MAX_TAG]
+            name = tag_text(tag[2])[:MAX_TAG]
             if name in names or len(names) < _MAX_NAMES:
                 names[name] += 1
     return names
@@ -102,11 +121,13 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
     Attributes:
         tags: the text of these tags, cut short where that is long.
         reason: why the game is left out; None if it is not.
+        small: pieces that small letters may be, which are files as well (see `movetext`).
     """
 
     names = frozenset({"Variant", "FEN"})
 
     def __init__(self) -> None:
+        self.small: Mapping[str, str] = {}
         self.tags: dict[str, str] = {}
         self.reason: str | None = None
         self._managed = chess.pgn.Headers({})
@@ -119,7 +140,7 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
     def visit_header(self, tagname: str, tagvalue: str) -> None:
         """Keeps a tag that is wanted."""
         if tagname in self.names:
-            self.tags[tagname] = tagvalue[:MAX_TAG]
+            self.tags[tagname] = tag_text(tagvalue)[:MAX_TAG]
 
     def end_headers(self) -> Any:
         """Skips the game where it is left out."""
@@ -134,6 +155,23 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         """Why a game with these tags is left out; None if it is not."""
         rules = self.tags.get("Variant", "").strip().casefold()
         return None if rules in _STANDARD_RULES else "other rules"
+
+    def parse_san(self, board: chess.Board, san: str) -> chess.Move:
+        """A move, in which a small letter may be a piece where it is not the file of a pawn's move.
+
+        Raises:
+            ValueError: it is no legal move, or may be two.
+        """
+        if san[0] not in self.small or len(san) < 3:
+            return board.parse_san(san)
+        moves = set[chess.Move]()
+        of_piece = self.small[san[0]] + san[1:]
+        for reading in (of_piece,) if san[1] == san[0] else (san, of_piece):  # a pawn's is never "bb3"
+            with contextlib.suppress(ValueError):
+                moves.add(board.parse_san(reading))
+        if len(moves) != 1:
+            raise ValueError(f"expected one move, got {san!r} for {len(moves)}")
+        return moves.pop()
 
     def visit_board(self, board: chess.Board) -> None:
         """Looks at the first board, which is that of the start."""
@@ -151,24 +189,40 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         return self
 
 
+@dataclasses.dataclass(frozen=True)
+class GameText:
+    """The text of one game of a file, with its tags a line each.
+
+    Attributes:
+        text: what stands there, no more than `MAX_TEXT`.
+        too_long: whether there is more of it.
+        languages: that the file's pieces may be written in, see `languages_of`.
+    """
+
+    text: str
+    too_long: bool
+    languages: tuple[str, ...]
+
+
 def game_texts(
     path: str, report: GameReport, progress: Callable[[int, int], None] | None
-) -> Iterator[tuple[str, bool]]:
-    """The text of each game, and whether it is longer than a game is read.
+) -> Iterator[GameText]:
+    """The text of each game.
 
     A tag after moves begins a new game, so that a comment without an end takes no more than its own.
     """
     size = os.path.getsize(path)
+    languages = _languages(path)
     lines: list[str] = []
     length, next_report, moves, cut, event = 0, 0, False, False, False
-    for position, line in _lines(path, report):
+    for position, line in _pgn_lines(path, report):
         if progress is not None and position >= next_report:
             progress(position, size)
             next_report = position + _REPORTED
         if line.startswith("[") and _TAG_LINE.match(line):
             is_event = line.startswith("[Event ")
             if moves or (is_event and event):
-                yield "".join(lines), cut
+                yield GameText("".join(lines), cut, languages)
                 lines, length, moves, cut, event = [], 0, False, False, False
             event = event or is_event
         elif not moves and line.strip() and not line.startswith(("[", "%", ";")):
@@ -179,43 +233,116 @@ def game_texts(
         if cut:
             lines = ["".join(lines)]  # one text, however many lines it goes on for
     if lines:
-        yield "".join(lines), cut
+        yield GameText("".join(lines), cut, languages)
     if progress is not None:
         progress(size, size)
 
 
-def visited(text: str, visitor: Callable[[], V]) -> Iterator[tuple[V, bool]]:
-    """A visitor of its own for each game of a text, and whether python-chess read it to its end."""
-    file = io.StringIO(text)
+def _languages(path: str) -> tuple[str, ...]:
+    """What the first megabyte of a file says of its pieces."""
+    lines = list[str]()
+    for position, line in _pgn_lines(path, GameReport()):
+        if position > MAX_TEXT:
+            break
+        if not line.startswith("["):
+            lines.append(line)
+    return languages_of("".join(lines))
 
-    def read(reader: V) -> bool | None:
+
+def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Iterator[tuple[V, bool]]:
+    """A visitor of its own for each game of a text, and whether python-chess read it to its end.
+
+    A text has one game, but for those that stand behind it without tags. What is not in English is told.
+    """
+    for each in standard(game.text, game.languages):
+        if not each.text:
+            report.left_out["moves behind a result"] += 1
+            continue
+        reader = visitor()
+        reader.small = each.small
         try:
-            return None if chess.pgn.read_game(file, Visitor=lambda: reader) is None else True
+            whole = chess.pgn.read_game(io.StringIO(each.text), Visitor=functools.partial(_same, reader))
         except _PARSER_ERRORS:
-            return False
+            yield reader, False
+        else:
+            if whole is None:
+                continue
+            yield reader, True
+        if each.pieces:
+            report.pieces[each.pieces] += 1
 
-    while (whole := read(reader := visitor())) is not None:
-        yield reader, whole
+
+def _same(reader: V) -> V:
+    return reader
+
+
+def _pgn_lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
+    """(bytes before it, text) of each line, in which a tag has a line of its own.
+
+    Files that were joined have their marks of byte order amid the text, or no end of a line between them.
+    """
+    for position, line in _lines(path, report):
+        if "\ufeff" in line:
+            line = line.replace("\ufeff", "")
+        if '"' not in line or (line.startswith("[") and line.count('"') == 2 and line.endswith('"]\n')):
+            yield position, line
+            continue
+        joined = None if line.lstrip().startswith("[") else _ROSTER.search(line)
+        if joined is not None and line.rfind("{", 0, joined.start()) <= line.rfind("}", 0, joined.start()):
+            yield position, line[: joined.start()] + "\n"
+            line = line[joined.start() :]
+        at = 0
+        while tag := _TAG.match(line, at):
+            yield position, tag[1] + "\n"
+            at = tag.end()
+        if line[at:].strip():
+            yield position, line[at:]
 
 
 def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
     """(bytes before it, text) of each line; a longer one than `MAX_LINE` is several."""
     with open(path, "rb") as file:
-        mark = file.read(3)
-        if mark[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            file.seek(0)
+        mark = file.read(2)
+        file.seek(0)
+        if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             text = io.TextIOWrapper(file, encoding="utf-16", errors="replace")
             done = 0
             while line := text.readline(MAX_LINE):
                 yield done, line
                 done += 2 * len(line)
             return
-        file.seek(done := 3 if mark == codecs.BOM_UTF8 else 0)
+        done = 0
         while raw := file.readline(MAX_LINE):
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError:
-                line = raw.decode("latin-1")
+                report.encoding = report.encoding or _code_page(path, done)
+                line = raw.decode(report.encoding, errors="replace")
                 report.recoded += 1
             yield done, line.replace("\r\n", "\n")
             done += len(raw)
+
+
+def _code_page(path: str, start: int) -> str:
+    """The encoding of a file that is not UTF-8 from there on, by its tags, or else its text; cp1252 in doubt.
+
+    What tells Western from Central European names is little: letters that are signs in the other one.
+    """
+    tags, text = bytearray(), bytearray()
+    with open(path, "rb") as file:
+        file.seek(start)
+        for raw in itertools.islice(iter(lambda: file.readline(MAX_LINE), b""), _SAMPLE_LINES):
+            if not raw.isascii():
+                value = raw.partition(b'"')[2].rpartition(b'"')[0] if raw.startswith(b"[") else b""
+                tags += value and value + b"\n"
+                text += raw
+            if len(text) > MAX_LINE:
+                break
+    sample = bytes(tags or text)
+    found = charset_normalizer.from_bytes(sample, cp_isolation=list(_CODE_PAGES))
+    if not found:
+        return _CODE_PAGES[0]
+    best = min(match.chaos for match in found)
+    names = {name for match in found if match.chaos == best for name in match.could_be_from_charset}
+    central = "cp1250" in names and _CENTRAL.search(sample.decode("cp1252", "replace"))
+    return "cp1250" if central else next(name for name in _CODE_PAGES if name in names)

@@ -62,6 +62,17 @@ _PGN_WORDS = (
     *(b"0-0", b"O-O-O", b"--", b"Z0", b"e8=Q", b"exd6 e.p.", b"N@f3", b"1...", b";", b"%", b"\n\n", b"Nbd7"),
     *(b'[Date "99999.99.99"]\n', b'[WhiteElo "99999"]\n', b'[TimeControl "1/2+3"]\n', b"[%clk 1:00:00]"),
     b'[FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"]\n',
+    *(
+        b'[UTCDate "2024-01-02"]\n',
+        b'[Date "31.12.2023"]\n',
+        b'[Variant "From Position"]\n',
+        b'"] ',
+        b"\xef\xbb\xbf",
+    ),
+    *("Sf3 Sc6 Lb5 ♘f3 ♝b4 Кf3 Крe2 nf3 bb5 0–0 ½-½ 0.5-0.5 1/2 e8(D) d:e5 [%clk".encode().split()),
+    *("Müller Łódź Карпов".encode(page) for page in ("utf-8", "utf-16")),
+    "Łódź Příbyl".encode("cp1250"),
+    "Карпов".encode("cp1251"),
 )
 
 

@@ -1,0 +1,309 @@
+"""The moves of a game as PGN has them, of what people and programs write in their place.
+
+python-chess finds moves inside of words, so that "Sf3", a German knight's move, is read as a pawn's. Here a
+word is a move as a whole, or ends what can be read of a line. Pieces may have the letters of another
+language, which the file as a whole says, or the game where the file does not; figurines; or small letters. A
+result ends a game, and so does another first move: what comes behind is a game of its own.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import chess.pgn
+
+LANGUAGES: dict[str, dict[str, str]] = {
+    name: dict(zip(letters.split(), "KQRBN", strict=True))
+    for name, letters in {
+        "English": "K Q R B N",
+        "German": "K D T L S",  # Danish, Norwegian, and Swedish too
+        "French": "R D T F C",
+        "Spanish": "R D T A C",  # Italian too
+        "Portuguese": "R D T B C",
+        "Dutch": "K D T L P",
+        "Polish": "K H W G S",
+        "Czech": "K D V S J",
+        "Hungarian": "K V B F H",
+        "Finnish": "K D T L R",
+        "Russian": "Кр Ф Л С К",
+    }.items()
+}
+"""What the letters of king, queen, rook, bishop and knight are in PGN, by language."""
+LANGUAGES["English"]["P"] = ""  # a pawn's, which some programs write
+
+NO_MOVE = "Ka1a1"
+"""What stands for a word that is no move: python-chess takes it for a move that is never legal."""
+
+_FIGURINES = dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", ("K", "Q", "R", "B", "N", "") * 2, strict=True))
+_DASH = r"[-\u2010-\u2015\u2212]"
+_HALF = r"(?:1/2|½|0?[.,]50*)"
+_ONE, _NONE = r"1(?:[.,]0+)?", r"0(?:[.,]0+)?"
+_BETWEEN = rf"\s?(?:{_DASH}|:)\s?"
+_RESULTS = {
+    "1-0": f"{_ONE}{_BETWEEN}{_NONE}",
+    "0-1": f"{_NONE}{_BETWEEN}{_ONE}",
+    "1/2-1/2": f"{_HALF}(?:{_BETWEEN}{_HALF})?",
+}
+_FINISHED = "|".join(_RESULTS.values())
+_END = r"(?=[\s(){};$]|\Z)"
+_TOKEN = re.compile(
+    rf"""(?P<blank>[\s\u200b\ufeff]+)
+    |(?P<comment>\{{[^}}]*(?:\}}|\Z))
+    |(?P<passed>;[^\n]*|^%[^\n]*|\[%[^\]\n]*\]|<[^>\n]*>)
+    |(?P<nag>\$\d+)
+    |(?P<bracket>[()])
+    |(?P<result>(?:{_FINISHED}|\*){_END})
+    |(?P<number>\d+(?:\s*[.…][\s.…]*|{_END}))
+    |(?P<word>[^\s(){{}};$]+?(?:\([^\W\d_]\))?(?=(?:1-0|0-1|1/2-1/2|\*)?(?:[\s(){{}};$]|\Z)))
+    |(?P<other>.)""",
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
+)
+# What nearly all games are, and what python-chess reads as it stands: a time saved for files of millions.
+_PLAIN = re.compile(
+    r"""(?:[ ]++|\n(?!\s*\n)|\{[^{}]*+\}|[()]|\$\d{1,3}|\d++\.(?:\.\.)?(?!\.)
+    |(?:O-O(?:-O)?|[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=[QRBN])?)[+#]?[!?]{0,2}(?=[\s)])
+    )*+(?:1-0|0-1|1/2-1/2|\*)?\s*""",
+    re.VERBOSE,
+)
+_FIRST_NUMBER = re.compile(r"(?<!\d)1\.(?!\.)")
+_MOVE = re.compile(
+    rf"""(?P<piece>Кр|[^\W\d_]|[♔-♟]\ufe0e?)??
+    (?P<origin>[a-h]?[1-8]?)(?P<take>{_DASH}|[x×X:])?(?P<target>[a-h][1-8])
+    (?:[=/(]?(?P<promoted>[^\W\d_]|[♕-♟])\)?)?
+    :?(?:e\.?p\.?)?(?P<marks>[^\w\s]*)""",
+    re.VERBOSE,
+)
+_CASTLING = re.compile(rf"[O0oОо]{_DASH}[O0oОо](?P<long>{_DASH}[O0oОо])?(?P<marks>[^\w\s]*)")
+_NULL = frozenset(("--", "Z0", "0000", "@@@@"))
+_MARKS = re.compile(r"[!?]{1,2}|[‼⁇⁈⁉]")
+_DOUBLE = {"‼": "!!", "⁇": "??", "⁈": "?!", "⁉": "!?"}
+# Words beside moves that say nothing of them: "N" is a novelty, "D" a diagram.
+_BESIDE = re.compile(r"N|D|e\.?p\.?|ch|mate|dbl|dis|\d+:\d\d(?::\d\d)?|[^\w]+")
+
+
+def result_of(text: str) -> str | None:
+    """A finished game's result as PGN writes it: "1-0", "0-1" or "1/2-1/2"; None where it is none of them."""
+    fits = (result for result, written in _RESULTS.items() if re.fullmatch(written, text.strip()))
+    return next(fits, None)
+
+
+def languages_of(text: str) -> tuple[str, ...]:
+    """The languages that most of a file's pieces can have, the most usual first."""
+    letters = collections.Counter(_letters(_tokens(text)))
+    fits = {name: sum(map(letters.__getitem__, LANGUAGES[name])) for name in LANGUAGES}
+    return tuple(name for name in LANGUAGES if fits[name] == max(fits.values()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Standard:
+    """One game as PGN has it.
+
+    Attributes:
+        text: its tags and its moves.
+        language: of its pieces.
+        small: what small letters mean that may be a pawn's file or a piece, by letter.
+    """
+
+    text: str
+    language: str = "English"
+    small: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def pieces(self) -> str:
+        """What letters its pieces have, where that is not as PGN has it; "" where it is."""
+        return "small" if self.small else "" if self.language == "English" else self.language or "unknown"
+
+
+def standard(text: str, languages: tuple[str, ...]) -> Iterator[Standard]:
+    """The games of a text that has the tags of one, each as PGN has it.
+
+    What follows a result and does not begin with a first move has no text here.
+
+    Args:
+        text: tags, a line each, and moves.
+        languages: of the file, see `languages_of`.
+    """
+    lines = text.splitlines(keepends=True)
+    of_tags = (k for k, line in enumerate(lines) if line.strip() and line[0] not in "[%;")
+    begin = next(of_tags, len(lines))
+    tags = "".join(line for line in lines[:begin] if line.startswith("["))
+    moves = "".join(lines[begin:])
+    if languages == ("English",) and len(_FIRST_NUMBER.findall(moves)) < 2 and _PLAIN.fullmatch(moves):
+        yield Standard(f"{tags}\n{moves}")
+        return
+    for number, tokens in enumerate(_games(_tokens(moves))):
+        if tokens[:1] == [_NOWHERE]:
+            yield Standard("")
+            continue
+        language, small = _language(tags, tokens, languages)
+        written = " ".join(_written(tokens, language, small))
+        yield Standard(f"{tags if number == 0 else ''}\n{written}\n", language, small)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Token:
+    """A part of a game: what kind it is, its text, and a move's parts."""
+
+    kind: str
+    text: str
+    move: re.Match[str] | None = None
+
+    @property
+    def is_first_number(self) -> bool:
+        """Whether White's first move comes next."""
+        dots = self.text.count(".") + 3 * self.text.count("…")
+        return self.kind == "number" and self.text.strip(" .…\n\t\r") == "1" and dots <= 1
+
+
+_NOWHERE = _Token("word", "")  # stands before moves of which nobody knows the position
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """The parts of moves' text, without blanks."""
+    for match in _TOKEN.finditer(text):
+        kind, part = match.lastgroup or "", match.group()
+        if kind == "word":
+            yield _Token(kind, part, _MOVE.fullmatch(part))
+        elif kind not in ("blank", "passed", "other"):
+            yield _Token(kind, part)
+
+
+def _games(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
+    """The parts of each game; the first one is there whatever it has."""
+    game: list[_Token] = []
+    depth, moves, over = 0, 0, False
+    for token in tokens:
+        if depth == 0 and moves and token.is_first_number:
+            yield game
+            game, moves, over = [], 0, False
+        elif over and (token.kind in ("number", "bracket") or token.move is not None):
+            yield game
+            # Behind a result stands another game, from its first move on; of what else there is, no position.
+            game, moves, over = [] if token.is_first_number else [_NOWHERE], 0, False
+        elif over and token.kind != "comment":
+            continue
+        if token.kind == "bracket":
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+        elif token.kind == "word":
+            moves += depth == 0
+        elif token.kind == "result":
+            if depth:
+                continue
+            over = True
+        game.append(token)
+    yield game
+
+
+def _letters(tokens: Iterable[_Token]) -> Iterator[str]:
+    """The capital letters of pieces."""
+    for token in tokens:
+        if token.move is not None:
+            for part in ("piece", "promoted"):
+                letter = token.move[part]
+                if letter and letter[0].isupper():
+                    yield letter
+
+
+def _language(tags: str, tokens: list[_Token], languages: tuple[str, ...]) -> tuple[str, dict[str, str]]:
+    """The language of a game's pieces, and what its small letters may be."""
+    letters = set(_letters(tokens))
+    small = {token.move["piece"] for token in tokens if token.move is not None} - {None}
+    small = {letter.upper() for letter in small if letter.islower()}
+    may_be_small = not letters and bool(small)
+    wanted = letters or small
+    if not wanted:
+        return "English", {}
+    fits = [name for name in languages if wanted <= LANGUAGES[name].keys()]
+    fits = fits or [name for name in LANGUAGES if wanted <= LANGUAGES[name].keys()]
+    readings: dict[tuple[str, ...], str] = {}
+    for name in fits:
+        readings.setdefault(tuple(LANGUAGES[name][letter] for letter in sorted(wanted)), name)
+    if len(readings) > 1:
+        read = {name: _plies(tags, tokens, name) for name in readings.values()}
+        most = [name for name, plies in read.items() if plies == max(read.values())]
+        sure = len(most) == 1 or ("English" in most and "P" not in wanted)
+        chosen = most[0] if sure else ""
+    else:
+        chosen = next(iter(readings.values()), languages[0])
+    if not may_be_small or not chosen:
+        return chosen, {}
+    return chosen, {k.lower(): v for k, v in LANGUAGES[chosen].items() if k.lower() in "abcdefgh"}
+
+
+def _plies(tags: str, tokens: list[_Token], language: str) -> int:
+    """How many half-moves of a game can be read in a language."""
+    text = f"{tags}\n{' '.join(_written(tokens, language, {}))}\n"
+    return chess.pgn.read_game(io.StringIO(text), Visitor=_Plies) or 0
+
+
+class _Plies(chess.pgn.BaseVisitor[int]):
+    """Counts the moves of a main line up to one that cannot be read."""
+
+    def __init__(self) -> None:
+        self.count, self.broken = 0, False
+
+    def begin_variation(self) -> Any:
+        return chess.pgn.SKIP
+
+    def visit_move(self, board: chess.Board, move: chess.Move) -> None:
+        self.count += not self.broken
+
+    def handle_error(self, error: Exception) -> None:
+        self.broken = True
+
+    def result(self) -> int:
+        return self.count
+
+
+def _written(tokens: Iterable[_Token], language: str, small: Mapping[str, str]) -> Iterator[str]:
+    """The parts of a game as PGN writes them."""
+    letters = LANGUAGES.get(language, {})
+    for token in tokens:
+        if token.kind == "result":
+            yield result_of(token.text) or "*"
+        elif token.kind == "number":
+            continue
+        elif token.kind != "word":
+            yield token.text
+        elif token.move is not None:
+            yield _move(token.move, letters)
+            yield from _nags(token.move["marks"])
+        elif castling := _CASTLING.fullmatch(token.text):
+            yield "O-O-O" if castling["long"] else "O-O"
+            yield from _nags(castling["marks"])
+        elif token.text in _NULL:
+            yield "--"
+        elif _BESIDE.fullmatch(token.text):
+            yield from _nags(token.text)
+        else:
+            yield NO_MOVE
+
+
+def _move(move: re.Match[str], letters: Mapping[str, str]) -> str:
+    """A move in SAN; what is no move of these letters is `NO_MOVE`."""
+
+    def letter(text: str) -> str | None:
+        return _FIGURINES.get(text[0], letters.get(text, letters.get(text.upper())))
+
+    piece, promoted = move["piece"] or "", move["promoted"] or ""
+    if move["take"] and not piece and not move["origin"]:
+        return NO_MOVE
+    moved = letter(piece) if piece else ""
+    if promoted and (moved or move["target"][1] not in "18"):
+        chosen = "" if promoted == "N" else None  # a novelty
+    else:
+        chosen = letter(promoted) if promoted else ""
+    if moved is None or chosen is None:
+        return NO_MOVE
+    taken = "x" if move["take"] in ("x", "×", "X", ":") else ""
+    return f"{moved}{move['origin']}{taken}{move['target']}{'=' if chosen else ''}{chosen}"
+
+
+def _nags(marks: str) -> Iterator[str]:
+    for mark in _MARKS.findall(marks):
+        yield _DOUBLE.get(mark, mark)
