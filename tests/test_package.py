@@ -151,7 +151,7 @@ def _distribution(requirement: str) -> str:
 def test_what_modules_import_is_required_and_nothing_else():
     """An extra's packages are imported within functions, or by a module that only workers of it import."""
     names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py"}
-    names["annotated_types"] = "annotated-types"
+    names |= {name: name.replace("_", "-") for name in ("annotated_types", "charset_normalizer")}
     project = _PYPROJECT["project"]
     extras = ("cluster", "frames", "study")
     optional = {"dask", "cloudpickle"} | {

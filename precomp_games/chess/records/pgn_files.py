@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-import charset_normalizer
 import chess
 import chess.pgn
 
@@ -328,6 +327,8 @@ def _code_page(path: str, start: int) -> str:
 
     What tells Western from Central European names is little: letters that are signs in the other one.
     """
+    import charset_normalizer  # few files need it
+
     tags, text = bytearray(), bytearray()
     with open(path, "rb") as file:
         file.seek(start)
