@@ -157,6 +157,8 @@ def test_a_mixture_of_engines_is_found_again() -> None:
         assert bits(less, 1.0 - sum(less.values())) > fit.bits - 1e-9
     assert "uci(nodes=1000,r=" in fit.spec and fit.spec.endswith(f"per=move),epsilon={fit.lapse:.3f})")
     assert "1,000 nodes" in str(fit)
+    lapses = [Choice((50, 0), None, 30)] * 3  # moves that no engine looks at
+    assert fit_engines({1000: lapses}, (20.0,)).spec == "uniform"
     for wrong in ({}, {1000: shallow, 5000: deep[:-1]}, {1000: []}):
         with pytest.raises(ValueError, match="expected choices of the same moves"):
             fit_engines(wrong, (20.0,))

@@ -102,6 +102,23 @@ def test_the_same_again_is_in_the_store(folder, again):
     assert [path.name for path in (folder / "again").iterdir()] == ["white"]
 
 
+@pytest.mark.parametrize(
+    ("tags", "told"),
+    [
+        ({}, "unknown: no game has a date, so all count alike"),
+        ({"Date": "????.??.??", "UTCDate": "1990.01.02"}, "unknown: no games before 1990"),
+    ],
+)
+@pytest.mark.seconds("a person's model and a book, with an engine")
+def test_whatever_is_known_of_dates(tags, told, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "games.pgn").write_text("".join(game(line, "P", "Us", **tags) for line in _LINES * 2))
+    words = ["games.pgn", "P", *small(folder), "--behind=fitted", "--side=black", "--noreport"]
+    assert main(["precomp-games", "opponent", *words]) == 0
+    said = capsys.readouterr().out
+    assert told in said and said.count("has a date") == ("has a date" in told)
+
+
 def test_a_name_that_fits_several_is_asked_once(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     words = ["precomp-games", "opponent", "games.pgn", "karpov", "--behind=uniform", *small(folder)[3:]]

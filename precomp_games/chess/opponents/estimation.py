@@ -397,6 +397,8 @@ class EnginesFit(Result):
     @property
     def spec(self) -> str:
         """The mixture as a policy by name, see `opponent_policy`."""
+        if not self.weights:
+            return "uniform"
         letters = "abcdefgh"[: len(self.weights)]
         each = zip(letters, self.weights, strict=True)
         engines = ",".join(f"{a}=uci(nodes={n},r={r:g},top_k={self.top_k})" for a, (n, r) in each)
