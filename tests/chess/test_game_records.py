@@ -191,7 +191,10 @@ def test_pieces_of_another_code_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tags", "year"),
     [
-        *(({"Date": text}, 2024 + (2 + 3.5 / 31) / 12) for text in ("2024.03.04", "2024-03-04", "2024/3/4")),
+        *(
+            ({"Date": text}, 2024 + (2 + 3.5 / 31) / 12)
+            for text in ("2024.03.04", "2024-03-04", "2024/3/4", "20240304", "2024-03-04T9:40")
+        ),
         *(({"Date": text}, 2024 + (2 + 3.5 / 31) / 12) for text in ("04.03.2024", "4.3.2024")),
         *(
             ({"Date": text}, 2024 + (2 + 24.5 / 31) / 12)
@@ -199,7 +202,7 @@ def test_pieces_of_another_code_page(tmp_path: Path) -> None:
         ),
         *(
             ({"Date": text}, 2024.5)
-            for text in ("2024", "2024.??.??", "2024.13.41", "04/03/2024", "??.??.2024")
+            for text in ("2024", "2024.??.??", "2024.13.41", "04/03/2024", "??.??.2024", "March 2024")
         ),
         *(
             ({"Date": text}, 2024 + 2.5 / 12)

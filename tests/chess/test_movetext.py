@@ -6,6 +6,7 @@ import chess
 import pytest
 
 from precomp_games.chess import read_repertoire
+from precomp_games.chess.records import pgn_files
 from precomp_games.chess.records.movetext import LANGUAGES, languages_of, result_of, standard
 from tests.chess.test_game_records import game, read, uci
 
@@ -225,6 +226,17 @@ def test_files_that_were_joined(text: str, tmp_path: Path) -> None:
     path = tmp_path / "games.pgn"
     book = read_repertoire(path, chess.WHITE)
     assert book.report.lines == 3 and not book.report.mistakes and len(book) == 3
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n\r"])
+def test_ends_of_lines(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a piece of a file that is read at once ends amid a word."""
+    monkeypatch.setattr(pgn_files, "MAX_LINE", 1000)
+    text = "".join(_TAGS.format(k) + f"{_SPANISH} *\n\n" for k in range(50)).replace("\n", end)
+    records, report = read(tmp_path, text, copies=True)
+    assert not report.cut and not report.left_out
+    assert [record.white for record in records] == [str(k) for k in range(50)]
+    assert {len(record.actions) for record in records} == {18}
 
 
 def test_a_tag_in_a_comment_begins_no_game_on_its_line(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ _TAGS = frozenset(
 ).union(_DATES)
 _SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
 _OTHERS = "games of others"
-_YEAR_FIRST = re.compile(r"([12][0-9]{3})(?:([./-])([0-9]{1,2})(?:\2([0-9]{1,2}))?)?(?![0-9])")
+_YEAR_FIRST = re.compile(r"([12][0-9]{3})(?:([./-]?)([0-9]{1,2})(?:\2([0-9]{1,2}))?)?(?![0-9])")
 _DAY_FIRST = re.compile(r"(?:([0-9]{1,2}|\?\?)([./-]))?([0-9]{1,2}|\?\?)[./-]([12][0-9]{3})")
 _TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
 
@@ -345,12 +345,14 @@ class _Game(GameVisitor):
 def _year(tags: Mapping[str, str]) -> float | None:
     """When a game was played, as a decimal year, by the tag that knows it best."""
     known = max((_date(tags.get(name, "")) for name in _DATES), key=len)
-    if not known:
-        return None
-    year, month, day = (*known, None, None)[:3]
-    if month is None:
-        return year + 0.5
-    return year + (month - 1 + (0.5 if day is None else (day - 0.5) / 31.0)) / 12.0
+    match known:
+        case (year, month, day):
+            return year + (month - 1 + (day - 0.5) / 31.0) / 12.0
+        case (year, month):
+            return year + (month - 0.5) / 12.0
+        case (year,):
+            return year + 0.5
+    return None
 
 
 def _date(text: str) -> tuple[int, ...]:
@@ -363,7 +365,8 @@ def _date(text: str) -> tuple[int, ...]:
             day, month = (day, month) if int(day) > 12 else (month, day) if int(month) > 12 else (None, None)
         parts = [year, month, day]
     else:
-        return ()
+        year = re.search(r"(?<![0-9])[12][0-9]{3}(?![0-9])", text)
+        parts = [year and year[0]]
     known = [int(part) for part in itertools.takewhile(lambda part: part and part.isdigit(), parts)]
     if len(known) > 1 and not 1 <= known[1] <= 12:
         return tuple(known[:1])

@@ -41,7 +41,7 @@ NO_MOVE = "Ka1a1"
 
 _FIGURINES = dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", ("K", "Q", "R", "B", "N", "") * 2, strict=True))
 _DASH = r"[-\u2010-\u2015\u2212]"
-_HALF = r"(?:1/2|½|0?[.,]50*)"
+_HALF = r"(?:1[/⁄]2|½|0?[.,]50*)"
 _ONE, _NONE = r"1(?:[.,]0+)?", r"0(?:[.,]0+)?"
 _BETWEEN = rf"\s?(?:{_DASH}|:)\s?"
 _RESULTS = {
@@ -128,7 +128,7 @@ def standard(text: str, languages: tuple[str, ...]) -> Iterator[Standard]:
         text: tags, a line each, and moves.
         languages: of the file, see `languages_of`.
     """
-    lines = text.splitlines(keepends=True)
+    lines = list(io.StringIO(text, newline="\n"))
     of_tags = (k for k, line in enumerate(lines) if line.strip() and line[0] not in "[%;")
     begin = next(of_tags, len(lines))
     tags = "".join(line for line in lines[:begin] if line.startswith("["))

@@ -34,7 +34,7 @@ _REPORTED = 1 << 20  # bytes between two calls of progress
 # What python-chess raises on games that are odd enough.
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 V = TypeVar("V", bound="GameVisitor")
-_STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?", "from position"})
+_STANDARD_RULES = frozenset({"", "standard", "chess", "normal", "?", "fromposition"})
 _TAG_LINE = re.compile(r'\[\w+\s+"')
 _TAG = re.compile(r'\s*(\[\w[\w+#=:-]*\s+"(?:[^"\\\n]|\\.)*"\s*\])')
 _ROSTER = re.compile(r'\[(?:Event|Site|Date|Round|White|Black|Result)\s+"')
@@ -152,7 +152,7 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
 
     def unwanted(self) -> str | None:
         """Why a game with these tags is left out; None if it is not."""
-        rules = self.tags.get("Variant", "").strip().casefold()
+        rules = re.sub(r"[\s_-]", "", self.tags.get("Variant", "").casefold())
         return None if rules in _STANDARD_RULES else "other rules"
 
     def parse_san(self, board: chess.Board, san: str) -> chess.Move:
@@ -312,14 +312,22 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
             return
         done = 0
         while raw := file.readline(MAX_LINE):
+            if not raw.endswith(b"\n") and b"\r" in raw:  # lines that end as on old Macs
+                file.seek(done + raw.rindex(b"\r") + 1)
+                raw = raw[: file.tell() - done]
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError:
                 report.encoding = report.encoding or _code_page(path, done)
                 line = raw.decode(report.encoding, errors="replace")
                 report.recoded += 1
-            yield done, line.replace("\r\n", "\n")
+            line = line.replace("\r\n", "\n")
+            yield from (((done, line),) if "\r" not in line else ((done, each) for each in _split(line)))
             done += len(raw)
+
+
+def _split(line: str) -> io.StringIO:
+    return io.StringIO(line.replace("\r", "\n"), newline="\n")
 
 
 def _code_page(path: str, start: int) -> str:
