@@ -45,9 +45,12 @@ def test_perfect_information_and_moves_at_once(capsys):
 
 def test_refined(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = _solve(capsys, "--refine", "--output_dir=out", "--infosets=0")
-    assert "Off the path, against trembling hands: nowhere more than " in said
-    assert 0.0 <= result_of(tmp_path / "out")["gap"] < 1e-12
+    said = _solve(capsys, "--game=coordinated_mp", "--refine", "--output_dir=out", "--infosets=0")
+    assert "Proper subgames, with the whole: 1; NashConv of the worst: " in said
+    report = result_of(tmp_path / "out")
+    assert abs(report["gap"]) < 1e-12 and report["subgames"] == 1
+    said = _solve(capsys, "--game=oshi_zumo(coins=3,size=1,horizon=3)", "--refine")
+    assert "Proper subgames, with the whole: 113; NashConv of the worst: 0\n" in said
     said = _solve(capsys, "--refine", "--method=cfr", status=1)
     assert said == "error: --refine: expected --method=exact, got cfr\n"
 
