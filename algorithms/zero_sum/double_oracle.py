@@ -296,7 +296,7 @@ def tree_of_part(
     """
     number = np.append(np.where(infosets, np.cumsum(infosets) - 1, -1), -1)  # the last one is none
     same = {name: getattr(tree, name) for name in (*COLUMNS, "entry")}
-    columns = {name: column[kept] for name, column in same.items() if len(column)} | {
+    chosen: dict[str, Any] = {name: column[kept] for name, column in same.items() if len(column)} | {
         "parent": parent,
         "first_child": np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, -1),
         "num_children": num_children,
@@ -310,7 +310,7 @@ def tree_of_part(
     return dataclasses.replace(
         tree,
         infoset_keys=None if keys is None else tuple(itertools.compress(keys, infosets.tolist())),
-        **{name: array.astype(ARRAYS.get(name, array.dtype)) for name, array in columns.items()},
+        **{name: array.astype(ARRAYS.get(name, array.dtype)) for name, array in chosen.items()},
     )
 
 
