@@ -92,8 +92,8 @@ def _print(result: Equilibrium, count: int) -> None:
         f"NashConv: {max(result.nash_conv, 0.0):.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
     if result.refinement is not None:
-        count, gap = result.refinement.subgames, max(result.refinement.gap, 0.0)
-        print(f"Proper subgames, with the whole: {count}; NashConv of the worst: {gap:.2g}")
+        subgames, gap = result.refinement.subgames, max(result.refinement.gap, 0.0)
+        print(f"Proper subgames, with the whole: {subgames}; NashConv of the worst: {gap:.2g}")
     if not result.converged:
         print("That is more than was asked for; more --iterations or --seconds may help.")
     if count:

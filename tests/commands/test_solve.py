@@ -50,8 +50,9 @@ def test_refined(capsys, tmp_path, monkeypatch):
     assert "Proper subgames, with the whole: 1; NashConv of the worst: " in said
     report = result_of(tmp_path / "out")
     assert abs(report["gap"]) < 1e-12 and report["subgames"] == 1
-    said = _solve(capsys, "--game=oshi_zumo(coins=3,size=1,horizon=3)", "--refine")
-    assert "Proper subgames, with the whole: 113; NashConv of the worst: 0\n" in said
+    said = _solve(capsys, "--game=goofspiel(num_cards=3,imp_info=True)", "--refine", "--infosets=2")
+    assert "Proper subgames, with the whole: 31; NashConv of the worst: " in said
+    assert len(said.partition("player ")[2].splitlines()) == 3
     said = _solve(capsys, "--refine", "--method=cfr", status=1)
     assert said == "error: --refine: expected --method=exact, got cfr\n"
 
