@@ -244,7 +244,7 @@ def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutc
     walk = _LookaheadWalk(follower, rows)
     root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
     walk.look(root)
-    check_infoset_keys(game, walk.infosets)
+    check_infoset_keys(game, [*walk.members, *walk.asked])
     start = [(root, 1.0, math.inf)]
     response: dict[str, int] = {}
     utility = walk.play(start, follower.tie_breaking, response)
@@ -299,21 +299,16 @@ class _LookaheadWalk:
         self.optimal: dict[str, tuple[int, ...]] = {}
         self.values: dict[str, dict[int, float]] = {}
         self.members: dict[str, _Histories] = {}
-        self._row: dict[str, Mapping[int, float]] = {}
-
-    @property
-    def infosets(self) -> list[str]:
-        """The information sets of both players that were met."""
-        return [*self.members, *self._row]
+        self.asked: dict[str, Mapping[int, float]] = {}
 
     def probabilities(self, node: _HistoryNode) -> Mapping[int, float]:
         """Nature's or the rational player's probabilities at a history."""
         if node.player != self.follower.rational_player:
             return node.chance
-        row = self._row.get(node.key)
+        row = self.asked.get(node.key)
         if row is None:
             asked = legal_probabilities(self.rows, node.state, "strategy")
-            row = self._row[node.key] = dict(zip(node.actions, asked, strict=True))
+            row = self.asked[node.key] = dict(zip(node.actions, asked, strict=True))
         return row
 
     def look(self, root: _HistoryNode) -> None:

@@ -52,7 +52,7 @@ def test_refined(capsys, tmp_path, monkeypatch):
     assert abs(report["gap"]) < 1e-12 and report["subgames"] == 1
     said = _solve(capsys, "--game=goofspiel(num_cards=3,imp_info=True)", "--refine", "--infosets=2")
     assert "Proper subgames, with the whole: 31; NashConv of the worst: " in said
-    assert len(said.partition("player ")[2].splitlines()) == 3
+    assert said.count("0.3333 ") == 2
     said = _solve(capsys, "--refine", "--method=cfr", status=1)
     assert said == "error: --refine: expected --method=exact, got cfr\n"
 
