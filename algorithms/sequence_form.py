@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError
+from precomp_games.policies.rows import check_infoset_keys
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -207,7 +208,12 @@ class SequencesBuilder:
         return infoset
 
     def arrays(self) -> dict[str, Any]:
-        """The fields of `PlayerSequences`."""
+        """The fields of `PlayerSequences`.
+
+        Raises:
+          ValueError: see `check_infoset_keys`.
+        """
+        check_infoset_keys(self._game, self._index)
         return {
             "parent": np.array(self.parent, np.int32),
             "first": np.array(self.first, np.int64),

@@ -188,12 +188,18 @@ class EfgText:
 
 
 def random_efg(
-    seed: int, depth: int = 4, actions: int = 2, scale: float = 1.0, lottery: bool = False
+    seed: int,
+    depth: int = 4,
+    actions: int = 2,
+    scale: float = 1.0,
+    lottery: bool = False,
+    shown: float = 0.0,
 ) -> pyspiel.Game:
     """A zero-sum game in which each player sees a random part of what the others did.
 
     Perfect recall holds because a player's information set is named by its own past and what it saw.
     Utilities are multiplied by `scale`. A game that ends in a lottery is worth the same whatever is played.
+    With the probability `shown` all that was done is shown at a depth: proper subgames begin there.
     """
     rng = np.random.default_rng(seed)
     order = [int(p) for p in rng.choice([0, 1, 1, 2, 2], size=depth)]  # 0 is chance
@@ -202,6 +208,7 @@ def random_efg(
     names: list[dict[tuple[Any, ...], int]] = [{}, {}, {}]
     text = EfgText()
     chance_odds = [rng.dirichlet(np.ones(actions)) for _ in range(depth)]
+    open_at = rng.random(depth) < shown if shown else np.zeros(depth, bool)
 
     def walk(path: tuple[int, ...]) -> None:
         d = len(path)
@@ -219,7 +226,8 @@ def random_efg(
             odds.append(f"{1 - sum(map(float, odds)):.6f}")
             text.chance(dict(enumerate(odds)))
         else:
-            seen = tuple(a if order[k] == p or sees[p, k] else None for k, a in enumerate(path))
+            known = max(np.flatnonzero(open_at[: d + 1]), default=0)
+            seen = tuple(a if k < known or order[k] == p or sees[p, k] else None for k, a in enumerate(path))
             text.move(p, names[p].setdefault((d, seen), len(names[p]) + 1), range(actions))
         for a in range(actions):
             walk((*path, a))

@@ -10,11 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games import HistoryTree, PrecomputationPolicy
-from precomp_games.algorithms import best_precomputation
+from precomp_games import HistoryTree, Menu, PrecomputationPolicy, to_efg
+from precomp_games.algorithms import (
+    best_precomputation,
+    best_response,
+    efce,
+    lookahead,
+    nash_conv,
+    search,
+    solve,
+)
 from precomp_games.policies.rows import as_batch_policy, movers_rows, policy_rows
 from tests import reference
-from tests.random_games import policy_pairs, random_tree, sides, uniform
+from tests.algorithms.zero_sum.games import MatrixGame
+from tests.random_games import EfgText, policy_pairs, random_tree, sides, uniform
 
 
 def _state(actions=(0, 1, 2)):
@@ -225,3 +234,146 @@ def test_the_row_is_the_callers_own():
     policy = PrecomputationPolicy(game, 0, lambda s: None, (lambda s: table, uniform))
     policy.action_probabilities(state)[0] = 7.0
     assert policy.action_probabilities(state) == {0: 0.5, 1: 0.5}
+
+
+# -- actions of one number ----------------------------------------------------------------------------
+
+
+class _TwiceState(type(MatrixGame(np.eye(2)).new_initial_state())):
+    """A state of a game in Python that gives its last action twice."""
+
+    def _legal_actions(self, player):
+        return [*super()._legal_actions(player), 1]
+
+
+class _TwiceGame(MatrixGame):
+    def new_initial_state(self):
+        return _TwiceState(self)
+
+
+def _chosen(player, labels, payoffs=(0, 1, 5)):
+    """One player chooses; equal labels are what OpenSpiel gives one number."""
+    text = EfgText()
+    text.move(player, 1, labels)
+    for payoff, _ in zip(payoffs, labels, strict=False):
+        text.leaf(payoff)
+    return text
+
+
+def _drawn(labels):
+    text = EfgText()
+    text.chance(dict(zip(labels, ("1/4", "3/4"), strict=False)))
+    for player in (1, 2):
+        text.move(player, 1, ["l", "r"])
+        text.leaf(3)
+        text.leaf(-1)
+    return text
+
+
+def _pennies(first, second):
+    text = EfgText()
+    text.move(1, 1, first)
+    for sign in (1, -1):
+        text.move(2, 1, second)
+        text.leaf(sign)
+        text.leaf(-sign)
+    return text
+
+
+def _late(labels):
+    """The second player's last turn, behind chance and a turn of the first one."""
+    text = EfgText()
+    text.chance({"a": "1/2", "b": "1/2"})
+    text.leaf(1)
+    text.move(1, 1, ["l", "r"])
+    text.leaf(0)
+    text.move(2, 1, labels)
+    text.leaf(2)
+    text.leaf(-2)
+    return text
+
+
+def _unlabeled_chance():
+    """`EfgText.chance` cannot say it: two outcomes without a label."""
+    text = _drawn(["x", "y"])
+    text.lines[1] = text.lines[1].replace('"x"', '""').replace('"y"', '""')
+    return text
+
+
+_TWICE = {
+    "no labels": lambda: _pennies(["", ""], ["", ""]).game(),
+    "no labels of the second player": lambda: _pennies(["h", "t"], ["", ""]).game(),
+    "two of three": lambda: _chosen(1, ["L", "R", "R"]).game(),
+    "first and last of three": lambda: _chosen(2, ["L", "R", "L"]).game(),
+    "no label of two": lambda: _chosen(1, ["only", "", ""]).game(),
+    "late": lambda: _late(["x", "x"]).game(),
+    "chance": lambda: _unlabeled_chance().game(),
+    "in Python": lambda: _TwiceGame(np.eye(2)),
+}
+
+_WALKS = {
+    "solve": solve,
+    "refined": lambda game: solve(game, refine=True),
+    "cfr": lambda game: solve(game, method="cfr+", iterations=1),
+    "nash_conv": lambda game: nash_conv(game, uniform),
+    "best_response": lambda game: best_response(game, uniform, 1),
+    "of_game": HistoryTree.of_game,
+    "from_game": lambda game: HistoryTree.from_game(game, sigma_pre=uniform, sigma=uniform, penalties=0.01),
+    "menus": lambda game: HistoryTree.from_game(
+        game, sigma_pre=Menu.of_actions(), sigma=uniform, penalties=0.01
+    ),
+    "to_efg": to_efg,
+    "efce": efce.SequenceGame.of,
+    "commitment": lambda game: lookahead.commit_against_lookahead(game, 0, 1, lambda state: 0.0),
+    "lookahead": lambda game: lookahead.evaluate_against_lookahead(game, uniform, 0, 1, lambda state: 0.0),
+    "equilibrium": lookahead.equilibrium,
+}
+
+
+@pytest.mark.parametrize("walk", _WALKS)
+@pytest.mark.parametrize("game", _TWICE)
+def test_actions_of_one_number_are_refused_wherever_a_game_is_walked(game, walk):
+    with pytest.raises(ValueError, match="expected the actions of a state to differ, got ") as refused:
+        _WALKS[walk](_TWICE[game]())
+    said = str(refused.value)
+    assert said.count("\n") == 0 and "in an EFG file, label the actions of each node differently" in said
+
+
+@pytest.mark.parametrize("name", ["minimax", "negamax", "alpha_beta", "principal_variation_search", "mcts"])
+@pytest.mark.parametrize("game", ["two of three", "first and last of three", "no label of two", "late"])
+def test_actions_of_one_number_are_refused_by_searches(game, name):
+    state = _TWICE[game]().new_initial_state()
+    if state.is_chance_node():
+        state.apply_action(1)
+    budget = search.SimulationBudget(simulations=50) if name == "mcts" else search.SearchBudget(depth=4)
+    with pytest.raises(ValueError, match=f"^{name}.*: expected the actions of a state to differ"):
+        getattr(search, name)(state, budget)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (_pennies(["h", "t"], ["h", "t"]), 0.0),
+        (_pennies(["a", "b"], ["c", "d"]), 0.0),
+        (_chosen(1, ["L", "M", "R"]), 5.0),
+        (_chosen(2, ["L", "M", "R"]), 0.0),
+        (_chosen(1, [""]), 0.0),
+        (_drawn(["x", "y"]), 0.25 * 3 - 0.75),
+        (_late(["x", "y"]), 0.5),
+    ],
+)
+def test_the_same_games_with_labels_have_their_values(text, value):
+    for refine in (False, True):
+        assert solve(text.game(), refine=refine).value == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("walk", _WALKS)
+def test_an_information_set_that_is_named_at_some_of_its_nodes_is_refused(walk):
+    """OpenSpiel takes it for two, of which the one would know what was done."""
+    text = _pennies(["h", "t"], ["h", "t"])
+    named = [k for k, line in enumerate(text.lines) if line.startswith('p "" 2 1')]
+    text.lines[named[0]] = text.lines[named[0]].replace('2 1 ""', '2 1 "same - or not"')
+    with pytest.raises(ValueError, match="EFG file to name an information set alike at each of its nodes"):
+        _WALKS[walk](text.game())
+    text.lines[named[1]] = text.lines[named[1]].replace('2 1 ""', '2 1 "same - or not"')
+    assert solve(text.game()).value == pytest.approx(0.0, abs=1e-12)

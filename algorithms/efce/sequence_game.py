@@ -30,6 +30,7 @@ import pyspiel
 from precomp_games._support.arguments import Check, Player, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_game, check_integer, shown
 from precomp_games._support.results import Shown
+from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
@@ -289,7 +290,7 @@ def _walked(
                 outcome, p = drawn[j]
                 stack.append((state.child(outcome), node, j, mine, other, label, chance * p))
             continue
-        actions = state.legal_actions()
+        actions = legal_actions(state)
         infoset = own[player].visit(state.information_state_string(), actions, (mine, other)[player])
         nodes.fromlist([above, player, infoset, k, label])
         first = own[player].first[infoset]
@@ -326,8 +327,8 @@ def moves(state: Any) -> list[tuple[int, float]]:
       ValueError: the probabilities do not add up to 1.
     """
     if state.current_player() != CHANCE:
-        return [(action, 1.0) for action in state.legal_actions()]
-    drawn = [(action, p) for action, p in state.chance_outcomes() if p > 0.0]
+        return [(action, 1.0) for action in legal_actions(state)]
+    drawn = [(action, p) for action, p in chance_outcomes(state) if p > 0.0]
     total = sum(p for _, p in drawn)
     if not abs(total - 1.0) <= _MISS:
         raise ArgumentError(f"expected chance to have probabilities that add up to 1, got {total} at {state}")

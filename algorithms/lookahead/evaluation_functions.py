@@ -35,7 +35,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import Game, GeneralSumGame, NonNegativeFloat, Player, Seed, public
 from precomp_games._support.checks import check_evaluation, check_turn
-from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key
+from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..programs import LinearProgramError, ProgramBuilder
@@ -67,7 +67,7 @@ class StrategyPolicy(openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move.
         """
         check_turn(state, player_id, self.game)
-        legal = state.legal_actions()
+        legal = legal_actions(state)
         row = self.rows.get(infoset_key(state))
         if row is None:
             return dict.fromkeys(legal, 1.0 / len(legal))

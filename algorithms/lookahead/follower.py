@@ -39,7 +39,16 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support.arguments import GeneralSumGame, Player, PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_evaluation, check_ranking, check_turn, shown
 from precomp_games._support.results import Result, Shown
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, infoset_key, policy_rows
+from precomp_games.policies.rows import (
+    BatchPolicy,
+    PolicyLike,
+    as_batch_policy,
+    chance_outcomes,
+    check_infoset_keys,
+    infoset_key,
+    legal_actions,
+    policy_rows,
+)
 
 from .sequence_form import Recent
 
@@ -175,7 +184,7 @@ def legal_probabilities(policy: BatchPolicy, state: Any, name: str) -> list[floa
     """
     rows = policy_rows(policy, [state], name=name)
     row = dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
-    return [row.get(action, 0.0) for action in state.legal_actions()]
+    return [row.get(action, 0.0) for action in legal_actions(state)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,6 +244,7 @@ def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutc
     walk = _LookaheadWalk(follower, rows)
     root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
     walk.look(root)
+    check_infoset_keys(game, [*walk.members, *walk.asked])
     start = [(root, 1.0, math.inf)]
     response: dict[str, int] = {}
     utility = walk.play(start, follower.tie_breaking, response)
@@ -262,10 +272,10 @@ class _HistoryNode:
         self.key = ""
         self._next: dict[int, _HistoryNode] | None = None
         if self.player == pyspiel.PlayerId.CHANCE:
-            self.chance = dict(state.chance_outcomes())
+            self.chance = dict(chance_outcomes(state))
             self.actions = list(self.chance)
         elif self.player >= 0:
-            self.actions = state.legal_actions()
+            self.actions = legal_actions(state)
             self.key = infoset_key(state)
 
     @property
@@ -289,16 +299,16 @@ class _LookaheadWalk:
         self.optimal: dict[str, tuple[int, ...]] = {}
         self.values: dict[str, dict[int, float]] = {}
         self.members: dict[str, _Histories] = {}
-        self._row: dict[str, Mapping[int, float]] = {}
+        self.asked: dict[str, Mapping[int, float]] = {}
 
     def probabilities(self, node: _HistoryNode) -> Mapping[int, float]:
         """Nature's or the rational player's probabilities at a history."""
         if node.player != self.follower.rational_player:
             return node.chance
-        row = self._row.get(node.key)
+        row = self.asked.get(node.key)
         if row is None:
             asked = legal_probabilities(self.rows, node.state, "strategy")
-            row = self._row[node.key] = dict(zip(node.actions, asked, strict=True))
+            row = self.asked[node.key] = dict(zip(node.actions, asked, strict=True))
         return row
 
     def look(self, root: _HistoryNode) -> None:
@@ -431,7 +441,7 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
             strategy gives no probabilities.
         """
         check_turn(state, player_id, self.game)
-        actions = state.legal_actions()
+        actions = legal_actions(state)
         if state.current_player() == self._rational:
             return dict(zip(actions, legal_probabilities(self._strategy, state, "strategy"), strict=True))
         row = dict.fromkeys(actions, 0.0)

@@ -18,7 +18,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, check_state
-from precomp_games.policies.rows import infoset_key
+from precomp_games.policies.rows import chance_outcomes, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
@@ -141,11 +141,11 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
     for at, (state, _, depth, _, chance, mine, other) in enumerate(queue):  # which grows
         mover, here, first = int(state.current_player()), -1, len(queue)
         if mover == CHANCE:
-            for a, p in state.chance_outcomes():
+            for a, p in chance_outcomes(state):
                 if p > 0.0:
                     queue.append((state.child(a), at, depth + 1, a, chance * p, mine, other))
         elif mover != TERMINAL:
-            legal = state.legal_actions()
+            legal = legal_actions(state)
             here = own[mover].visit(infoset_key(state), legal, (mine, other)[mover])
             for sequence, a in enumerate(legal, own[mover].first[here]):
                 after = (sequence, other) if mover == 0 else (mine, sequence)

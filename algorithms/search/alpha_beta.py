@@ -45,6 +45,7 @@ from typing import Any
 
 from precomp_games._support.arguments import public
 from precomp_games._support.checks import ArgumentError
+from precomp_games.policies.rows import legal_actions
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget, SearchOptions
@@ -155,13 +156,14 @@ class _AlphaBeta(DepthFirstSearch):
                         self._horizon += 1
                     self._line = (first,)
                     return value
-        actions = state.legal_actions()
+        actions = legal_actions(state)
         if self._ordering is not None:
             actions = self._in_order(state, actions)
         if first >= 0 and actions[0] != first:
             self._put_first(state, actions, first)
         before = self._horizon
-        best, best_action, low, line = -_INFINITY, actions[0], alpha, ()
+        best, best_action, low = -_INFINITY, actions[0], alpha
+        line: tuple[int, ...] = ()
         rival = False
         for action in actions:
             value = self._value(state.child(action), mover, depth - 1, low, beta, rival)

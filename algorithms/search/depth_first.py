@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from precomp_games._support.checks import check_evaluation, check_ranking, utility_sum
+from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import MinimaxResult, SearchBudget, position_of
@@ -114,7 +115,7 @@ class DepthFirstSearch(abc.ABC):
         if self._budget.seconds is not None:
             self._deadline, self._stop_at = start + self._budget.seconds, 0
         mover = self._state.current_player()
-        order = list(self._state.legal_actions())
+        order = list(legal_actions(self._state))
         if self._ordering is not None:
             order = self._in_order(self._state, order)
         answer = _Answer(order[0])
@@ -204,7 +205,7 @@ class DepthFirstSearch(abc.ABC):
         # Every outcome is searched with a full window. Cutting here (Star1) needs bounds on what an evaluator
         # may say, and adds up differently, so that answers would agree up to rounding only.
         total = 0.0
-        for outcome, probability in state.chance_outcomes():
+        for outcome, probability in chance_outcomes(state):
             total += probability * self._value(state.child(outcome), 0, depth, -_INFINITY, _INFINITY, False)
         self._line = ()
         return total

@@ -44,6 +44,7 @@ import pyspiel
 from precomp_games._support.arguments import NonNegativeFloat, public
 from precomp_games._support.checks import check_evaluation, utility_sum
 from precomp_games._support.results import Result
+from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from .budgets import SearchState, SimulationBudget
@@ -120,7 +121,7 @@ class _Tree:
         self._stream, self._sum = stream, utility_sum(state.get_game())
         self._nodes = np.zeros(1024, NODE)
         self._states = [state.clone()]
-        self._actions = [state.legal_actions()]
+        self._actions = [legal_actions(state)]
         self._used = len(self._actions[0])
         self._edges = np.zeros(max(8192, self._used), EDGE)
         add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
@@ -161,9 +162,9 @@ class _Tree:
                 value = state.returns()[0]
             else:
                 if player == CHANCE:
-                    legal, chances = zip(*state.chance_outcomes(), strict=True)
+                    legal, chances = zip(*chance_outcomes(state), strict=True)
                 else:
-                    legal = state.legal_actions()
+                    legal = legal_actions(state)
                 if search is not None and player >= 0:
                     value = search(state).total_reward
                     if player == 1:
@@ -282,10 +283,10 @@ class RandomRollouts:
             if mover == CHANCE:
                 self._draw(state)
             else:
-                actions = state.legal_actions()
+                actions = legal_actions(state)
                 state.apply_action(actions[int(draw() * len(actions))])
         return float(state.returns()[0])
 
     def _draw(self, state: Any) -> None:
-        outcomes, probabilities = zip(*state.chance_outcomes(), strict=True)
+        outcomes, probabilities = zip(*chance_outcomes(state), strict=True)
         state.apply_action(self._random.choices(outcomes, probabilities)[0])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from precomp_games._support.arguments import public
+from precomp_games.policies.rows import legal_actions
 
 from .budgets import MinimaxResult, SearchBudget, SearchState
 from .depth_first import DepthFirstSearch, Evaluator, SearchOptions
@@ -56,8 +57,9 @@ class _Minimax(DepthFirstSearch):
         if mover < 0 or depth == 0:
             self._line = ()
             return self._settle(state, mover, depth)
-        best, line = None, ()
-        for action in state.legal_actions():
+        best = None
+        line: tuple[int, ...] = ()
+        for action in legal_actions(state):
             value = self._utility_0(state.child(action), depth - 1)
             if best is None or (value > best if mover == 0 else value < best):
                 best, line = value, (action, *self._line)
@@ -76,8 +78,9 @@ class _Negamax(DepthFirstSearch):
             self._line = ()
             value = self._settle(child, player, depth)
             return value if mover == 0 else -value
-        best, line = -float("inf"), ()
-        for action in child.legal_actions():
+        best = -float("inf")
+        line: tuple[int, ...] = ()
+        for action in legal_actions(child):
             value = self._value(child.child(action), player, depth - 1, alpha, beta, False)
             if value > best:
                 best, line = value, (action, *self._line)

@@ -31,7 +31,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError, check_game, check_turn, shown
 from precomp_games._support.results import Shown
-from precomp_games.policies.rows import policy_rows
+from precomp_games.policies.rows import legal_actions, policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
 from .alpha_beta import alpha_beta, principal_variation_search
@@ -87,7 +87,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
             search finds none of its actions.
         """
         check_turn(state, player_id, self.game)
-        actions = state.legal_actions()
+        actions = legal_actions(state)
 
         def search() -> int:
             result = self._search(state)
@@ -164,7 +164,7 @@ class SoftmaxPolicy(Shown, openspiel_policy.Policy):
         best = max(scores.values())
         weights = {
             action: math.exp((scores[action] - best) / self._temperature) if action in scores else 0.0
-            for action in state.legal_actions()
+            for action in legal_actions(state)
         }
         total = sum(weights.values())
         return {action: weight / total for action, weight in weights.items()}

@@ -29,7 +29,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -259,36 +259,58 @@ def restricted_tree(
     """
     infosets, inner, keeps = kept_histories(tree, allowed)
     kept = np.flatnonzero(keeps)
-    columns = {name: getattr(tree, name)[kept] for name in COLUMNS if name != "position"}
-    number, num_children = np.cumsum(keeps) - 1, np.where(inner[kept], columns["num_children"], 0)
-    parent = np.append(-1, number[columns["parent"][1:]])
-    state = np.append(np.where(infosets, np.cumsum(infosets) - 1, -1), -1)  # the last one is none
-    infoset = state[columns["infoset"]]
-    columns |= {
+    parent = np.append(-1, (np.cumsum(keeps) - 1)[tree.parent[kept[1:]]])
+    num_children = np.where(inner[kept], tree.num_children[kept], 0)
+    small = tree_of_part(tree, kept, infosets, parent, num_children, value=worth[kept])
+    if not tree.has_menus:
+        return small
+    edge_entry = tree.edge_entry[kept]
+    plays = (edge_entry >= 0) & allowed[edge_entry]
+    decides = small.infoset[parent] >= 0  # of what is not played here by an entry, some is not allowed
+    before = np.append(0, np.cumsum(allowed))
+    place = before[edge_entry] - before[tree.first_entry[tree.entry_infoset[edge_entry]]]
+    entry = np.where(plays, place, 0)
+    sigma_pre = np.where(decides & ~plays, 0.0, small.sigma_pre)
+    return dataclasses.replace(
+        small, sigma_pre=sigma_pre, entry=(entry if entry.any() else entry[:0]).astype(np.int16)
+    )
+
+
+def tree_of_part(
+    tree: HistoryTree,
+    kept: npt.NDArray[np.int64],
+    infosets: npt.NDArray[np.bool_],
+    parent: npt.NDArray[np.int64],
+    num_children: npt.NDArray[np.int64],
+    **columns: npt.NDArray[Any],
+) -> HistoryTree:
+    """A tree of some histories of another. Information states and entries keep their order.
+
+    Args:
+      tree: the other.
+      kept: int64[k], the histories, level by level.
+      infosets: bool[m], the information states that are left.
+      parent: int64[k], of each in the result, -1 for the first one.
+      num_children: int64[k], in the result.
+      columns: arrays of the result in place of those of `tree` at `kept`.
+    """
+    number = np.append(np.where(infosets, np.cumsum(infosets) - 1, -1), -1)  # the last one is none
+    same = {name: getattr(tree, name) for name in (*COLUMNS, "entry")}
+    chosen: dict[str, Any] = {name: column[kept] for name, column in same.items() if len(column)} | {
         "parent": parent,
         "first_child": np.where(num_children > 0, 1 + np.cumsum(num_children) - num_children, -1),
         "num_children": num_children,
-        "infoset": infoset,
-        "value": worth[kept],
-        "position": tree.position[kept] if len(tree.position) else tree.position,
+        "infoset": number[tree.infoset[kept]],
         "infoset_player": tree.infoset_player[infosets],
         "weight": tree.infoset_weight[infosets],
         "cut_menus": tree.cut_menus[infosets] if len(tree.cut_menus) else tree.cut_menus,
+        **columns,
     }
-    if tree.has_menus:
-        edge_entry = tree.edge_entry[kept]
-        plays = (edge_entry >= 0) & allowed[edge_entry]
-        decides = infoset[parent] >= 0  # of what is not played here by an entry, some is not allowed
-        before = np.append(0, np.cumsum(allowed))
-        place = before[edge_entry] - before[tree.first_entry[tree.entry_infoset[edge_entry]]]
-        entry = np.where(plays, place, 0)
-        columns["sigma_pre"] = np.where(decides & ~plays, 0.0, columns["sigma_pre"])
-        columns["entry"] = (entry if entry.any() else entry[:0]).astype(np.int16)
     keys = tree.infoset_keys
     return dataclasses.replace(
         tree,
         infoset_keys=None if keys is None else tuple(itertools.compress(keys, infosets.tolist())),
-        **{name: array.astype(ARRAYS.get(name, array.dtype)) for name, array in columns.items()},
+        **{name: array.astype(ARRAYS.get(name, array.dtype)) for name, array in chosen.items()},
     )
 
 

@@ -1,7 +1,7 @@
 """An equilibrium of any two-player zero-sum game, by the solvers of the meta-game.
 
     result = solve("leduc_poker")                        # exact: value, NashConv, and a policy for OpenSpiel
-    result = solve("leduc_poker", refine=True)           # and sensible off the path of play
+    result = solve("oshi_zumo(horizon=4)", refine=True)  # of every proper subgame as well
     result = solve("leduc_poker", method="dcfr", target_nash_conv=1e-3)
 
 A player who chooses among all actions, each at no price, is a player of the game alone. So the solvers of the
@@ -82,7 +82,7 @@ class Equilibrium(Result):
         the range of utilities.
       seconds: What it took, without the expansion of the tree.
       trace: (iterations, nash_conv) each time it was measured.
-      refinement: What certifies that it is sensible off the path of play, with refine=True; else None.
+      refinement: What certifies that it is one of every proper subgame, with refine=True; else None.
     """
 
     tree: HistoryTree
@@ -113,8 +113,8 @@ class Equilibrium(Result):
     def policy(self) -> openspiel_policy.TabularPolicy:
         """Both players' strategies for OpenSpiel.
 
-        Where a player's own play never comes, all its actions are alike, but for backward induction and
-        refine=True, which play what is best there too.
+        Where a player's own play never comes, all its actions are alike. Backward induction plays what is
+        best there too, and refine=True an equilibrium of each proper subgame.
         """
         return table_of(self.tree, self.strategies)
 
@@ -158,9 +158,8 @@ def solve(
         which saves expanding it again. Games in which players move at once are solved as OpenSpiel's
         `turn_based_simultaneous_game` of them.
       method: "exact", or a variant of regret minimization: one of `METHODS`.
-      refine: whether players do what is best off the path of play as well, against an opponent whose hand
-        trembles: of all exact equilibria, one nearest to a quasi-perfect one. `refinement` of the result
-        certifies it, and `zero_sum.refinement` says how. Of method="exact" only.
+      refine: whether it is to be an equilibrium of every proper subgame, also of those to which play does not
+        come: see `zero_sum.refinement`. `refinement` of the result certifies it. Of method="exact" only.
       iterations: of regret minimization; see `meta_equilibrium`, as for the next ones.
       target_nash_conv: stop as soon as NashConv is at most this.
       seconds: stop regret minimization at the first measurement after so many.
@@ -189,8 +188,10 @@ def solve(
     started = time.perf_counter()
     run: dict[str, Any] = {"iterations": 0, "trace": ()}
     profile: MetaExploitability
-    if method == "exact" and tree.infoset_keys is None:
-        strategies, run["method"] = backward_induction(tree), BACKWARD_INDUCTION
+    if method == "exact" and (refine or tree.infoset_keys is None):
+        perfect = tree.infoset_keys is None
+        strategies = backward_induction(tree) if perfect else _subgame_perfect(tree)
+        run["method"] = BACKWARD_INDUCTION if perfect else _PROGRAM
         profile = answered(tree, strategies)[0]
     else:
         exact = method == "exact"
@@ -211,8 +212,7 @@ def solve(
         if run["method"] != _PROGRAM:
             run |= {"iterations": result.iterations, "trace": result.trace}
     if refine:
-        strategies, run["refinement"] = _refined(tree, strategies, run["method"])
-        profile = answered(tree, strategies)[0]
+        run["refinement"] = certified(tree, strategies)
     target = target_nash_conv
     if target is None and method == "exact":
         target = _EXACT * tree.utility_range
@@ -228,16 +228,13 @@ def solve(
     )
 
 
-def _refined(tree: HistoryTree, strategies: Profile, method: str) -> tuple[Profile, Refinement]:
-    """Strategies that are sensible off the path as well; backward induction's are as they are."""
-    if method == BACKWARD_INDUCTION:
-        return strategies, certified(tree, strategies)
+def _subgame_perfect(tree: HistoryTree) -> Profile:
     try:
-        if method == _PROGRAM:
-            return refined(tree, strategies)
+        return refined(tree)
     except LinearProgramError as error:
-        raise ArgumentError(f"expected a game that HiGHS can refine, got {tree}: {error}") from error
-    raise ArgumentError(f"expected a game that HiGHS can solve with refine=True, got {tree}")
+        raise ArgumentError(
+            f"expected a game that HiGHS can solve with refine=True, got {tree}: {error}"
+        ) from error
 
 
 def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:

@@ -30,7 +30,7 @@ from precomp_games._support.checks import ArgumentError, check_game, check_insta
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.memory import Memory, default_memory
 from precomp_games._support.messages import one_line
-from precomp_games.policies.rows import PolicyLike, as_batch_policy, policy_rows
+from precomp_games.policies.rows import PolicyLike, as_batch_policy, legal_actions, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
@@ -107,7 +107,7 @@ class _Table(openspiel_policy.TabularPolicy):
             if state.current_player() >= 0:
                 found.setdefault(self._state_key(state, state.current_player()), state)
             if not state.is_terminal():
-                stack += [state.child(action) for action in reversed(state.legal_actions())]
+                stack += [state.child(action) for action in reversed(legal_actions(state))]
         return [found[key] for key in itertools.chain(*self.states_per_player)]
 
     @functools.cached_property
@@ -128,7 +128,7 @@ class _Table(openspiel_policy.TabularPolicy):
         except KeyError:
             if str(state.get_game()) != str(self.game):
                 raise
-            legal = state.legal_actions()
+            legal = legal_actions(state)
             return dict.fromkeys(legal, 1.0 / len(legal))
 
     def _state_key(self, state: Any, player: int | None) -> str:

@@ -1,13 +1,13 @@
 r"""An equilibrium of any two-player zero-sum game that OpenSpiel knows, and how far it is from one.
 
   precomp-games solve --game=leduc_poker --output_dir=output/leduc
-  precomp-games solve --game=leduc_poker --refine
+  precomp-games solve --game="goofspiel(num_cards=4,imp_info=True)" --refine
   precomp-games solve --game="liars_dice(dice_sides=4)" --method=pcfr+ --target_nash_conv=1e-3
 
 Nobody prepares here: this is the game by itself. The exact method is one sparse linear program, or backward
 induction where information is perfect; the others are counterfactual regret minimization. Games in which
-players move at once are solved as turns that hide what the other one did. Off the path of play an equilibrium
-may do anything; with --refine it does what is best there too, against an opponent whose hand trembles.
+players move at once are solved as turns that hide what the other one did. An equilibrium may do anything
+where play does not come; with --refine it is one of every proper subgame, whether play comes there or not.
 
 Prints the value to player 0, NashConv, measured by best responses, and what --infosets information states are
 played. Writes policy.npz (`precomp_games.algorithms.load_policy` makes an OpenSpiel policy of it),
@@ -42,7 +42,9 @@ def define(own: flags.FlagValues) -> None:
     define.string("game", "kuhn_poker", "The game, as OpenSpiel loads it.")
     define.enum("method", "exact", list(METHODS), "How to solve it.")
     define.bool(
-        "refine", False, "Play what is best off the path of play as well. Of the exact method; still exact."
+        "refine",
+        False,
+        "Find an equilibrium of every proper subgame as well. Of the exact method.",
     )
     define.integer("iterations", None, "Of regret minimization, at most so many.", lower_bound=1)
     define.float("target_nash_conv", None, "Stop at this NashConv.", lower_bound=0.0)
@@ -90,8 +92,8 @@ def _print(result: Equilibrium, count: int) -> None:
         f"NashConv: {max(result.nash_conv, 0.0):.2g} ({result.method}{counted}, {result.seconds:.2f} s)"
     )
     if result.refinement is not None:
-        gap = max(result.refinement.gap, 0.0)
-        print(f"Off the path, against trembling hands: nowhere more than {gap:.2g} to gain")
+        subgames, gap = result.refinement.subgames, max(result.refinement.gap, 0.0)
+        print(f"Proper subgames, with the whole: {subgames}; NashConv of the worst: {gap:.2g}")
     if not result.converged:
         print("That is more than was asked for; more --iterations or --seconds may help.")
     if count:
@@ -137,7 +139,7 @@ def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
         "trace": result.trace,
     }
     if result.refinement is not None:
-        report |= {"gap": result.refinement.gap, "distance": result.refinement.distance}
+        report |= {"subgames": result.refinement.subgames, "gap": result.refinement.gap}
     names = ["policy.npz", "result.json"]
     with write_together(folder) as drafts:
         save_policy(result.policy(), drafts / "policy.npz")

@@ -24,7 +24,14 @@ from typing import Any
 import numpy as np
 
 from precomp_games._support.arguments import public
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, PolicyRows, as_batch_policy, check_entries
+from precomp_games.policies.rows import (
+    BatchPolicy,
+    PolicyLike,
+    PolicyRows,
+    as_batch_policy,
+    check_entries,
+    legal_actions,
+)
 
 Entry = int | Mapping[int, float]
 """What can be memorized at an information state: an action, or {action: probability}."""
@@ -74,7 +81,7 @@ class _ActionMenu(Menu):
 
     def action_rows(self, states: Sequence[Any]) -> PolicyRows:
         """What `rows.menu_rows` makes of this menu."""
-        menus = [sorted(state.legal_actions()) for state in states]
+        menus = [sorted(legal_actions(state)) for state in states]
         check_entries(menus, states)
         counts = np.array([len(menu) for menu in menus], np.int64)
         start = np.append(0, np.cumsum(counts)).astype(np.int64)
@@ -97,4 +104,4 @@ class SupportMenu:
 
 # Not called "_legal_actions": pybind11 would take it for that method of a state that is written in Python.
 def _every_action(state: Any) -> list[int]:
-    return list(state.legal_actions())
+    return list(legal_actions(state))

@@ -14,10 +14,11 @@ import dataclasses
 import itertools
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyspiel
 
 from precomp_games._support.arguments import Check, Ge, Le, Lt
 from precomp_games._support.checks import ArgumentError, check_pair, real_array, shown
@@ -166,7 +167,7 @@ def policy_rows(
                 f"expected {name} to give {{action: probability}} at history "
                 f"{state.history_str()!r}, got {answer!r}"
             )
-        if not set(state.legal_actions()).issuperset(answer):
+        if not set(legal_actions(state)).issuperset(answer):
             legal = set(state.legal_actions())
             if any(p != 0.0 for action, p in answer.items() if action not in legal):
                 _reject(state, answer, name)
@@ -308,7 +309,7 @@ def entry_row(entry: Any) -> Mapping[int, float]:
 
 def _outcomes(states: Sequence[Any]) -> list[dict[int, float]]:
     """What chance plays."""
-    return [dict(state.chance_outcomes()) for state in states]
+    return [dict(chance_outcomes(state)) for state in states]
 
 
 def movers_rows(
@@ -355,10 +356,65 @@ def movers_rows(
     return PolicyRows(_starts(owner, len(states)), *(np.concatenate(each)[order] for each in columns))
 
 
+def legal_actions(state: Any) -> list[int]:
+    """The legal actions of a state: whatever walks a game takes them from here.
+
+    Raises:
+      ValueError: two have one number. Nobody could choose between them, and `child` knows only the first.
+    """
+    actions: list[int] = state.legal_actions()
+    if len(set(actions)) < len(actions):
+        _reject_twice(state, actions)
+    return actions
+
+
+def chance_outcomes(state: Any) -> list[tuple[int, float]]:
+    """The outcomes of a chance node and their probabilities; see `legal_actions`.
+
+    Raises:
+      ValueError: two have one number.
+    """
+    outcomes: list[tuple[int, float]] = state.chance_outcomes()
+    if len(dict(outcomes)) < len(outcomes):
+        _reject_twice(state, [action for action, _ in outcomes])
+    return outcomes
+
+
+def _reject_twice(state: Any, actions: list[int]) -> NoReturn:
+    raise ArgumentError(
+        f"expected the actions of a state to differ, got {shown(actions)} at history {state.history_str()!r} "
+        f"of {shown(str(state.get_game()))}; in an EFG file, label the actions of each node differently"
+    )
+
+
 def infoset_key(state: Any) -> str:
     """The information state of a state where a player moves; its history where the game has none."""
     named = state.get_game().get_type().provides_information_state_string
     return str(state.information_state_string() if named else state.history_str())
+
+
+def check_infoset_keys(game: pyspiel.Game, keys: Iterable[str]) -> None:
+    """Refuses an EFG file with one information set that OpenSpiel takes for two.
+
+    Its strings there are "mover-player-number-name", and files may leave the name out after the first time.
+
+    Args:
+      game: any.
+      keys: the information state strings that were met in it, each once.
+
+    Raises:
+      ValueError: two of them have one number.
+    """
+    if game.get_type().short_name != "efg_game":
+        return
+    met: dict[tuple[str, ...], str] = {}
+    for key in keys:
+        first = met.setdefault(tuple(key.split("-", 3)[:3]), key)
+        if first != key:
+            raise ArgumentError(
+                "expected an EFG file to name an information set alike at each of its nodes, got "
+                f"{first!r} and {key!r} in {shown(str(game))}"
+            )
 
 
 def is_of_history(asked: Any) -> bool:
@@ -418,7 +474,7 @@ def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:
 def _reject(state: Any, answer: Mapping[int, float], name: str) -> None:
     """Raises the error that says what is wrong with one row."""
     _reject_types(state, answer, name)
-    legal = set(state.legal_actions())
+    legal = set(legal_actions(state))
     where = f"at history {state.history_str()!r}"
     for action, p in answer.items():
         if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:

@@ -39,7 +39,7 @@ from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import did_you_mean, one_line
 from precomp_games._support.results import Shown
-from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history
+from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
 
@@ -270,7 +270,7 @@ class _RandomPolicy(_NamedPolicy):
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         digest = hashlib.blake2b(infoset_key(state).encode(), digest_size=16).digest()
         rng = np.random.default_rng([self._seed % 2**64, *np.frombuffer(digest, np.uint32).tolist()])
-        actions = state.legal_actions()
+        actions = legal_actions(state)
         weights = rng.dirichlet(np.full(len(actions), self._concentration))
         return dict(zip(actions, weights.tolist(), strict=True))
 
@@ -307,7 +307,7 @@ class _NoisyPolicy(_NamedPolicy):
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
         rows = []
         for state, played in zip(states, self._ask(states), strict=True):
-            actions = state.legal_actions()
+            actions = legal_actions(state)
             noise = self._epsilon / len(actions)
             rows.append(
                 {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}

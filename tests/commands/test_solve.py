@@ -6,6 +6,7 @@ import pytest
 from precomp_games.algorithms import load_policy, nash_conv
 from precomp_games.commands import main
 from tests.examples.launcher import is_png, result_of
+from tests.random_games import EfgText
 
 
 def _solve(capsys, *flags, status=0):
@@ -45,9 +46,13 @@ def test_perfect_information_and_moves_at_once(capsys):
 
 def test_refined(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = _solve(capsys, "--refine", "--output_dir=out", "--infosets=0")
-    assert "Off the path, against trembling hands: nowhere more than " in said
-    assert 0.0 <= result_of(tmp_path / "out")["gap"] < 1e-12
+    said = _solve(capsys, "--game=coordinated_mp", "--refine", "--output_dir=out", "--infosets=0")
+    assert "Proper subgames, with the whole: 1; NashConv of the worst: " in said
+    report = result_of(tmp_path / "out")
+    assert abs(report["gap"]) < 1e-12 and report["subgames"] == 1
+    said = _solve(capsys, "--game=goofspiel(num_cards=3,imp_info=True)", "--refine", "--infosets=2")
+    assert "Proper subgames, with the whole: 31; NashConv of the worst: " in said
+    assert said.count("0.3333 ") == 2
     said = _solve(capsys, "--refine", "--method=cfr", status=1)
     assert said == "error: --refine: expected --method=exact, got cfr\n"
 
@@ -68,3 +73,22 @@ def test_refined(capsys, tmp_path, monkeypatch):
 def test_wrong_flags(flag, error, capsys):
     said = _solve(capsys, flag, status=1)
     assert error in said and said.startswith("error: ") and said.count("\n") == 1
+
+
+def test_files_of_gambit(capsys, tmp_path):
+    path = tmp_path / "file.efg"
+    for labels, status, told in (
+        (
+            ("R", "R"),
+            1,
+            "error: solve(): expected the actions of a state to differ, got [0, 1, 1] at history ''",
+        ),
+        (("M", "R"), 0, "Value to player 0: 5\n"),
+    ):
+        text = EfgText()
+        text.move(1, 1, ["L", *labels])
+        for payoff in (0, 1, 5):
+            text.leaf(payoff)
+        path.write_text("\n".join(text.lines) + "\n")
+        said = _solve(capsys, f"--game=efg_game(filename={path})", status=status)
+        assert told in said

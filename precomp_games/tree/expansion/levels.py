@@ -34,6 +34,7 @@ import pyspiel
 from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, check_evaluation, utility_sum
 from precomp_games._support.memory import MemoryMeter
+from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.bounds import StopBounds
 from precomp_games.tree.expansion.columns import ALL_COLUMNS, Level, LevelEdges, drop_histories, settle_menus
@@ -403,6 +404,7 @@ class _Expander:
         else:
             arrays["infoset_player"] = np.array(self.information.players, np.int8)
             arrays["weight"] = np.array(self.information.weights, np.float64)
+            check_infoset_keys(self.game, self.information.keys)
         arrays["cut_menus"] = np.zeros(len(arrays["infoset_player"]), bool)
         work = {
             "expanded": len(arrays["parent"]),

@@ -123,19 +123,48 @@ def recursion(state: Any, policy: Any, choosers: Sequence[int]) -> float:
     return float(sum(p * recursion(state.child(a), policy, choosers) for a, p in odds))
 
 
-def best_response_value(game: pyspiel.Game, policy: Any, player: int) -> float:
-    """What a player can get against a policy: by OpenSpiel, which needs names of information states."""
+def best_response_value(game: pyspiel.Game, policy: Any, player: int, start: Any = None) -> float:
+    """What a player can get against a policy: by OpenSpiel, which needs names of information states.
+
+    start: where play begins, with all that its movers know. None: at the game's start.
+    """
+    start = start or game.new_initial_state()
     if game.get_type().provides_information_state_string:
-        best = openspiel_best_response.BestResponsePolicy(game, player, policy)
-        return float(best.value(game.new_initial_state()))
-    value = recursion(game.new_initial_state(), policy, (player,))
+        return float(openspiel_best_response.BestResponsePolicy(game, player, policy, start).value(start))
+    value = recursion(start, policy, (player,))
     return value if player == 0 else game.utility_sum() - value
 
 
-def nash_conv_of(game: pyspiel.Game, policy: Any) -> float:
+def nash_conv_of(game: pyspiel.Game, policy: Any, start: Any = None) -> float:
     """The sum of what both could gain."""
-    best = sum(best_response_value(game, policy, player) for player in (0, 1))
+    best = sum(best_response_value(game, policy, player, start) for player in (0, 1))
     return float(best - (game.utility_sum() or 0.0))
+
+
+def subgames(game: pyspiel.Game) -> list[Any]:
+    """Where proper subgames begin: states whose information sets below have no member elsewhere."""
+    members: dict[str, int] = {}
+    met: list[tuple[Any, dict[str, int]]] = []
+
+    def walk(state: Any) -> dict[str, int]:
+        """How many members of each information set are met from a state on."""
+        below: dict[str, int] = {}
+        if state.is_terminal():
+            return below
+        if state.current_player() >= 0:
+            named = game.get_type().provides_information_state_string
+            name = state.information_state_string() if named else state.history_str()
+            below[name] = 1
+            members[name] = members.get(name, 0) + 1
+        never = [a for a, p in state.chance_outcomes() if p == 0.0] if state.is_chance_node() else []
+        for action in set(state.legal_actions()).difference(never):
+            for name, count in walk(state.child(action)).items():
+                below[name] = below.get(name, 0) + count
+        met.append((state, below))
+        return below
+
+    walk(game.new_initial_state())
+    return [state for state, below in met if all(members[name] == count for name, count in below.items())]
 
 
 def linear_program(game: pyspiel.Game) -> float:
