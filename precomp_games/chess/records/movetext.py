@@ -54,7 +54,7 @@ _END = r"(?=[\s(){};$]|\Z)"
 _TOKEN = re.compile(
     rf"""(?P<blank>[\s\u200b\ufeff]+)
     |(?P<comment>\{{[^}}]*(?:\}}|\Z))
-    |(?P<passed>;[^\n]*|^%[^\n]*|\[%[^\]\n]*\]|<[^>\n]*>)
+    |(?P<passed>;[^\n]*|^%[^\n]*|\[%[^\[\]\n]{{0,200}}\]|<[^<>\n]{{0,200}}>)
     |(?P<nag>\$\d+)
     |(?P<bracket>[()])
     |(?P<result>(?:{_FINISHED}|\*){_END})
