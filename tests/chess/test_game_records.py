@@ -1,12 +1,15 @@
 """Files of games: what is read of them, what is left out, and what is said of it."""
 
+import bz2
+import gzip
+import lzma
 import random
 from pathlib import Path
 
 import chess
 import pytest
 
-from precomp_games.chess import GameReport, action_of, move_of, read_games
+from precomp_games.chess import GameReport, action_of, move_of, read_games, read_repertoire
 from precomp_games.chess.game import is_legal
 from precomp_games.chess.records import pgn_files
 from precomp_games.chess.records.game_records import position_hash
@@ -186,6 +189,17 @@ def test_code_pages(tmp_path: Path, encoding: str, names: list[str]) -> None:
 def test_pieces_of_another_code_page(tmp_path: Path) -> None:
     records, report = read(tmp_path, game("1. e4 e5 2. Кf3 Кc6 3. Сb5", "Иванов, Иван"), encoding="cp1251")
     assert uci(records[0])[2:] == ["g1f3", "b8c6", "f1b5"] and report.pieces == {"Russian": 1}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda data: b"PK\3\4" + data])
+def test_compressed_files_are_told(pack, tmp_path: Path) -> None:
+    path = tmp_path / "games.pgn"
+    path.write_bytes(pack(game("1. e4").encode()))
+    for read_it in (pgn_names, lambda path: list(read_games(path)), lambda path: read_repertoire(path, True)):
+        with pytest.raises(
+            ValueError, match=r"expected a PGN file, got .* compressed by (gzip|bzip2|xz|zip): unpack it"
+        ):
+            read_it(path)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import chess
 import chess.pgn
 
 from precomp_games._support.arguments import FilePath, public
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.messages import counted
 from precomp_games._support.results import Result
 from precomp_games.chess.records.movetext import languages_of, standard
@@ -41,6 +42,13 @@ _ROSTER = re.compile(r'\[(?:Event|Site|Date|Round|White|Black|Result)\s+"')
 _CODE_PAGES = ("cp1252", "cp1250", "cp1251", "koi8_r")
 _CENTRAL = re.compile(r"[ŠšŽž]|(?<=\w)[³¹¿]|£(?=\w)|[ìùò](?=\w)")
 _SAMPLE_LINES = 100_000
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\3\4": "zip",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zX": "xz",
+}
 
 
 @dataclasses.dataclass
@@ -301,9 +309,14 @@ def _pgn_lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
 def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
     """(bytes before it, text) of each line; a longer one than `MAX_LINE` is several."""
     with open(path, "rb") as file:
-        mark = file.read(2)
+        mark = file.read(4)
         file.seek(0)
-        if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        for begin, kind in _COMPRESSED.items():
+            if mark.startswith(begin):
+                raise ArgumentError(
+                    f"expected a PGN file, got {path!r}, which is compressed by {kind}: unpack it"
+                )
+        if mark[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             text = io.TextIOWrapper(file, encoding="utf-16", errors="replace")
             done = 0
             while line := text.readline(MAX_LINE):
