@@ -146,14 +146,17 @@ def _read_books(given: flags.FlagValues) -> list[ReportBook]:
                 f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
             ) from None
         if given.games is not None:
+            read = GameReport()
             with progress("Games behind replies", "bytes") as show:
                 games, person = games_behind(
                     made.book,
                     given.games,
                     given.player,
                     exits=made.exits,
+                    report=read,
                     progress=lambda done, size: show(done),
                 )
+            print(f"Games behind replies: {read}", flush=True)
             books[-1] = dataclasses.replace(books[-1], games=games, person=person)
     if len({each.book.side for each in books}) < len(books):
         raise ValueError(f"--book_dir: expected one book a color, got {', '.join(given.book_dir)}")

@@ -181,12 +181,9 @@ def read_games(
             wanted = resolve_names(player, names, path)
             _tell_names(report, wanted, names)
         if without is not None:
-            known = {name_words(name) for name in names}
+            parts = without.split(";")
             excluded = frozenset(
-                other
-                for part in without.split(";")
-                for other in known
-                if same_initials(name_words(part), other)
+                name_words(name) for name in names if any(same_initials(part, name) for part in parts)
             )
     key = _position_hash if key is position_hash else key
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
@@ -199,7 +196,7 @@ def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: M
     report.alike = {
         name: count
         for name, count in names.items()
-        if name_words(name) not in wanted and any(alike(name_words(name), each) for each in wanted)
+        if name_words(name) not in wanted and any(alike(name, each) for each in report.names)
     }
 
 

@@ -1,21 +1,48 @@
 """Names of players: which are the same, and which may be.
 
-A name is compared as its words, `name_words`. A name that a file has is that player's; one that it does not
-have, such as "Karpov, A.", fits all that may be so written, and an error lists them where they are several.
+A name is compared as its words, `name_words`: names that differ in capitals, commas, dots and apostrophes, or
+in how accents are composed, are the same. A name that a file has is that player's; one that it does not have,
+such as "Karpov, A.", fits all that may be so written, and an error lists them where they are several.
+
+What may be the same person's (`alike`) is more: ü may be ue or u, Карпов Karpov, "Anatoly Karpov" and "GM
+Karpov, A." may be "Karpov, Anatoly". That is asked or told, and never taken for the same unsaid. Of other
+alphabets, names are written as anyascii does; since Александр is Alexander, initials are enough there.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import re
+import unicodedata
 from collections.abc import Mapping
+
+from anyascii import anyascii
 
 from precomp_games._support.checks import ArgumentError
 
 _CHOICES = 8  # names that an error lists
-# What specs have other uses for, and dots, which are written or not.
-_SEPARATORS = str.maketrans(dict.fromkeys(",.()=", " "))
+_CACHED = 1 << 15  # names; a file has each of them at every game of that player
+_MOST_WORDS = 6  # of a name, that are tried in another order
+# Separators are what specs have other uses for, dots, which are written or not, and what stands for a space.
+_PUNCTUATION = str.maketrans(
+    dict.fromkeys(',;.()=_"“”„«»', " ") | dict.fromkeys("'`´‘’ʻʼʹ′", "") | dict.fromkeys("‐‑‒–—−", "-")
+)
 _ESCAPED = re.compile(r'\\(["\\])')
+_TITLES = re.compile(r"\b(?:w?[gifc]m|dr|prof)\b")
+_GLUED_INITIALS = re.compile(r"(?<=,)\s*[A-Z]{2,3}\s*$")  # "Fischer, RJ"
+_OTHER_ALPHABETS = re.compile(r"[^\W\0-\u036f\u1e00-\u1eff]")
+_SIGNS = re.compile("(?<=[a-z])(?=[A-Z])")  # each begins with a capital, as anyascii writes it
+# What is written in several ways: umlauts, Đ, Щ; and letters of one sound.
+_WRITTEN_OR_NOT = re.compile("(?<=[aou])e|(?<=d)j|(?<=s)h(?=ch)")
+_DOUBLED = re.compile(r"([a-z])\1+")
+_PLAIN = str.maketrans(
+    {chr(k): " " for k in range(128) if not chr(k).isalnum()}
+    | dict.fromkeys("'`", "")
+    | {"j": "i", "y": "i", "w": "v", "x": "ks"}
+)
+
+Reading = tuple[str, ...]  # a last name, and others
 
 
 def tag_text(value: str) -> str:
@@ -28,23 +55,66 @@ def printable_name(name: str) -> str:
     return name if name.isprintable() else "".join(c for c in name if c.isprintable() or c.isspace())
 
 
+def _in_small(name: str) -> str:
+    return unicodedata.normalize("NFC", printable_name(name)).casefold()
+
+
+@functools.lru_cache(_CACHED)
 def name_words(name: str) -> tuple[str, ...]:
-    """A name as it is compared: "Karpov, A." and "karpov a" are the same."""
-    return tuple(printable_name(name).casefold().translate(_SEPARATORS).split())
+    """A name as it is compared: "Karpov, A." and "karpov a" are the same, and so are O'Kelly and O’Kelly."""
+    return tuple(_in_small(name).translate(_PUNCTUATION).split())
 
 
-def alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two names may be one person's: the first word, and of the others what both have."""
-    pairs = zip(one[1:], other[1:], strict=False)
-    return one[:1] == other[:1] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
+def _plain_words(text: str) -> list[str]:
+    """The words of a name in ASCII, in letters that all ways to write them have in common."""
+    return _DOUBLED.sub(r"\1", _WRITTEN_OR_NOT.sub("", text).translate(_PLAIN)).split()[:_MOST_WORDS]
 
 
-def same_initials(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two names have the same first word, and the same initials of others that both have."""
-    return one[:1] == other[:1] and all(a[0] == b[0] for a, b in zip(one[1:], other[1:], strict=False))
+@functools.lru_cache(_CACHED)
+def _readings(name: str) -> tuple[frozenset[Reading], bool]:
+    """What a name may say, as a last name and others, and whether it has letters of another alphabet.
+
+    A comma stands behind the last name; without one, it may begin with any of the words. It may be several
+    words. Behind "=" stands all of a name without initials, as one word: what "WangYue" is.
+    """
+    text = _in_small(_GLUED_INITIALS.sub(lambda initials: " ".join(initials[0]), name))
+    foreign = _OTHER_ALPHABETS.search(text) is not None
+    text = _SIGNS.sub(" ", anyascii(text)).lower()
+    untitled = _TITLES.sub(" ", text)
+    if _plain_words(untitled.partition(",")[0]):
+        text = untitled
+    last, comma, others = text.partition(",")
+    family, given = _plain_words(last), _plain_words(others)
+    words = family + given
+    orders = [family[k:] + family[:k] for k in range(1 if comma else len(family))]
+    readings = {("".join(each[:k]), *each[k:], *given) for each in orders for k in range(1, len(each) + 1)}
+    readings = {reading for reading in readings if len(reading[0]) > 1} or readings
+    if min(map(len, words), default=0) > 1:
+        readings |= {("=" + "".join(words[k:] + words[:k]),) for k in range(len(words))}
+    return frozenset(readings), foreign
 
 
-def fitting_names(player: str, names: Mapping[str, int]) -> list[list[str]]:
+def alike(one: str, other: str) -> bool:
+    """Whether two names may be one person's: the last name, and of the others what both have."""
+    (first, foreign), (second, far) = _readings(one), _readings(other)
+    return _agree(first, second, initials=foreign != far)
+
+
+def same_initials(one: str, other: str) -> bool:
+    """Whether two names have the same last name, and the same initials of others that both have."""
+    return _agree(_readings(one)[0], _readings(other)[0], initials=True)
+
+
+def _agree(one: frozenset[Reading], other: frozenset[Reading], initials: bool) -> bool:
+    def agree(a: str, b: str) -> bool:
+        return a[0] == b[0] if initials else a.startswith(b) or b.startswith(a)
+
+    return any(
+        first[0] == second[0] and all(map(agree, first[1:], second[1:])) for first in one for second in other
+    )
+
+
+def fitting_names(player: str, names: Mapping[str, int], *, all_alike: bool = False) -> list[list[str]]:
     """The names of a file that each spelling of a player fits, the most frequent first.
 
     A name that the file has fits itself alone; "Karpov" and "Karpov, A." fit all that may be so written.
@@ -52,17 +122,19 @@ def fitting_names(player: str, names: Mapping[str, int]) -> list[list[str]]:
     Args:
         player: spellings, separated by semicolons.
         names: games by name, the most frequent first.
+        all_alike: whether a name that the file has fits all others that may be the same as well.
     """
     known: dict[tuple[str, ...], str] = {}
     for name in names:
         known.setdefault(name_words(name), name)
-    parts = [name_words(part) for part in player.split(";")]
-    return [
-        [known[wanted]]
-        if wanted in known
-        else [name for words, name in known.items() if wanted and alike(wanted, words)]
-        for wanted in parts
-    ]
+    fitting = []
+    for part in player.split(";"):
+        wanted = name_words(part)
+        if not wanted or (wanted in known and not all_alike):
+            fitting.append([known[wanted]] if wanted else [])
+        else:
+            fitting.append([name for words, name in known.items() if words == wanted or alike(part, name)])
+    return fitting
 
 
 def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset[tuple[str, ...]]:

@@ -96,7 +96,10 @@ class GameReport(Result):
             *((count, f"with {language} letters of pieces") for language, count in self.pieces.most_common()),
         ):
             parts += [f"{count} {what}"] * (count > 0)
-        parts += [f"{name!r} has {count} games and may be the same" for name, count in self.alike.items()]
+        if len(self.names) > 1:
+            parts.append(f"taken together: {', '.join(map(repr, self.names))}")
+        for name, count in self.alike.items():
+            parts.append(f"{name!r} has {counted(count, 'game')} and may be the same")
         return "; ".join(parts)
 
 

@@ -1,0 +1,226 @@
+"""Names of players: which are the same, which may be, and what is said of it."""
+
+import itertools
+
+import chess
+import pytest
+
+from precomp_games.chess import GameReport, read_games, write_pgn
+from precomp_games.chess.records.game_records import sides_of
+from precomp_games.chess.records.names import (
+    alike,
+    fitting_names,
+    name_words,
+    resolve_names,
+    same_initials,
+    tag_text,
+)
+from precomp_games.chess.records.pgn_files import pgn_names
+from tests.chess.test_game_records import game, read
+from tools.fuzz.targets.books import small_book
+
+SAME = [
+    "José, A|Jose\u0301, A|JOSÉ,A.|josé_a|(José) A",
+    "Ångström, Åse|A\u030angstro\u0308m, A\u030ase",
+    "Žižek|Z\u030ciz\u030cek",
+    "Ñuñez, N|N\u0303un\u0303ez, N",
+    "Nguyễn, V|Nguye\u0302\u0303n, V",
+    "Королёв, Й|Короле\u0308в, И\u0306",
+    "O'Kelly, A|O’Kelly, A|O‘Kelly,A.|OKelly, A|O`Kelly, A|Oʼkelly, A|O´Kelly, A",
+    "d'Artagnan|D’Artagnan|dArtagnan",
+    "Vachier-Lagrave, M|Vachier‐Lagrave, M|VACHIER–LAGRAVE,M",
+    "jose_müller|JOSE MÜLLER|jose mu\u0308ller",
+    'Fischer, Robert "Bobby"|Fischer, Robert “Bobby”',
+    "Weiß, A|WEISS, A",
+]
+"""The same names, whatever is sure."""
+
+MAY_BE = [
+    "Blübaum, Matthias|Bluebaum, Matthias|Blubaum, M|bluebaum matthias|Matthias Blübaum|GM Blübaum, M.",
+    "Jörgensen, J|Joergensen, Jan|Jorgensen, J.",
+    "Sørensen, Søren|Soerensen, S|Sorensen, Soren",
+    "Mäki, V|Maeki, Veikko|Maki, V",
+    "Åkesson, Ralf|Aakesson, R|Akesson, Ralf",
+    "Ægisson, Æ|Aegisson, A|Agisson, A",
+    "Weiß, Übung|Weiss, U",
+    "Łuczak, Ł|Luczak, Lech",
+    "Đurić, S|Djuric, Stefan|Duric, S",
+    "Núñez, J|Nunez, J",
+    "Černý, Š|Cerny, S",
+    "Þórsson, Ð|Thorsson, D",
+    "Yılmaz, İ|Yilmaz, I",
+    "José_Müller|jose_muller|José Müller|Jose Mueller|JOSE-MULLER|Müller, José|josemuller",
+    "Карпов, Анатолий|Karpov, Anatoly|Karpow, Anatolij|Karpov,A|Анатолий Карпов",
+    "Морозевич, Александр|Morozevich, Alexander|Morozevich,A",
+    "Корчной, В.|Korchnoi, Viktor|Korchnoj, V",
+    "Спасский, Борис|Spassky, Boris|Boris Spassky",
+    "Таль, Михаил|Tal, Michail",
+    "Грищук, Александр|Grischuk, Alexander|Grishchuk, A",
+    "Αρώνης, Α|Aronis, A",
+    "丁立人|Ding, Liren|Ding Liren|Liren Ding|Ding,L",
+    "侯逸凡|Hou, Yifan|Hou Yi Fan|Hou, Yi-Fan",
+    "O'Kelly, Alberic|O Kelly, A|O-Kelly, A",
+    "Vachier-Lagrave, Maxime|Vachier Lagrave, M|Maxime Vachier-Lagrave|VachierLagrave, M",
+    "Fischer, Robert James|Fischer,RJ|Fischer, R.J.|Robert James Fischer|Robert J. Fischer|Fischer",
+    "Dr. Tarrasch|Tarrasch, Siegbert|Tarrasch, Siegbert Dr|Prof Tarrasch, S",
+    "Wang, Yue|WangYue|Wang Yue|Yue Wang",
+]
+"""Names that may be one person's: all of each line."""
+
+OTHERS = [
+    "Karpov, Anatoly|Karpova, Anatoly",
+    "Karpov, A.|Karpova",
+    "Karpov, Anatoly|Karpov, Sergey",
+    "Polgar, Judit|Polgar, Sofia",
+    "Carlsen, Magnus|Magnus",
+    "Carlsen, Magnus|Magnus, Carl",
+    "Smith, John|John, Smithers",
+    "A. Karpov|A. Kramnik",
+    "Müller, K|Möller, K",
+    "Blübaum, Matthias|Blübaum, Thomas",
+    "Player1|Player11",
+    "Карпов|Каспаров",
+    "?|Karpov",
+    "GM|GM Karpov",
+    "|Karpov",
+]
+"""Names of two persons."""
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_the_same_names(line):
+    assert len({name_words(name) for name in line.split("|")}) == 1
+
+
+@pytest.mark.parametrize("line", MAY_BE)
+def test_names_that_may_be_one_persons(line):
+    """Each finds all others, also as one who is left out, and alone fits itself alone."""
+    names = line.split("|")
+    counts = dict.fromkeys(names, 1)
+    for one, other in itertools.permutations(names, 2):
+        assert alike(one, other) and same_initials(one, other), (one, other)
+    for name in names:
+        (alone,), (every,) = fitting_names(name, counts), fitting_names(name, counts, all_alike=True)
+        assert [name_words(each) for each in alone] == [name_words(name)]
+        assert set(map(name_words, every)) == set(map(name_words, names))
+        others = {each: 1 for each in names if name_words(each) != name_words(name)}
+        for fitting in fitting_names(name, others):
+            assert set(map(name_words, fitting)) == set(map(name_words, others))
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_names_of_two_persons(line):
+    one, other = line.split("|")
+    assert name_words(one) != name_words(other)
+    assert not alike(one, other) and not alike(other, one)
+    assert fitting_names(one, {other: 1}) == [[]]
+
+
+def test_long_and_odd_names_take_no_time(cases):
+    for name in (
+        " ".join("abcdefgh" * 25),
+        "a, " * 60,
+        "é" * 200,
+        "́" * 200,
+        "GM " * 60,
+        "'" * 200,
+        ",",
+        "GM, IM",
+    ):
+        assert not alike(name, "Karpov, Anatoly")
+        assert name_words(name) == () or fitting_names(name, {name: 1}) == [[name]]
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+_BLUEBAUM = {"Blübaum, Matthias": 8, "Bluebaum, Matthias": 15, "Blubaum, M": 7}
+
+
+@pytest.fixture
+def bluebaum(tmp_path):
+    """Thirty games of a player whose name is spelled in three ways."""
+    names = [name for name, count in _BLUEBAUM.items() for _ in range(count)]
+    sides = [(name, f"Other, G{k}") if k % 2 else (f"Other, G{k}", name) for k, name in enumerate(names)]
+    path = tmp_path / "names.pgn"
+    path.write_text("".join(game("1. e4", *both) for both in sides))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"),
+    [
+        ("Blübaum, Matthias", "Blübaum, Matthias"),
+        ("Blu\u0308baum, Matthias", "Blübaum, Matthias"),
+        ("bluebaum matthias", "Bluebaum, Matthias"),
+        ("BLUBAUM,M.", "Blubaum, M"),
+        ("Blubaum M; Blübaum Matthias", "Blübaum, Matthias; Blubaum, M"),
+        ("Blubaum M; Blübaum Matthias; Bluebaum Matthias", "; ".join(_BLUEBAUM)),
+    ],
+)
+def test_what_is_not_taken_is_told(asked, taken, bluebaum):
+    """Nobody's games are taken together or left out without a word."""
+    report = GameReport()
+    games = list(read_games(bluebaum, asked, report=report))
+    names = taken.split("; ")
+    assert set(report.names) == set(names) and len(games) == sum(_BLUEBAUM[name] for name in names)
+    assert report.alike == {name: count for name, count in _BLUEBAUM.items() if name not in names}
+    for name, count in report.alike.items():
+        assert f"{name!r} has {count} games and may be the same" in str(report)
+    assert ("taken together: " in str(report)) == (len(names) > 1)
+
+
+@pytest.mark.parametrize(
+    "asked", ["Bluebaum", "Blübaum", "Blubaum", "blübaum m", "Matthias Blübaum", "GM Blubaum,Matthias"]
+)
+def test_what_fits_several_is_asked(asked, bluebaum):
+    with pytest.raises(ValueError, match=r"expected one player, got .* which fits 3 names") as error:
+        read_games(bluebaum, asked)
+    assert all(name in str(error.value) for name in _BLUEBAUM)
+
+
+@pytest.mark.parametrize("without", ["Blübaum, Matthias", "Bluebaum, M", "Матиас Блубаум", "Blubaum"])
+def test_who_is_left_out_is_in_all_spellings(without, bluebaum):
+    report = GameReport()
+    assert not list(read_games(bluebaum, without=without, report=report))
+    assert report.left_out == {"games of the player to be left out": 30}
+
+
+def test_a_name_that_nobody_has(bluebaum):
+    with pytest.raises(ValueError, match="got none: the file has games of 'Bl"):
+        read_games(bluebaum, "Blaubum, Matthias")
+    for asked in ("", " ; ", ".", "Nobody;"):
+        with pytest.raises(ValueError, match="got none"):
+            resolve_names(asked, {".": 3, "A": 1}, "x.pgn")
+
+
+# -- escapes -----------------------------------------------------------------------------------------------
+
+ESCAPED = [
+    (r"Fischer, Robert \"Bobby\"", 'Fischer, Robert "Bobby"'),
+    (r"back\\slash", r"back\slash"),
+    (r"both \\\" of them", r"both \" of them"),
+    (r"C:\new", r"C:\new"),
+    (r"ends in \\", "ends in \\"),
+    (r"\"", '"'),
+    ('bare "quotes" here', 'bare "quotes" here'),
+]
+
+
+@pytest.mark.parametrize(("written", "meant"), ESCAPED)
+def test_escapes_in_tags(written, meant, tmp_path):
+    assert tag_text(written) == meant
+    records, report = read(tmp_path, game("1. e4", written, "Other"), game("1. d4", "Other", "Another"))
+    assert records[0].white == meant
+    assert pgn_names(tmp_path / "games.pgn") == {"Other": 2, meant: 1, "Another": 1}
+    if name_words(meant):
+        records, report = read(tmp_path, game("1. e4", written, "B"), game("1. d4", "B", "C"), player=meant)
+        assert len(records) == 1 and report.names == (meant,)
+        assert sides_of(records[0], {name_words(meant)}) == [chess.WHITE]
+
+
+@pytest.mark.parametrize("meant", [meant for _, meant in ESCAPED])
+def test_what_we_write_is_read_again(meant, tmp_path):
+    path = tmp_path / "book.pgn"
+    write_pgn(small_book(), path, {"White": meant, "Black": "Other"})
+    assert pgn_names(path) == {meant: 1, "Other": 1}
+    assert next(read_games(path)).white == meant
