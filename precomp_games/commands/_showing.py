@@ -12,7 +12,9 @@ import chess
 from absl import flags
 
 from precomp_games._support.messages import one_line
+from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import MatchResult
+from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.exports import EXPORTS, write_exports
@@ -43,6 +45,13 @@ def check_exports(formats: Sequence[str]) -> None:
 def told_opponent(settings: PreparationSettings, engine: str) -> str:
     """Who the opponent is, in words; of an engine also its limit and its r."""
     return opponent_words(settings, engine) if settings.opponent else settings.opponent_name(engine)
+
+
+def print_games(settings: PreparationSettings, engines: Engines) -> None:
+    """Prints what was read of the opponent's games, and what was not, where it is a person by its games."""
+    model = engines.policies(settings).sigma[1 - settings.player]
+    if isinstance(model, GamesPolicy):
+        print(f"Opponent's games    {model.report}", flush=True)
 
 
 def read_folder(folder: str) -> Preparation:

@@ -37,7 +37,7 @@ from precomp_games.commands._judging import (
     print_tables,
     write_judgment,
 )
-from precomp_games.commands._showing import told_opponent
+from precomp_games.commands._showing import print_games, told_opponent
 
 
 def define(own: flags.FlagValues) -> None:
@@ -57,6 +57,7 @@ def run(given: flags.FlagValues) -> None:
             f"{engines.analyst.engine_id} ({settings.analyst_limit}).\n{'Book':<20}{book.report}",
             flush=True,
         )
+        print_games(settings, engines)
         for line in engines.misfits(settings):
             print(line, flush=True)
         judged = judged_by_flags(given, book, settings, engines)

@@ -56,6 +56,7 @@ from precomp_games.commands._showing import (
     define_from_flag,
     earlier_runs,
     not_said,
+    print_games,
     read_folders,
     told_opponent,
 )
@@ -247,6 +248,7 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
         f"{told_opponent(against, engines.opponent.engine_id)}.",
         flush=True,
     )
+    print_games(against, engines)
     if against != made.settings:
         modelled = told_opponent(made.settings, made.engines[1])
         print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")

@@ -77,11 +77,7 @@ def define(own: flags.FlagValues) -> None:
     define = Define(own)
     define.string("games", None, "The person's games, in PGN: the first word.")
     define.string("player", None, "Who, as the file has the name: the second word.")
-    define.bool(
-        "all_spellings",
-        False,
-        "Whether all names in the file that may be that person's are.",
-    )
+    define.bool("all_spellings", False, "Whether all names in the file that may be that person's are.")
     define.string("population", None, "Games of others, in PGN; the person's are left out.")
     define.string(
         "behind",
@@ -186,7 +182,7 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
     for part, fitting in zip(player.split(";"), fitting_names(player, names, all_alike=every), strict=True):
         ask = len(fitting) > 1 and not every
         spellings += _asked(part, {name: names[name] for name in fitting}) if ask else fitting or [part]
-    return path, "; ".join(name.replace(";", " ") for name in dict.fromkeys(spellings)), population
+    return path, "; ".join(name.replace(";", ",") for name in dict.fromkeys(spellings)), population
 
 
 def _asked(player: str, names: Mapping[str, int]) -> list[str]:

@@ -50,7 +50,13 @@ from precomp_games.commands._preparing import (
     prepared,
     print_preparation,
 )
-from precomp_games.commands._showing import check_exports, define_showing_flags, told_opponent, write_shown
+from precomp_games.commands._showing import (
+    check_exports,
+    define_showing_flags,
+    print_games,
+    told_opponent,
+    write_shown,
+)
 
 _NEAR = 20  # games against a neighbor
 
@@ -90,6 +96,7 @@ def run(given: flags.FlagValues) -> None:
             flush=True,
         )
         needed = engines.start_record()
+        print_games(settings, engines)
         with best_book_in(folder) as improved:
             kept = improved if engines.can_search else None  # what is stored may end amid the way
             made = prepared(given, settings, engines, given.budget, kept)

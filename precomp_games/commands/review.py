@@ -42,7 +42,7 @@ from precomp_games.commands._judging import (
     print_tables,
     write_judgment,
 )
-from precomp_games.commands._showing import told_opponent
+from precomp_games.commands._showing import print_games, told_opponent
 
 
 def define(own: flags.FlagValues) -> None:
@@ -67,6 +67,7 @@ def run(given: flags.FlagValues) -> None:
             f"{'Opponent before':<20}{told_opponent(settings, engines.opponent.engine_id)}",
             flush=True,
         )
+        print_games(settings, engines)
         for line in engines.misfits(settings):
             print(line, flush=True)
         review = review_games(book, games, settings, engines.policies(settings), given.prior_games)

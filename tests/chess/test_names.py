@@ -1,11 +1,22 @@
 """Names of players: which are the same, which may be, and what is said of it."""
 
 import itertools
+import types
 
 import chess
 import pytest
+from absl import flags
 
-from precomp_games.chess import GameReport, read_games, write_pgn
+from precomp_games.chess import (
+    ChessGame,
+    GameReport,
+    PreparationSettings,
+    games_policy,
+    read_games,
+    reply_games,
+    write_pgn,
+)
+from precomp_games.chess.opponents.played import pgn_moves, pgn_results
 from precomp_games.chess.records.game_records import sides_of
 from precomp_games.chess.records.names import (
     alike,
@@ -16,6 +27,8 @@ from precomp_games.chess.records.names import (
     tag_text,
 )
 from precomp_games.chess.records.pgn_files import pgn_names
+from precomp_games.commands import opponent
+from precomp_games.commands._showing import print_games
 from tests.chess.test_game_records import game, read
 from tools.fuzz.targets.books import small_book
 
@@ -142,7 +155,7 @@ def bluebaum(tmp_path):
     names = [name for name, count in _BLUEBAUM.items() for _ in range(count)]
     sides = [(name, f"Other, G{k}") if k % 2 else (f"Other, G{k}", name) for k, name in enumerate(names)]
     path = tmp_path / "names.pgn"
-    path.write_text("".join(game("1. e4", *both) for both in sides))
+    path.write_text("".join(game("1. e4", *both, Result="1-0") for both in sides))
     return path
 
 
@@ -167,6 +180,33 @@ def test_what_is_not_taken_is_told(asked, taken, bluebaum):
     for name, count in report.alike.items():
         assert f"{name!r} has {count} games and may be the same" in str(report)
     assert ("taken together: " in str(report)) == (len(names) > 1)
+
+
+@pytest.mark.parametrize("asked", _BLUEBAUM)
+def test_all_who_ask_for_one_tell_of_others(asked, bluebaum, capsys):
+    """All readers say it in their report, and commands print that of a person who is the opponent."""
+    others = {name: count for name, count in _BLUEBAUM.items() if name != asked}
+    reports = [GameReport() for _ in range(3)]
+    pgn_moves(bluebaum, asked, report=reports[0])
+    pgn_results(bluebaum, asked, report=reports[1])
+    reply_games(small_book(), bluebaum, asked, report=reports[2])
+    model = games_policy(ChessGame({}), bluebaum, player=asked)
+    assert all(report.alike == others for report in (*reports, model.report))
+    for sigma in ((None, model), (None, None)):
+        made = types.SimpleNamespace(sigma=sigma)
+        print_games(PreparationSettings(player=0), types.SimpleNamespace(policies=lambda _, made=made: made))
+    assert capsys.readouterr().out == f"Opponent's games    {model.report}\n"
+
+
+@pytest.mark.parametrize("asked", [*_BLUEBAUM, "bluebaum", "Matthias_Blübaum", "Blubaum; Bluebaum, Matthias"])
+def test_all_spellings_are_taken_where_that_is_said(asked, bluebaum):
+    given = flags.FlagValues()
+    opponent.define(given)
+    given(["opponent", f"--games={bluebaum}", f"--player={asked}", "--all_spellings"])
+    _, player, _ = opponent._named(given)
+    report = GameReport()
+    assert len(list(read_games(bluebaum, player, report=report))) == 30 and not report.alike
+    assert str(report).endswith("taken together: 'Bluebaum, Matthias', 'Blübaum, Matthias', 'Blubaum, M'")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
     (prepared / "games.pgn").write_text("".join(games))
     (prepared / "sizes.svg").write_text(PLOT)
     flags = ("--book_dir=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
-    printed("book_report", *flags, "--export=pgn,csv", cwd=prepared)
+    said = printed("book_report", *flags, "--export=pgn,csv", cwd=prepared)
+    assert said.startswith("Games behind replies: 1 game; 1 left out: games of others\n")
     assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "book.csv"}
     # With the games, the exports say of each reply in how many of them it was seen.
     (alone, seen), (rows, known) = (

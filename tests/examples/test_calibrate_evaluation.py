@@ -65,6 +65,7 @@ def test_a_fit_to_games_of_a_file(tmp_path):
     (tmp_path / "games.pgn").write_text("".join(GAMES))
     made = ("--pgn=games.pgn", "--player=us", "--skip_plies=0", "--r_values=25", "--output_dir=out")
     said = printed("calibrate_evaluation", *SMALL, *made, cwd=tmp_path)
+    assert said.startswith("Games  ")
     assert "Fitted to 5 positions and 8 games" in said  # the last game is to test with
     rows = table(tmp_path / "out" / "samples.csv")
     assert sum(int(row["losses"]) for row in rows if row["test"] == "0") == 0

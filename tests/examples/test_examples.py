@@ -396,6 +396,7 @@ def test_estimate_opponent(tmp_path):
     common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
     theirs = ("--pgn=games.pgn", "--player=US", "--skip_plies=2")
     said = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)
+    assert said.startswith("Games               2 games; ") and "taken together: 'Us', 'us'\n" in said
     assert "US: 7 moves in 7 positions" in said and "Best: --opponent_nodes=1000 --r=" in said
     found = result_of(tmp_path / "out")
     assert [fit["top_k"] for fit in found["fits"]] == [2, 4]

@@ -37,7 +37,7 @@ _TEMPERATURES_CP = (10.0, 20.0, 40.0, 80.0)
 _TOP_K = 8
 _MOST_LAST = 500  # moves that distrust is fitted to; more would change it little, and each takes ten searches
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
-_IN_SPECS = str.maketrans(dict.fromkeys("(),=", " "))
+_IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,7 +29,7 @@ _PUNCTUATION = str.maketrans(
     dict.fromkeys(',;.()=_"“”„«»', " ") | dict.fromkeys("'`´‘’ʻʼʹ′", "") | dict.fromkeys("‐‑‒–—−", "-")
 )
 _ESCAPED = re.compile(r'\\(["\\])')
-_TITLES = re.compile(r"\b(?:w?[gifc]m|dr|prof)\b")
+_TITLES = re.compile(r"\b(?:v?[gifc]m|dr|prof)\b")  # w is v by then
 _GLUED_INITIALS = re.compile(r"(?<=,)\s*[A-Z]{2,3}\s*$")  # "Fischer, RJ"
 _OTHER_ALPHABETS = re.compile(r"[^\W\0-\u036f\u1e00-\u1eff]")
 _SIGNS = re.compile("(?<=[a-z])(?=[A-Z])")  # each begins with a capital, as anyascii writes it
@@ -38,7 +38,7 @@ _WRITTEN_OR_NOT = re.compile("(?<=[aou])e|(?<=d)j|(?<=s)h(?=ch)")
 _DOUBLED = re.compile(r"([a-z])\1+")
 _PLAIN = str.maketrans(
     {chr(k): " " for k in range(128) if not chr(k).isalnum()}
-    | dict.fromkeys("'`", "")
+    | {",": ",", "'": "", "`": ""}
     | {"j": "i", "y": "i", "w": "v", "x": "ks"}
 )
 
@@ -65,11 +65,6 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(_in_small(name).translate(_PUNCTUATION).split())
 
 
-def _plain_words(text: str) -> list[str]:
-    """The words of a name in ASCII, in letters that all ways to write them have in common."""
-    return _DOUBLED.sub(r"\1", _WRITTEN_OR_NOT.sub("", text).translate(_PLAIN)).split()[:_MOST_WORDS]
-
-
 @functools.lru_cache(_CACHED)
 def _readings(name: str) -> tuple[frozenset[Reading], bool]:
     """What a name may say, as a last name and others, and whether it has letters of another alphabet.
@@ -79,12 +74,11 @@ def _readings(name: str) -> tuple[frozenset[Reading], bool]:
     """
     text = _in_small(_GLUED_INITIALS.sub(lambda initials: " ".join(initials[0]), name))
     foreign = _OTHER_ALPHABETS.search(text) is not None
-    text = _SIGNS.sub(" ", anyascii(text)).lower()
+    text = _WRITTEN_OR_NOT.sub("", _SIGNS.sub(" ", anyascii(text)).lower())
+    text = _DOUBLED.sub(r"\1", text.translate(_PLAIN))
     untitled = _TITLES.sub(" ", text)
-    if _plain_words(untitled.partition(",")[0]):
-        text = untitled
-    last, comma, others = text.partition(",")
-    family, given = _plain_words(last), _plain_words(others)
+    last, comma, others = (untitled if untitled.partition(",")[0].strip() else text).partition(",")
+    family, given = last.split()[:_MOST_WORDS], others.replace(",", " ").split()[:_MOST_WORDS]
     words = family + given
     orders = [family[k:] + family[:k] for k in range(1 if comma else len(family))]
     readings = {("".join(each[:k]), *each[k:], *given) for each in orders for k in range(1, len(each) + 1)}

@@ -45,6 +45,7 @@ from tools.fuzz import target
 from tools.fuzz.mutate import bent, bent_database, bent_json
 
 _DATA = pathlib.Path(__file__).parents[3] / "precomp_games" / "commands" / "data"
+_PLAYERS = ("Карпов, А", "Karpow,AE", "丁立人", "O’K_\u0301", r"A \"K\" \\", "GM,", "'", "\u212a\u0130")
 _PGN_WORDS = (
     *(b"[Event ", b'[Event "x"]\n', b'[White "Karpov Anatoli"]\n', b'[FEN "8/8/8/8/8/8/8/K1k5 w - - 0 1"]\n'),
     *(
@@ -73,6 +74,7 @@ _PGN_WORDS = (
     *("Müller Łódź Карпов".encode(page) for page in ("utf-8", "utf-16")),
     "Łódź Příbyl".encode("cp1250"),
     "Карпов".encode("cp1251"),
+    *(f'[White "{name}"]\n[Black "{name[::-1]}"]\n'.encode() for name in _PLAYERS),
 )
 
 
