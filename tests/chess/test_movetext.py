@@ -1,11 +1,13 @@
 """Moves as strangers write them: languages, figurines, results, files that were joined."""
 
+import contextlib
 from pathlib import Path
 
 import chess
 import pytest
 
-from precomp_games.chess import read_repertoire
+from precomp_games.chess import GameReport, read_repertoire
+from precomp_games.chess.opponents.played import pgn_results
 from precomp_games.chess.records import pgn_files
 from precomp_games.chess.records.movetext import LANGUAGES, languages_of, result_of, standard
 from tests.chess.test_game_records import game, read, uci
@@ -147,7 +149,11 @@ def test_results(text: str, result: str | None, tmp_path: Path) -> None:
     for game_text in (tagged, told, unknown) if result else (tagged,):
         records, report = read(tmp_path, game_text)
         assert [record.result for record in records] == [result or "*"]
-        assert report.unfinished == (result is None) == ("1 without a result" in str(report))
+        scores = {"1-0": [1.0, 0.0], "0-1": [0.0, 1.0], "1/2-1/2": [0.5, 0.5]}.get(result)
+        with contextlib.nullcontext() if scores else pytest.raises(ValueError, match="finished games"):
+            told = GameReport()
+            assert [score for _, score in pgn_results(tmp_path / "games.pgn", report=told)] == scores
+        assert told.left_out["games without a result"] == (scores is None)
         assert uci(records[0]) == ["e2e4", "e7e5", "g1f3"] and not report.cut
 
 

@@ -111,8 +111,11 @@ def pgn_results(
         OSError: the file cannot be read.
     """
     results: list[tuple[list[str], float]] = []
+    report = GameReport() if report is None else report
     for game, own in _games(path, player, skip_plies, max_games, report):
         white = WHITE_SCORES.get(game.result)
+        if white is None:
+            report.left_out["games without a result"] += 1
         for color in own:
             plies = range(skip_plies, len(game.actions))
             epds = [game.keys[ply] for ply in plies if game.mover(ply) == color]

@@ -230,7 +230,6 @@ def _records(
             report.games += 1
             report.plies += len(record.actions)
             report.undated += record.year is None
-            report.unfinished += record.result not in WHITE_SCORES
             yield record
             if report.games - before >= max_games:
                 return

@@ -63,7 +63,6 @@ class GameReport(Result):
         recoded: lines that are no UTF-8.
         encoding: what these were read as.
         pieces: games whose pieces have other letters than in English, by language; "small" or "unknown".
-        unfinished: games without a result, among those that were read.
         undated: games without a year, among those that were read.
         dates_differ: games that stand there twice, under years that differ.
         names: spellings of the player that was asked for.
@@ -77,7 +76,6 @@ class GameReport(Result):
     recoded: int = 0
     encoding: str = ""
     pieces: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    unfinished: int = 0
     undated: int = 0
     dates_differ: int = 0
     names: tuple[str, ...] = ()
@@ -91,7 +89,6 @@ class GameReport(Result):
         for count, what in (
             (self.undated, "without a date"),
             (self.dates_differ, "copies with another year"),
-            (self.unfinished, "without a result"),
             (self.recoded, f"lines in another encoding, read as {self.encoding}"),
             *((count, f"with {language} letters of pieces") for language, count in self.pieces.most_common()),
         ):
