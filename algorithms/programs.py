@@ -23,14 +23,16 @@ import math
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import highspy
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
 from precomp_games._support.checks import Unnamed
+
+if TYPE_CHECKING:
+    import highspy
 
 FEASIBILITY = 1e-9
 """How far rows and bounds may be violated, how far duals may, and how far from an integer a column may be."""
@@ -38,15 +40,11 @@ FEASIBILITY = 1e-9
 _GREATEST = 1e7
 """What the greatest utility of a program is multiplied to at most: floats are then as fine as FEASIBILITY."""
 
-BASIS_STATUSES = tuple(sorted(map(int, highspy.HighsBasisStatus.__members__.values())))
-"""All that a column or a row of a `Basis` can be."""
+BASIS_STATUSES = (0, 1, 2, 3, 4)
+"""All that a column or a row of a `Basis` can be, as HiGHS numbers them."""
 
-AT_LOWER = int(highspy.HighsBasisStatus.kLower)
-"""In a basis: at its lower bound."""
-BASIC = int(highspy.HighsBasisStatus.kBasic)
-"""In a basis: solved for. A basis has as many of these as there are rows."""
-AT_UPPER = int(highspy.HighsBasisStatus.kUpper)
-"""In a basis: at its upper bound."""
+AT_LOWER, BASIC, AT_UPPER = BASIS_STATUSES[:3]
+"""In a basis: at its lower bound; solved for, as many as there are rows; at its upper bound."""
 
 Basis = tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]
 """Where the simplex method stands: int8[columns] and int8[rows], each of the above."""
@@ -68,6 +66,13 @@ _BRANCHING_ALONE = {
 _NO_LIMIT = 2**31 - 1  # of iterations
 _INTERIOR_STEPS = 500
 """Interior points that have not arrived by then go round in circles: they take some 100 iterations."""
+
+
+def _highs() -> Any:
+    """HiGHS's module, when a program is solved: what solves none does not import it."""
+    import highspy
+
+    return highspy
 
 
 def unit(greatest: float = 0.0, *, one: float = 0.0) -> float:
@@ -239,7 +244,7 @@ class Program:
                 elif crossover:
                     highs.setOptionValue("simplex_iteration_limit", sum(self.matrix.shape) // 2)
                 _run(highs, vertex, presolve and basis is None)
-                if highs.getModelStatus() == highspy.HighsModelStatus.kIterationLimit:
+                if highs.getModelStatus() == _highs().HighsModelStatus.kIterationLimit:
                     highs.setOptionValue("simplex_iteration_limit", _NO_LIMIT)
                     highs.setOptionValue("solver", "ipx")  # HiPO's crossover takes twice as long
                     highs.clearSolver()
@@ -254,7 +259,8 @@ class Program:
         return solution
 
     def _loaded(self) -> highspy.Highs:
-        highs = highspy.Highs()
+        module = _highs()
+        highs: highspy.Highs = module.Highs()
         for name, value in (
             ("output_flag", False),
             ("threads", 1),
@@ -269,31 +275,31 @@ class Program:
             highs.setOptionValue(name, value)
         matrix = self.matrix.tocsr()
         matrix.sum_duplicates()
-        lp = highspy.HighsLp()
+        lp = module.HighsLp()
         lp.num_row_, lp.num_col_ = matrix.shape
         # Minimized: asked to maximize, the interior point method ends with duals of the wrong sign, and
         # calls what it found "unknown" (HiGHS 1.15).
-        lp.sense_ = highspy.ObjSense.kMinimize
+        lp.sense_ = module.ObjSense.kMinimize
         lp.col_cost_ = -np.asarray(self.objective, np.float64)
         lp.col_lower_, lp.col_upper_ = self.lower, self.upper
         lp.row_lower_, lp.row_upper_ = self.row_lower, self.row_upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.format_ = module.MatrixFormat.kRowwise
         lp.a_matrix_.num_row_, lp.a_matrix_.num_col_ = matrix.shape
         lp.a_matrix_.start_ = matrix.indptr.astype(np.int32)
         lp.a_matrix_.index_ = matrix.indices.astype(np.int32)
         lp.a_matrix_.value_ = matrix.data.astype(np.float64)
         if self.integers:
-            kinds = [highspy.HighsVarType.kContinuous] * lp.num_col_
+            kinds = [module.HighsVarType.kContinuous] * lp.num_col_
             for column in self.integers:
-                kinds[column] = highspy.HighsVarType.kInteger
+                kinds[column] = module.HighsVarType.kInteger
             lp.integrality_ = kinds
-        if highs.passModel(lp) == highspy.HighsStatus.kError:
+        if highs.passModel(lp) == module.HighsStatus.kError:
             raise LinearProgramError("the program is malformed")
         return highs
 
     def _read(self, highs: highspy.Highs) -> ProgramSolution | None:
         """What was found; None where HiGHS failed."""
-        kinds, status = highspy.HighsModelStatus, highs.getModelStatus()
+        kinds, status = _highs().HighsModelStatus, highs.getModelStatus()
         info, solution = highs.getInfo(), highs.getSolution()
         nodes = max(0, int(info.mip_node_count)) if self.integers else 0
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
@@ -322,8 +328,8 @@ def _numbers(statuses: Sequence[highspy.HighsBasisStatus]) -> npt.NDArray[np.int
 
 
 def _highs_basis(basis: Basis) -> highspy.HighsBasis:
-    kinds = {int(kind): kind for kind in highspy.HighsBasisStatus.__members__.values()}
-    made = highspy.HighsBasis()
+    kinds = {int(kind): kind for kind in _highs().HighsBasisStatus.__members__.values()}
+    made: highspy.HighsBasis = _highs().HighsBasis()
     made.col_status, made.row_status = ([kinds[k] for k in part.tolist()] for part in basis)
     made.valid = True
     return made
@@ -331,7 +337,7 @@ def _highs_basis(basis: Basis) -> highspy.HighsBasis:
 
 def _run(highs: highspy.Highs, vertex: bool, presolve: bool) -> None:
     """Solves a linear program, and once more in another way where the first one failed."""
-    kinds = highspy.HighsModelStatus
+    kinds = _highs().HighsModelStatus
     failed = (kinds.kSolveError, kinds.kNotset)
     highs.run()
     if presolve and highs.getModelStatus() in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible, *failed):

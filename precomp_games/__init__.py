@@ -1,30 +1,61 @@
 """Games played under computational constraints: the models.
 
 What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess`. Importing this registers
-the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel.
+the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel. Everything else is
+imported when it is asked for, so that a command that needs none of it does not wait.
 """
 
-import importlib.metadata
+from typing import TYPE_CHECKING, Any
 
-from precomp_games._support.bars import use_progress_bars
-from precomp_games._support.files import atomic_write, write_together
-from precomp_games.cluster.client import cluster_client
-from precomp_games.cluster.tasks import map_on_cluster
-from precomp_games.games import kj_poker as _kj_poker  # noqa: F401  (registers the game)
-from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
-from precomp_games.meta_game.gambit import to_efg, write_efg
-from precomp_games.meta_game.game import MetaPrecomputationGame
-from precomp_games.policies.leaf_values import RolloutValues, sample_size
-from precomp_games.policies.menus import Menu
-from precomp_games.policies.mixtures import MixturePolicy
-from precomp_games.policies.precomputation import PrecomputationPolicy
-from precomp_games.policies.specs import make_policy, policy_names, register_policy
-from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.games import registered as _registered  # noqa: F401  (registers the games)
 
-try:
-    __version__ = importlib.metadata.version("precomp-games")
-except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
-    __version__ = "0"
+if TYPE_CHECKING:
+    from precomp_games._support.bars import use_progress_bars
+    from precomp_games._support.files import atomic_write, write_together
+    from precomp_games.cluster.client import cluster_client
+    from precomp_games.cluster.tasks import map_on_cluster
+    from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
+    from precomp_games.meta_game.gambit import to_efg, write_efg
+    from precomp_games.meta_game.game import MetaPrecomputationGame
+    from precomp_games.policies.leaf_values import RolloutValues, sample_size
+    from precomp_games.policies.menus import Menu
+    from precomp_games.policies.mixtures import MixturePolicy
+    from precomp_games.policies.precomputation import PrecomputationPolicy
+    from precomp_games.policies.specs import make_policy, policy_names, register_policy
+    from precomp_games.tree.history_tree import HistoryTree
+
+    __version__: str
+else:
+    _NAMES = {
+        "_support.bars": ("use_progress_bars",),
+        "_support.files": ("atomic_write", "write_together"),
+        "cluster.client": ("cluster_client",),
+        "cluster.tasks": ("map_on_cluster",),
+        "games.clock": ("ClockGame", "ClockPolicy", "SearchClock", "TimedSearch", "clock_position_key"),
+        "meta_game.gambit": ("to_efg", "write_efg"),
+        "meta_game.game": ("MetaPrecomputationGame",),
+        "policies.leaf_values": ("RolloutValues", "sample_size"),
+        "policies.menus": ("Menu",),
+        "policies.mixtures": ("MixturePolicy",),
+        "policies.precomputation": ("PrecomputationPolicy",),
+        "policies.specs": ("make_policy", "policy_names", "register_policy"),
+        "tree.history_tree": ("HistoryTree",),
+    }
+
+    def __getattr__(name: str) -> Any:
+        """What stands in `__all__`, and the version."""
+        import importlib.metadata
+
+        if name == "__version__":
+            try:
+                return importlib.metadata.version("precomp-games")
+            except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
+                return "0"
+        for module, names in _NAMES.items():
+            if name in names:
+                return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "ClockGame",
@@ -50,3 +81,7 @@ __all__ = [
     "write_efg",
     "write_together",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

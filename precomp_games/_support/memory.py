@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.abc
 import math
+import mmap
 import os
 import pathlib
 import re
@@ -43,6 +45,9 @@ _STATM = "/proc/self/statm"
 _CGROUPS = pathlib.Path("/sys/fs/cgroup")
 _OWN_GROUPS = pathlib.Path("/proc/self/cgroup")
 _Object = TypeVar("_Object")
+# What of a package loads an OpenBLAS of its own, and bytes of address space that it takes for a thread: a buffer
+# and a stack. That of numpy gives up by itself.
+_OPENBLAS = ({"highspy"}, 144 << 20), ({"scipy.linalg", "scipy.special"}, 48 << 20)
 
 
 def size_text(size: float) -> str:
@@ -110,6 +115,37 @@ def resident_memory() -> float:
     except OSError:
         unit = 1 if sys.platform == "darwin" else 1024
         return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+
+class _Guard(importlib.abc.MetaPathFinder):
+    """Refuses to import what would spin for ever, on a whole core, for want of address space (`ulimit -v`).
+
+    As it is loaded, an OpenBLAS takes a buffer for each of its threads, and one more when it computes. Where
+    it gets none it asks again, without end. So as much is mapped here before, and let go untouched.
+    """
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Looks at the module that is about to be imported, and leaves it to others."""
+        for names, size in _OPENBLAS:
+            if fullname in names and names.isdisjoint(sys.modules):
+                self._check(fullname.partition(".")[0], size)
+
+    def _check(self, package: str, size: int) -> None:
+        said = (os.environ.get(f"{who}_NUM_THREADS", "") for who in ("OPENBLAS", "GOTO", "OMP"))
+        cores = len(os.sched_getaffinity(0))
+        threads = min(cores, next((int(text) for text in said if text.isdecimal() and int(text)), cores))
+        with contextlib.ExitStack() as mapped:
+            try:
+                for _ in range(threads + 1):
+                    mapped.enter_context(mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+            except OSError:
+                raise MemoryError(
+                    f"expected {size_text((threads + 1) * size)} of address space for {package}, got less: "
+                    "raise ulimit -v, or set OPENBLAS_NUM_THREADS=1"
+                ) from None
+
+
+sys.meta_path.insert(0, _Guard())
 
 
 def _give_back() -> None:

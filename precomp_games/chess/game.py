@@ -33,7 +33,8 @@ import pyspiel
 from precomp_games._support.arguments import Ge, Le, public
 from precomp_games._support.checks import ArgumentError, check_integer, check_parameters, shown
 from precomp_games._support.messages import one_line
-from precomp_games.games.openspiel_game import StringObserver, game_type, open_observer
+from precomp_games.games.openspiel_game import StringObserver, open_observer
+from precomp_games.games.registered import game_type
 
 MAX_PLIES = 1_000_000
 """The longest game, in half-moves: OpenSpiel counts them in 32 bits."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import resource
 import sys
 from collections.abc import Sequence
 
-from precomp_games._support.messages import did_you_mean
+from precomp_games._support.messages import did_you_mean, one_line
 
 COMMANDS = {
     "prepare": "the positions that are worth knowing by heart against an opponent, as a book",
@@ -52,8 +53,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 130
+    except (ImportError, MemoryError, OSError, RuntimeError, SystemError) as error:
+        if not (told := of_address_space(error)):
+            raise
+        print(f"error: {told}", file=sys.stderr)
+        return 1
     status: int = command.main([f"{program} {name}", *rest])
     return status
+
+
+def of_address_space(error: BaseException) -> str:
+    """What is told of an error where address space is limited, which libraries meet in all ways; else ""."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return ""
+    return f"expected more address space than {limit >> 20} MiB: raise ulimit -v ({one_line(error)})"
 
 
 def _overview() -> str:

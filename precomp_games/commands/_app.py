@@ -24,6 +24,7 @@ from precomp_games._support import bars
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
+from precomp_games.commands import of_address_space
 from precomp_games.commands._files import remove_empty_made_folders, start_of_run
 from precomp_games.commands._progress import CLOCK, progress_bar
 
@@ -121,8 +122,14 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
         text = (_by_file(error, given) if isinstance(error, OSError) else "") or str(error)
         # OpenSpiel lists every game that it knows.
         return _failed(_by_flag((text.splitlines() or [repr(error)])[0], given))
-    except MemoryError:
-        return _failed("expected work that fits into memory, got none left: lower the flags that count")
+    except MemoryError as error:
+        text = one_line(error)  # of ours, or of what knows nothing of flags
+        lower = "expected work that fits into memory, got none left: lower the flags that count"
+        return _failed(text if text.startswith("expected") else lower)
+    except (ImportError, RuntimeError, SystemError) as error:
+        if not (text := of_address_space(error)):
+            raise
+        return _failed(text)
     except KeyboardInterrupt as error:
         kept = [str(error)] if error.args else []
         kept += ["finished searches are in the store"] if "store" in given else []

@@ -43,14 +43,11 @@ from precomp_games._support.checks import (
     utility_sum,
 )
 from precomp_games._support.results import Shown
-from precomp_games.games.openspiel_game import StringObserver, game_type, load_base_game, open_observer
+from precomp_games.games.openspiel_game import StringObserver, load_base_game, open_observer
+from precomp_games.games.registered import CLOCK
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
-_NAME = "python_clock"
 _MOST_ACTIONS = 2**31 - 1  # OpenSpiel's
-_DEFAULTS: dict[str, Any] = {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0}
-
-_GAME_TYPE = game_type(_NAME, "Base game with clocks", _DEFAULTS)
 
 
 class ClockGame(pyspiel.Game):
@@ -76,7 +73,7 @@ class ClockGame(pyspiel.Game):
 
     @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        values = check_parameters({} if params is None else params, _DEFAULTS)
+        values = check_parameters({} if params is None else params, CLOCK.defaults)
         for name, least in (("time_0", 1), ("time_1", 1), ("move_time", 0)):
             values[name] = check_integer(values[name], name, least=least)
         self.base = check_game(load_base_game(values["game"]), perfect=True)
@@ -102,7 +99,7 @@ class ClockGame(pyspiel.Game):
             max_game_length=self.base.max_game_length(),
         )
         self._parameters = values
-        super().__init__(_GAME_TYPE, info, values)
+        super().__init__(CLOCK.type, info, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ClockGame, (self._parameters,)
@@ -382,6 +379,3 @@ def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockSt
 
 def _position_key(base_key: Callable[[Any], Hashable], state: ClockState) -> Hashable:
     return (base_key(state.base), state.left, state.late)
-
-
-pyspiel.register_game(_GAME_TYPE, ClockGame)

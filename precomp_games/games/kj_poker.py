@@ -22,7 +22,8 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.games.openspiel_game import game_type, observation_type, tensor_parts
+from precomp_games.games.openspiel_game import observation_type, tensor_parts
+from precomp_games.games.registered import KJ_POKER
 
 PASS = 0
 """Check, or fold to a bet."""
@@ -36,7 +37,6 @@ _BETS = (2.0, 4.0)  # by round
 _DEALS = 4  # chance action: 2 * rank of player 0 + rank of player 1
 _ROUND_OVER = {(PASS, PASS), (BET, PASS), (BET, BET), (PASS, BET, PASS), (PASS, BET, BET)}
 
-_GAME_TYPE = game_type("python_kj_poker", "KJ Poker", {}, perfect=False, zero_sum=True, tensors=True)
 _GAME_INFO = pyspiel.GameInfo(
     num_distinct_actions=2,
     max_chance_outcomes=_DEALS,
@@ -54,7 +54,7 @@ class KJPokerGame(pyspiel.Game):
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
         """Makes the game; OpenSpiel calls it with parameters, and has refused any that are not the type's."""
         del params
-        super().__init__(_GAME_TYPE, _GAME_INFO, {})
+        super().__init__(KJ_POKER.type, _GAME_INFO, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KJPokerGame, ()
@@ -215,6 +215,3 @@ def _public(state: KJPokerState) -> str:
     words = ["".join("pb"[action] for action in line) for line in state.bets]
     words[1:1] = _names(state.cards[2:])
     return " ".join(word for word in words if word)
-
-
-pyspiel.register_game(_GAME_TYPE, KJPokerGame)

@@ -12,48 +12,6 @@ import pyspiel
 from precomp_games._support.checks import ArgumentError, shown
 
 
-def game_type(
-    name: str,
-    long_name: str,
-    parameters: Mapping[str, Any],
-    *,
-    chance: bool = True,
-    perfect: bool = True,
-    zero_sum: bool = False,
-    tensors: bool = False,
-) -> pyspiel.GameType:
-    """The type of a sequential game for two players who are paid at its end and observe strings.
-
-    Args:
-      name: what `pyspiel.load_game` knows it by.
-      long_name: for people.
-      parameters: defaults by name.
-      chance: there may be chance nodes, explicit ones.
-      perfect: information is perfect.
-      zero_sum: utilities add up to 0, and not to another constant.
-      tensors: observations and information states are tensors, too.
-    """
-    kind = pyspiel.GameType
-    return kind(
-        short_name=name,
-        long_name=long_name,
-        dynamics=kind.Dynamics.SEQUENTIAL,
-        chance_mode=kind.ChanceMode.EXPLICIT_STOCHASTIC if chance else kind.ChanceMode.DETERMINISTIC,
-        information=(
-            kind.Information.PERFECT_INFORMATION if perfect else kind.Information.IMPERFECT_INFORMATION
-        ),
-        utility=kind.Utility.ZERO_SUM if zero_sum else kind.Utility.CONSTANT_SUM,
-        reward_model=kind.RewardModel.TERMINAL,
-        max_num_players=2,
-        min_num_players=2,
-        provides_information_state_string=True,
-        provides_information_state_tensor=tensors,
-        provides_observation_string=True,
-        provides_observation_tensor=tensors,
-        parameter_specification=dict(parameters),
-    )
-
-
 def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pyspiel.IIGObservationType | None:
     """The type that a game's `make_py_observer` was asked for, None where none was named.
 

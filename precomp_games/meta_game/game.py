@@ -57,32 +57,21 @@ from precomp_games._support.checks import (
 )
 from precomp_games.games.openspiel_game import (
     StringObserver,
-    game_type,
     load_base_game,
     observation_type,
     tensor_parts,
 )
+from precomp_games.games.registered import META_GAME
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.policies.specs import make_policy
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree
 
-_NAME = "python_meta_precomputation"
 _IN_MEMORY = "memory:"  # how the tree_file of a tree without a file begins
 _NEVER = -1.0  # an infinite penalty, which no game string can hold
 
-_SPECS: dict[str, Any] = {
-    "game": {"name": "kuhn_poker"},
-    "sigma": {"name": "uniform"},
-    "sigma_pre": {"name": "cfr"},
-    "penalty_0": 0.05,
-    "penalty_1": 0.05,
-}
-_DEFAULTS: dict[str, Any] = {"tree_file": "", "form": "audit", "check_supports": True, **_SPECS}
-
-_GAME_TYPE = game_type(
-    _NAME, "Precomputation meta-game", _DEFAULTS, perfect=False, zero_sum=True, tensors=True
-)
+_DEFAULTS = META_GAME.defaults
+_SPECS = [name for name in _DEFAULTS if name not in ("tree_file", "form", "check_supports")]
 
 # What living games play by, under the strings that their parameters make: OpenSpiel loads a game anew for
 # each state that it deserializes.
@@ -159,7 +148,7 @@ class MetaPrecomputationGame(pyspiel.Game):
             utility_sum=0.0,
             max_game_length=max(rules.max_decisions, 1),
         )
-        super().__init__(_GAME_TYPE, info, self._parameters)
+        super().__init__(META_GAME.type, info, self._parameters)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._parameters["tree_file"].startswith(_IN_MEMORY):
@@ -379,7 +368,7 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
         for name in ("game", "sigma", "sigma_pre"):
             if not isinstance(values[name], Mapping):
                 raise ArgumentError(
-                    f"expected {name} to be a dictionary such as {_SPECS[name]}, got {shown(values[name])}"
+                    f"expected {name} to be a dictionary such as {_DEFAULTS[name]}, got {shown(values[name])}"
                 )
     key = _live_key(values)
     rules = _LIVE.get(key)
@@ -419,7 +408,3 @@ def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
         sigma=make_policy(game, values["sigma"], trusted=False),
         penalties=penalties,
     )
-
-
-# The class, not a function: what OpenSpiel's registry frees last, when Python has ended, crashes it.
-pyspiel.register_game(_GAME_TYPE, MetaPrecomputationGame)

@@ -1,0 +1,104 @@
+"""The library's games as OpenSpiel knows them: types, and classes that import a game when one is made.
+
+Importing this registers the games that stand in the base of the library; chess registers itself. It imports
+nothing else, so a program that makes no game waits for none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+
+
+def game_type(
+    name: str,
+    long_name: str,
+    parameters: Mapping[str, Any],
+    *,
+    chance: bool = True,
+    perfect: bool = True,
+    zero_sum: bool = False,
+    tensors: bool = False,
+) -> pyspiel.GameType:
+    """The type of a sequential game for two players who are paid at its end and observe strings.
+
+    Args:
+      name: what `pyspiel.load_game` knows it by.
+      long_name: for people.
+      parameters: defaults by name.
+      chance: there may be chance nodes, explicit ones.
+      perfect: information is perfect.
+      zero_sum: utilities add up to 0, and not to another constant.
+      tensors: observations and information states are tensors, too.
+    """
+    kind = pyspiel.GameType
+    return kind(
+        short_name=name,
+        long_name=long_name,
+        dynamics=kind.Dynamics.SEQUENTIAL,
+        chance_mode=kind.ChanceMode.EXPLICIT_STOCHASTIC if chance else kind.ChanceMode.DETERMINISTIC,
+        information=(
+            kind.Information.PERFECT_INFORMATION if perfect else kind.Information.IMPERFECT_INFORMATION
+        ),
+        utility=kind.Utility.ZERO_SUM if zero_sum else kind.Utility.CONSTANT_SUM,
+        reward_model=kind.RewardModel.TERMINAL,
+        max_num_players=2,
+        min_num_players=2,
+        provides_information_state_string=True,
+        provides_information_state_tensor=tensors,
+        provides_observation_string=True,
+        provides_observation_tensor=tensors,
+        parameter_specification=dict(parameters),
+    )
+
+
+class GameKind:
+    """One of the library's games.
+
+    Attributes:
+      type: as OpenSpiel has it.
+      defaults: of its parameters, by name.
+    """
+
+    def __init__(
+        self, module: str, game: str, name: str, told: str, defaults: dict[str, Any], **how: Any
+    ) -> None:
+        """Registers a game whose class is that of a module; for the rest see `game_type`."""
+        self.type, self.defaults = game_type(name, told, defaults, **how), defaults
+
+        # A class, not a function: what OpenSpiel's registry frees last, when Python has ended, crashes it.
+        class Made:
+            def __new__(cls, parameters: Mapping[str, Any] | None = None) -> Any:
+                return getattr(importlib.import_module(module), game)(parameters)
+
+        pyspiel.register_game(self.type, Made)
+
+
+_HIDDEN = {"perfect": False, "zero_sum": True, "tensors": True}
+
+CLOCK = GameKind(
+    *("precomp_games.games.clock", "ClockGame"),
+    *("python_clock", "Base game with clocks"),
+    {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0},
+)
+KJ_POKER = GameKind(
+    *("precomp_games.games.kj_poker", "KJPokerGame"), *("python_kj_poker", "KJ Poker"), {}, **_HIDDEN
+)
+META_GAME = GameKind(
+    *("precomp_games.meta_game.game", "MetaPrecomputationGame"),
+    *("python_meta_precomputation", "Precomputation meta-game"),
+    {
+        "tree_file": "",
+        "form": "audit",
+        "check_supports": True,
+        "game": {"name": "kuhn_poker"},
+        "sigma": {"name": "uniform"},
+        "sigma_pre": {"name": "cfr"},
+        "penalty_0": 0.05,
+        "penalty_1": 0.05,
+    },
+    **_HIDDEN,
+)
