@@ -22,6 +22,7 @@ Prints all gains, writes result.json, opponents.png and opponents.svg, and each 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -91,9 +92,9 @@ def _drawn(rng: np.random.Generator, engine: str, other: str | None) -> str:
         return f"uci(nodes={nodes},plays=bestmove)"
     if kind < 0.2:
         options = f"options=of(Skill_Level={skill})"
-        return f"uci(engine={engine},nodes={nodes},plays=bestmove,samples={_SAMPLES},{options})"
+        return f"uci(engine={json.dumps(engine)},nodes={nodes},plays=bestmove,samples={_SAMPLES},{options})"
     if kind < 0.3 and other is not None:
-        return f"uci(engine={other},{plain})"
+        return f"uci(engine={json.dumps(other)},{plain})"
     return f"uci({plain})"
 
 

@@ -45,8 +45,8 @@ _STATM = "/proc/self/statm"
 _CGROUPS = pathlib.Path("/sys/fs/cgroup")
 _OWN_GROUPS = pathlib.Path("/proc/self/cgroup")
 _Object = TypeVar("_Object")
-# What of a package loads an OpenBLAS of its own, and bytes of address space that it takes for a thread: a buffer
-# and a stack. That of numpy gives up by itself.
+# What of a package loads an OpenBLAS of its own, and bytes of address space that this takes for a thread, a
+# buffer and a stack. That of numpy gives up by itself.
 _OPENBLAS = ({"highspy"}, 144 << 20), ({"scipy.linalg", "scipy.special"}, 48 << 20)
 
 

@@ -29,6 +29,7 @@ from precomp_games.commands._flags import (
     with_flags,
 )
 from precomp_games.commands._showing import define_from_flag, earlier_run, not_said
+from precomp_games.policies.specs import quoted
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
@@ -104,7 +105,7 @@ def _settings(
     opponent, calibration = given.opponent, given.calibration
     if sample:
         games = shown_path(DATA / "karpov_sample.pgn")
-        opponent = f"games(file={games},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
+        opponent = f"games(file={quoted(games)},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
     if opponent and not given["calibration"].present:
         calibration = "people"  # most of those who have a name
     menu = (given.menu, given.menu_window_cp)

@@ -69,7 +69,6 @@ _LISTED = 8  # names, of several that fit, and
 _SHOWN = 2  # first moves, and
 _ROWS = 5  # positions that are told
 _LONGEST_NAME = 60  # characters of a folder's name
-_REFUSED = re.compile(r"[(),=]")  # in specs, in which paths stand
 
 
 def define(own: flags.FlagValues) -> None:
@@ -162,12 +161,6 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
     if path is None:
         path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
         return path, player, population or str(DATA / "championship_sample.pgn")
-    for flag, named in (("games", path), ("population", population or "")):
-        if _REFUSED.search(named) or not named.isprintable():
-            raise ValueError(
-                f"--{flag}: expected a path without parentheses, commas and equals signs that can be "
-                f"printed, got {named!r}"
-            )
     if population is not None and not os.path.isfile(population):
         raise ValueError(f"--population: expected a file, got {population!r}")
     with errors_by_flag("games", "a PGN file"):

@@ -63,7 +63,7 @@ from precomp_games.games.openspiel_game import (
 )
 from precomp_games.games.registered import META_GAME
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
-from precomp_games.policies.specs import make_policy
+from precomp_games.policies.specs import in_game_string, make_policy, unquoted
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -92,8 +92,9 @@ class MetaPrecomputationGame(pyspiel.Game):
       check_supports: refuse "reweighted" where it is not the meta-game; False makes the game regardless.
 
     Game Parameters:
-      tree_file: a file that `HistoryTree.save` wrote. In game strings its name cannot contain `,`, `=` or
-        unpaired parentheses.
+      tree_file: a file that `HistoryTree.save` wrote. In game strings, a name with parentheses, `,` or `=` in
+        it stands in double quotes, with \\u0028 for (, \\u0029 for ), \\u002c for a comma and \\u003d for =,
+        as this game's own string has it.
       form: as above.
       check_supports: as above.
       game: the base game.
@@ -344,7 +345,7 @@ def _digest(tree: HistoryTree) -> str:
 
 
 def _live_key(parameters: Mapping[str, Any]) -> str:
-    path = str(parameters.get("tree_file", ""))
+    path = unquoted(str(parameters.get("tree_file", "")))
     written: list[int] = []
     if path and not path.startswith(_IN_MEMORY):
         stat = os.stat(path)
@@ -355,12 +356,14 @@ def _live_key(parameters: Mapping[str, Any]) -> str:
 def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
     """What parameters name, written in full; with the rules of a living game where there is one."""
     values: dict[str, Any] = check_parameters(params, _DEFAULTS)
-    path = values["tree_file"] and check_path(values["tree_file"], "tree_file")
+    path = values["tree_file"] and unquoted(check_path(values["tree_file"], "tree_file"))
     if path:
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:
             raise ArgumentError(f"expected tree_file alone, which says it all, got {twice} as well")
-        values = {"tree_file": path} | {name: values[name] for name in ("form", "check_supports")}
+        values = {"tree_file": in_game_string(path)} | {
+            name: values[name] for name in ("form", "check_supports")
+        }
     else:
         del values["tree_file"]
         for name in ("penalty_0", "penalty_1"):

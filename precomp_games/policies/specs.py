@@ -5,7 +5,10 @@
 
 A text or dictionary that names a policy is called a spec. OpenSpiel's own parser for game strings reads it,
 so every argument is named, and an argument may be a spec itself. The dictionaries that the parser makes of
-specs are accepted as well.
+specs are accepted as well. A text that has parentheses, commas, equals signs or line ends in it, or looks like
+a number, stands in double quotes, with the escapes of JSON (`quoted`):
+
+    games(file="my games (1).pgn",player=Karpov Anatoli)
 
 A module adds a policy with `register_policy`. Packages name such modules as entry points of the group
 "precomp_games.policies", and the modules are imported when a spec is first asked for.
@@ -24,6 +27,7 @@ import functools
 import hashlib
 import importlib.metadata
 import inspect
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -59,6 +63,9 @@ _TRUSTED: contextvars.ContextVar[bool | None] = contextvars.ContextVar("trusted"
 
 _NAME = r"[A-Za-z_]\w*"
 _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of many characters
+_QUOTED = re.compile(r'(?<==)"(?:[^"\\]|\\.)*"(?=\s*[,)])', re.S)
+# What is an argument as it is: OpenSpiel's parser makes no number and no truth value of it.
+_PLAIN = re.compile(r'(?![-+.\d]*\Z|[Tt]rue\Z|[Ff]alse\Z)[^\s"(),=][^(),=]*(?<!\s)')
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
 
 
@@ -229,6 +236,41 @@ def check_spec(value: Any, name: str) -> str:
     )
 
 
+def quoted(text: str) -> str:
+    """A text as an argument of a spec: as it is where that says it, and else in double quotes."""
+    if _PLAIN.fullmatch(text) and text.isprintable():
+        return text
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def in_game_string(text: str) -> str:
+    """A text as an argument of OpenSpiel's own game strings, whose parser knows no quotes.
+
+    In quotes, it has escapes in place of what that parser has uses for; whoever gets it reads it by `unquoted`.
+    """
+    if (plain := quoted(text)) == text:
+        return text
+    return re.sub(r"[(),=]", lambda match: f"\\u{ord(match[0]):04x}", json.dumps(json.loads(plain)))
+
+
+def unquoted(value: Any) -> Any:
+    """What `quoted` and `in_game_string` have made of a text; also within a dictionary. Others stay as they are."""
+    if isinstance(value, Mapping):
+        return {key: unquoted(each) for key, each in value.items()}
+    if isinstance(value, str) and value[:1] == '"' == value[-1:] != value:
+        with contextlib.suppress(ValueError):
+            return json.loads(value, strict=False)
+    return value
+
+
+def _escaped(match: re.Match[str]) -> str:
+    if (text := unquoted(match[0])) == match[0]:
+        raise ArgumentError(
+            f"expected JSON's escapes in double quotes, such as \\\\ for \\, got {match[0][:200]}"
+        )
+    return in_game_string(text)
+
+
 def _is_number(text: str) -> bool:
     try:
         return math.isfinite(float(text))
@@ -239,13 +281,16 @@ def _is_number(text: str) -> bool:
 def _parse(spec: str) -> dict[str, Any]:
     # OpenSpiel's parser aborts on some malformed strings and ignores what it does not understand in others
     # ("cfr(1000)"), so only specs go in: calls are taken out from the inside until one name is left.
-    rest, inner = spec.strip(), ""
+    spec = whole = spec.strip()
+    if '="' in spec:
+        whole = _QUOTED.sub(_escaped, spec)
+    rest, inner = whole, ""
     while rest != inner:
         rest, inner = _INNERMOST.sub(r"\1", rest), rest
     if not re.fullmatch(_NAME, rest):
         raise ArgumentError(f"expected a spec such as 'uniform' or 'cfr(iterations=100)', got {shown(spec)}")
     try:
-        return dict(pyspiel.game_parameters_from_string(spec.strip().replace("()", "")))
+        return unquoted(pyspiel.game_parameters_from_string(whole.replace("()", "")))
     except (pyspiel.SpielError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise ArgumentError(f"expected a policy spec, got {shown(spec)}: {one_line(error)}") from None
 

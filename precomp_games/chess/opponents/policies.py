@@ -11,7 +11,7 @@
 
 `mixture(a=...,b=...)` draws one of several for each game, and `family(...)` one of many engines, whose
 limits, temperatures and numbers of moves lie within ranges (`EngineFamily`). Names of players are compared
-without commas and dots, which specs have other uses for.
+without commas and dots. A file's name with parentheses, commas or equals signs in it stands in double quotes.
 
 Specs that name a file, an engine, options or a store are made where they are trusted (`make_policy`). Without
 engine=, uci(...) means the engine of whoever reads the spec (`opponent_policy`), as family(...) does: a

@@ -29,6 +29,7 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.move_counts import GameTable, own_states
 from precomp_games.chess.records.names import printable_name
 from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.policies.specs import quoted
 
 FITTED = "fitted"
 """What is behind a person's games where nothing else is said: engines that are fitted to its moves."""
@@ -65,6 +66,7 @@ class Named:
           behind: the spec behind the population, or behind the person's own games where there is none.
           before: only older games count, of the person and of others.
         """
+        player = quoted(in_spec(self.name))
         counted_plies = f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
         if self.population is not None:
             others, counted = _others(self.population, self.name, plies), "alpha=1"
@@ -73,11 +75,10 @@ class Named:
                 counted = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
                 counted += f"alpha={fit.alpha:.3g}"
             behind = (
-                f"games(file={self.population},without={in_spec(self.name)},{counted},"
+                f"games(file={quoted(self.population)},without={player},{counted},"
                 f"{counted_plies},prior={behind})"
             )
-        player = in_spec(self.name)
-        return f"games(file={self.path},player={player},fit=rolling,{counted_plies},prior={behind})"
+        return f"games(file={quoted(self.path)},player={player},fit=rolling,{counted_plies},prior={behind})"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -380,7 +380,7 @@ def read_preparation(folder: FilePath) -> Preparation:
 def _title(spec: str) -> str:
     """Whom PGN tags call the opponent of a spec: a person by its name."""
     parsed = parsed_spec(spec) if spec else {}
-    return str(parsed.get("player") or spec) if parsed.get("name") == "games" else spec
+    return plain_text(str(parsed.get("player") or spec) if parsed.get("name") == "games" else spec)
 
 
 @public

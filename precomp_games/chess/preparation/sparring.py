@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -70,6 +69,7 @@ from precomp_games.chess.records.names import name_words
 from precomp_games.chess.records.pgn_files import GameReport, count_names
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike, is_of_history
+from precomp_games.policies.specs import quoted
 
 _LIKELY = 0.02  # beside the most likely one; who is less is left out
 _LOGITS_OF_TWICE_THE_TIME = 1.0  # what an expected score gains by it between engines, see docs/sparring.md
@@ -421,8 +421,8 @@ def _mean(values: Any, likely: npt.NDArray[np.float64], opponent: Any) -> tuple[
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
     """The opponent of `prepare_from_games` as a spec, of games in a file against no one of several."""
     prior = settings.opponent or _spec_of_engine(settings)
-    name = " ".join(re.sub(r"[(),=]", " ", games.name).split())
-    return f"games(file={games.path},player={name},prior={prior},max_plies={MAX_PLIES},copies=1)"
+    whose = f"file={quoted(games.path)},player={quoted(games.name)}"
+    return f"games({whose},prior={prior},max_plies={MAX_PLIES},copies=1)"
 
 
 def _spec_of_engine(settings: PreparationSettings) -> str:

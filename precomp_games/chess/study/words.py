@@ -100,7 +100,7 @@ def often(share: float) -> str:
 def opponent_title(settings: PreparationSettings, engine: str) -> str:
     """Who the opponent is, in few words: a person's name, an engine's, or what kind of opponent it is."""
     if settings.opponent:
-        return _title(_parsed(settings.opponent)) or "a model opponent"
+        return plain_text(_title(_parsed(settings.opponent))) or "a model opponent"
     return plain_text(f"{engine} ({limit_words(str(settings.opponent_limit))})")
 
 
