@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import unicodedata
 from collections.abc import Iterable
 
@@ -15,6 +16,11 @@ def one_line(error: object) -> str:
     text = " ".join(str(error).split()) or repr(error)
     plain = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST])
     return plain[:_LONGEST]
+
+
+def pasteable(text: str) -> str:
+    """A text as a word of a shell's command line; where it has control characters, as Python writes it."""
+    return shlex.quote(text) if text.isprintable() else repr(text)
 
 
 def counted(number: int, what: str, form: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import chess
 from absl import flags
 
-from precomp_games._support.messages import one_line
+from precomp_games._support.messages import one_line, pasteable
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.engines import Engines
@@ -123,8 +123,8 @@ def earlier_run(given: flags.FlagValues) -> Earlier | None:
 def not_said(given: flags.FlagValues, settings: PreparationSettings, flag: str) -> str:
     """An error about a flag that has to say again what a folder's settings name."""
     return (
-        f"--{flag}: expected {getattr(settings, flag)!r} as in the folder, since {settings.touches[flag]} is "
-        f"opened or run where you say so, and not a file, got {given[flag].value!r}"
+        f"--{flag}: expected {pasteable(getattr(settings, flag))} as in the folder, since "
+        f"{settings.touches[flag]} is opened or run where you say so, and not a file, got {given[flag].value!r}"
     )
 
 

@@ -92,9 +92,8 @@ class MetaPrecomputationGame(pyspiel.Game):
       check_supports: refuse "reweighted" where it is not the meta-game; False makes the game regardless.
 
     Game Parameters:
-      tree_file: a file that `HistoryTree.save` wrote. In game strings, a name with parentheses, `,` or `=` in
-        it stands in double quotes, with \\u0028 for (, \\u0029 for ), \\u002c for a comma and \\u003d for =,
-        as this game's own string has it.
+      tree_file: a file that `HistoryTree.save` wrote. In game strings, a name with `,`, `=` or parentheses in
+        it stands in double quotes, and these are escaped, as in this game's own string.
       form: as above.
       check_supports: as above.
       game: the base game.

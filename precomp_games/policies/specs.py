@@ -5,8 +5,8 @@
 
 A text or dictionary that names a policy is called a spec. OpenSpiel's own parser for game strings reads it,
 so every argument is named, and an argument may be a spec itself. The dictionaries that the parser makes of
-specs are accepted as well. A text that has parentheses, commas, equals signs or line ends in it, or looks like
-a number, stands in double quotes, with the escapes of JSON (`quoted`):
+specs are accepted as well. A text with parentheses, commas, equals signs or line ends in it, or that looks
+like a number, stands in double quotes, with the escapes of JSON (`quoted`):
 
     games(file="my games (1).pgn",player=Karpov Anatoli)
 
@@ -191,7 +191,7 @@ def parsed_spec(spec: Any) -> dict[str, Any]:
     if not isinstance(spec, str | Mapping):
         raise ArgumentError(f"expected a string or a dictionary, got {shown(spec)}")
     _load_entry_points()
-    return dict(spec) if isinstance(spec, Mapping) else _parse(spec)
+    return dict(spec) if isinstance(spec, Mapping) else parsed_call(spec)
 
 
 def touched(spec: Any) -> str:
@@ -213,7 +213,7 @@ def touched(spec: Any) -> str:
                 waiting.append(dict(value))
             elif isinstance(value, str) and "(" in value:  # a part that is parsed where it is made
                 with contextlib.suppress(ValueError):
-                    waiting.append(_parse(value))
+                    waiting.append(parsed_call(value))
     return ""
 
 
@@ -226,7 +226,7 @@ def check_spec(value: Any, name: str) -> str:
     given = ""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
-            given = _parse(value)["name"]
+            given = parsed_call(value)["name"]
             if given in policy_names():
                 return value
     known = policy_names()
@@ -246,7 +246,7 @@ def quoted(text: str) -> str:
 def in_game_string(text: str) -> str:
     """A text as an argument of OpenSpiel's own game strings, whose parser knows no quotes.
 
-    In quotes, it has escapes in place of what that parser has uses for; whoever gets it reads it by `unquoted`.
+    In quotes, it has escapes in place of what that parser has uses for; who gets it reads it by `unquoted`.
     """
     if (plain := quoted(text)) == text:
         return text
@@ -254,7 +254,7 @@ def in_game_string(text: str) -> str:
 
 
 def unquoted(value: Any) -> Any:
-    """What `quoted` and `in_game_string` have made of a text; also within a dictionary. Others stay as they are."""
+    """What `quoted` or `in_game_string` were given, also within a dictionary; others stay as they are."""
     if isinstance(value, Mapping):
         return {key: unquoted(each) for key, each in value.items()}
     if isinstance(value, str) and value[:1] == '"' == value[-1:] != value:
@@ -266,7 +266,7 @@ def unquoted(value: Any) -> Any:
 def _escaped(match: re.Match[str]) -> str:
     if (text := unquoted(match[0])) == match[0]:
         raise ArgumentError(
-            f"expected JSON's escapes in double quotes, such as \\\\ for \\, got {match[0][:200]}"
+            f"expected the escapes of JSON in double quotes, such as \\\\ for \\, got {match[0][:200]!r}"
         )
     return in_game_string(text)
 
@@ -278,7 +278,12 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _parse(spec: str) -> dict[str, Any]:
+def parsed_call(spec: str) -> dict[str, Any]:
+    """The name and the arguments of a spec or of a game string, in which quotes are read.
+
+    Raises:
+      ValueError: it is none.
+    """
     # OpenSpiel's parser aborts on some malformed strings and ignores what it does not understand in others
     # ("cfr(1000)"), so only specs go in: calls are taken out from the inside until one name is left.
     spec = whole = spec.strip()

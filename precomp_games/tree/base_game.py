@@ -11,6 +11,7 @@ import pyspiel
 
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
+from precomp_games.policies.specs import parsed_call
 
 if TYPE_CHECKING:
     from precomp_games.tree.history_tree import HistoryTree
@@ -43,7 +44,10 @@ def named_game(text: str) -> pyspiel.Game:
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise ArgumentError(f"expected an OpenSpiel game such as kuhn_poker, got {shown(text)}{hint}")
     try:
-        return pyspiel.load_game(text)
+        if '="' not in text:
+            return pyspiel.load_game(text)
+        arguments = parsed_call(text)  # OpenSpiel's parser knows no quotes
+        return pyspiel.load_game(arguments.pop("name"), arguments)
     except pyspiel.SpielError as error:
         raise ArgumentError(f"expected an OpenSpiel game, got {shown(text)} ({one_line(error)})") from None
 
