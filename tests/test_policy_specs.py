@@ -3,12 +3,22 @@
 import dataclasses
 import math
 
+import hypothesis
+import hypothesis.strategies as st
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import exploitability
 
 from precomp_games.policies import specs as policy_specs
-from precomp_games.policies.specs import make_policy, policy_names, register_policy
+from precomp_games.policies.specs import (
+    in_game_string,
+    make_policy,
+    parsed_spec,
+    policy_names,
+    quoted,
+    register_policy,
+    unquoted,
+)
 from tests.random_games import random_tree
 from tests.reference import states
 
@@ -102,6 +112,87 @@ def test_other_ways_to_say_the_same(kuhn):
         ("noisy(epsilon=1e-3)", "noisy(epsilon=0.001)"),
     ):
         assert _rows(kuhn, one) == _rows(kuhn, other)
+
+
+_NAMES = [
+    *(
+        "my games (1).pgn",
+        "a,b=c.pgn",
+        "semi;colon's [x].pgn",
+        '"quoted".pgn',
+        'half"',
+        '"half',
+        '"',
+        "\\",
+        "\\\\,",
+    ),
+    *(
+        ".hidden",
+        "-dash",
+        "~/x",
+        "100%28.pgn",
+        "ünï (1)",
+        "партия=1",
+        " x ",
+        "",
+        "1.50",
+        "007",
+        "true",
+        "False",
+    ),
+    *("a\nb", "a\tb", "a\x1b[2Jb", "\udcff(", "\u2028", "uci(engine=x)", "none", "a\\", "a,\\"),
+]
+
+
+@hypothesis.given(st.text(st.characters(exclude_characters="\0"), max_size=20) | st.sampled_from(_NAMES))
+def test_any_text_goes_through_a_spec_and_a_game_string(text):
+    """As written by `quoted`, and deep in a spec; by itself where OpenSpiel's own parser reads it."""
+    spec = (
+        f"games(file={quoted(text)},prior=noisy(policy=uci(engine={quoted(text)},r=4),epsilon=0.1),copies=1)"
+    )
+    parsed = parsed_spec(spec)
+    assert parsed["file"] == parsed["prior"]["policy"]["engine"] == text
+    assert type(parsed["file"]) is str and parsed["copies"] == 1
+    once_more = parsed_spec(f"noisy(policy={quoted(spec)})")["policy"]
+    assert once_more == spec and parsed_spec(once_more) == parsed
+    given = pyspiel.game_parameters_from_string(f"x(a=1,file={in_game_string(text)},b=y(c=2))")
+    assert unquoted(given) == {"name": "x", "a": 1, "file": text, "b": {"name": "y", "c": 2}}
+
+
+def test_what_needs_no_quotes_has_none_and_quotes_may_be_typed():
+    for plain in (
+        "games.pgn",
+        "/home/me/games of mine.pgn",
+        "Karpov Anatoli",
+        "ünï;[x] 'y' %",
+        'a "b" c',
+        "~/x",
+    ):
+        assert quoted(plain) == in_game_string(plain) == plain
+        assert parsed_spec(f"games(file={plain},player={plain})") == {
+            "name": "games",
+            "file": plain,
+            "player": plain,
+        }
+    assert quoted("my games (1).pgn") == '"my games (1).pgn"'
+    assert parsed_spec('polyglot(file="a (1), b=c.bin" )')["file"] == "a (1), b=c.bin"
+    assert (
+        parsed_spec(r'polyglot(file="C:\\my \"books\" \u00281\u0029.bin")')["file"]
+        == r'C:\my "books" (1).bin'
+    )
+    with pytest.raises(ValueError, match="expected the escapes of JSON in double quotes"):
+        parsed_spec(r'polyglot(file="C:\games (1).bin")')
+    for unclosed in ('polyglot(file="a (1).bin)', 'polyglot("file"=a)', 'polyglot(file="a"=b)'):
+        with pytest.raises(ValueError, match="expected a spec such as"):
+            parsed_spec(unclosed)
+
+
+def test_quotes_hide_nothing_from_who_does_not_trust(kuhn):
+    for hidden in ('"uci(engine=x)"', r'"noisy(policy=\"uci(engine=x)\")"', r'"uci\u0028engine=x)"'):
+        with pytest.raises(
+            ValueError, match=r"expected a spec that opens and runs nothing, got uci\(engine=...\)"
+        ):
+            make_policy(kuhn, f"noisy(policy={hidden})")
 
 
 # What tools/fuzz/targets/texts.py draws seldom or never.

@@ -122,9 +122,10 @@ def earlier_run(given: flags.FlagValues) -> Earlier | None:
 
 def not_said(given: flags.FlagValues, settings: PreparationSettings, flag: str) -> str:
     """An error about a flag that has to say again what a folder's settings name."""
+    named, said = settings.touches[flag], pasteable(getattr(settings, flag))
     return (
-        f"--{flag}: expected {pasteable(getattr(settings, flag))} as in the folder, since "
-        f"{settings.touches[flag]} is opened or run where you say so, and not a file, got {given[flag].value!r}"
+        f"--{flag}: expected {said} as in the folder, since {named} is opened or run where you say so, and "
+        f"not a file, got {given[flag].value!r}"
     )
 
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from precomp_games._support.checks import shown
-from precomp_games._support.messages import one_line, pasteable
+from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options
@@ -179,7 +179,7 @@ def _engine_of_flags(given: flags.FlagValues, wanted: str, *, opponent: bool) ->
     pool = EnginePool(command, workers=1, options=options)
     if pool.engine_id != wanted:
         pool.close()
-        asked = " ".join(f"--{option}={pasteable(text)}" for text in identity_options(wanted)[:_MOST_OPTIONS])
+        asked = " ".join(f"--{option}={shown(text)}" for text in identity_options(wanted)[:_MOST_OPTIONS])
         raise ValueError(
             f"--{which}: expected the engine that the preparation was made with, {shown(wanted)}, got "
             f"{shown(pool.engine_id)}{f'; its options, which may write, would be {asked}' if asked else ''}"

@@ -63,7 +63,7 @@ _TRUSTED: contextvars.ContextVar[bool | None] = contextvars.ContextVar("trusted"
 
 _NAME = r"[A-Za-z_]\w*"
 _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of many characters
-_QUOTED = re.compile(r'(?<==)"(?:[^"\\]|\\.)*"(?=\s*[,)])', re.S)
+_QUOTED = re.compile(r'(?<==)("(?:[^"\\]|\\.)*")\s*(?=[,)])', re.S)
 # What is an argument as it is: OpenSpiel's parser makes no number and no truth value of it.
 _PLAIN = re.compile(r'(?![-+.\d]*\Z|[Tt]rue\Z|[Ff]alse\Z)[^\s"(),=][^(),=]*(?<!\s)')
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
@@ -264,9 +264,9 @@ def unquoted(value: Any) -> Any:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    if (text := unquoted(match[0])) == match[0]:
+    if (text := unquoted(match[1])) == match[1]:
         raise ArgumentError(
-            f"expected the escapes of JSON in double quotes, such as \\\\ for \\, got {match[0][:200]!r}"
+            f"expected the escapes of JSON in double quotes, such as \\\\ for \\, got {match[1][:200]!r}"
         )
     return in_game_string(text)
 

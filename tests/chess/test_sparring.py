@@ -343,15 +343,15 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
 
     monkeypatch.setattr(_sparring, "prepare_from_games", watched)
     status, said, err = ran(
-        capsys, *fake, "--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=out"
+        capsys, *fake, "--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b"
     )
     assert status == 0, err
     assert asked == [(Clock(5.0, 0.1), 0.03, -1.0), (Clock(5.0, 0.1), 0.03, 0.6)]  # a round's, and the last
     assert "keeps no limit of nodes" not in said
-    settings = read_preparation(tmp_path / "out").settings
+    settings = read_preparation(tmp_path / "o (1), a=b").settings
     assert settings.min_probability == 1e-3
     assert ",r=5,k=4,per=move,num_limits=16,num_temperatures=1)" in settings.opponent
-    assert settings.opponent.startswith("games(file=out/games.pgn,")
+    assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')
 
 
 @pytest.mark.seconds("a sparring by engines that are Python")
@@ -393,8 +393,9 @@ def test_games_of_another_match_program(fake, tmp_path, capsys):
         f'[FEN "{ENDGAME}"]\n\n1. d4 {{book}} Ke6 2. d5+ {{+0.35/12 0.52s}} Kd6 0-1\n\n'
     )
     broken = game.replace("1. d4", "1. Qh9 {book")
-    (tmp_path / "match.pgn").write_text(f"{game}{broken}{game}")
-    status, said, err = ran(capsys, *fake, "--games=match.pgn", "--opponent_name=Theirs", "--output_dir=out")
+    (tmp_path / "match (1), a=b.pgn").write_text(f"{game}{broken}{game}")
+    learned = ["--games=match (1), a=b.pgn", "--opponent_name=Theirs"]
+    status, said, err = ran(capsys, *fake, *learned, "--output_dir=out")
     assert status == 0, err
     assert "Games               2 games; 1 left out" in said
     assert "Scored              0.00 +- 0.00 in 2 games" in said and (tmp_path / "out" / "book.bin").exists()
@@ -409,7 +410,6 @@ def test_games_of_another_match_program(fake, tmp_path, capsys):
         (["--evaluation=linear"], "--evaluation: expected calibrated, and a --menu of 1 or more, got linear"),
         (["--round=0"], "--round"),
         (["--clock=1+1", "--own_nodes=5"], "--own_nodes: expected none beside --clock, got 5"),
-        (["--output_dir=a,b"], "--output_dir: expected a path without parentheses, commas and equals signs"),
         (["--fen=7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"], "--fen: expected a position in which the game goes on"),
     ],
 )
