@@ -30,7 +30,12 @@ def define_showing_flags(own: flags.FlagValues, *, report: bool = False) -> None
     """Whether to write a page, and which files to study with; `report` is the page's default."""
     define = Define(own)
     define.bool("report", report, "Also write a page to look at the book with: report.html.")
-    define.list("export", [], f"Also write the book for study: {', '.join(EXPORTS)}, or several of them.")
+    define.list(
+        "export",
+        [],
+        f"Also write the book for study: {', '.join(EXPORTS)}, or several of them; anki needs the extra "
+        "precomp-games[study].",
+    )
 
 
 def check_exports(formats: Sequence[str]) -> None:
@@ -39,7 +44,7 @@ def check_exports(formats: Sequence[str]) -> None:
         if name not in EXPORTS:
             raise ValueError(f"--export: expected some of {','.join(EXPORTS)}, got {name!r}")
     if "anki" in formats and importlib.util.find_spec("genanki") is None:
-        raise ValueError("--export: expected genanki for anki: pip install 'precomp-games[study]'")
+        raise ValueError("--export: expected genanki for anki, got none: pip install 'precomp-games[study]'")
 
 
 def told_opponent(settings: PreparationSettings, engine: str) -> str:
@@ -58,14 +63,6 @@ def read_folder(folder: str) -> Preparation:
     """The preparation in a folder that --book_dir names."""
     with errors_by_flag("book_dir", "an output folder of precomp-games prepare"):
         return read_preparation(folder)
-
-
-def read_folders(folders: Sequence[str]) -> list[Preparation]:
-    """The preparations of --book_dir, one a color."""
-    made = [read_folder(folder) for folder in folders]
-    if len({each.side for each in made}) < len(made):
-        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(folders)}")
-    return made
 
 
 def define_from_flag(own: flags.FlagValues) -> None:
@@ -108,6 +105,18 @@ def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
         none = f"no preparation of {given.side.capitalize()}'s" if found else "no preparation"
         raise ValueError(f"--from: expected {expected}, got {path!r}, with {none} in it")
     return wanted
+
+
+def read_runs(given: flags.FlagValues) -> list[Earlier]:
+    """The preparations of --from or of --book_dir, one a color; none without either."""
+    if not given.book_dir:
+        return earlier_runs(given)
+    if given["from"].value:
+        raise ValueError("--book_dir: expected none beside --from, which has its books")
+    found = [Earlier(pathlib.Path(folder), read_folder(folder)) for folder in given.book_dir]
+    if len({each.made.side for each in found}) < len(found):
+        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(given.book_dir)}")
+    return found
 
 
 def earlier_run(given: flags.FlagValues) -> Earlier | None:

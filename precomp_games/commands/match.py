@@ -54,10 +54,9 @@ from precomp_games.commands._preparing import (
 )
 from precomp_games.commands._showing import (
     define_from_flag,
-    earlier_runs,
     not_said,
     print_games,
-    read_folders,
+    read_runs,
     told_opponent,
 )
 from precomp_games.commands.prepare import match_line
@@ -205,10 +204,7 @@ def run(given: flags.FlagValues) -> None:
     if not given.match_games:
         raise ValueError("--games: expected an integer of at least 1, got 0")
     _tested(given, [0.5])  # a wrong one is an error before any work
-    if given.book_dir and given["from"].value:
-        raise ValueError("--book_dir: expected none beside --from, which has its books")
-    earlier = [each.made for each in earlier_runs(given)] or read_folders(given.book_dir)
-    read = [trusted_by(given, made) for made in earlier]
+    read = [trusted_by(given, each.made) for each in read_runs(given)]
     folder = output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []

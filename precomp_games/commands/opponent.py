@@ -10,11 +10,11 @@ books are the best ones against that. What positions are worth at their end is a
 how games of people ended: no games are played.
 
 Writes into a folder that is named after the person: report.html, a page with both colors; studies for
-Lichess, PGN with arrows, cards for Anki and a table, as --export says; and white and black, folders as
-`precomp-games prepare` writes them, with positions.csv. `precomp-games review`, `judge`, `match` and `drill`
-go on from there with --from=FOLDER. A run that was ended, or had no more --minutes, goes on from its searches
-when it is called again. Without words, it prepares against Karpov by a shipped sample; without an engine as
-well, White alone.
+Lichess, PGN with arrows, cards for Anki (with the extra precomp-games[study]) and a table, as --export says;
+and white and black, folders as `precomp-games prepare` writes them, with positions.csv. `precomp-games
+review`, `judge`, `match`, `report` and `drill` go on from there with --from=FOLDER. A run that was ended, or
+had no more --minutes, goes on from its searches when it is called again. Without words, it prepares against
+Karpov by a shipped sample; without an engine as well, White alone.
 """
 
 from __future__ import annotations

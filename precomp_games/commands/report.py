@@ -1,12 +1,12 @@
 r"""What is in a book? Makes a page of it: a board, its lines, what they are worth, what a budget leaves.
 
-  precomp-games report --book_dir=output/chess_preparation --output_dir=output/book_report
+  precomp-games report --from=output/chess_preparation --output_dir=output/book_report
 
-shows the book of `precomp-games prepare` in that folder; without --book_dir it prepares one first, by the
-flags of that command, and --book_dir may be repeated for a book of the other color. --match_dir adds what was
-promised and scored in a match of `precomp-games match`, --notes the comments of a PGN file, at the positions
-that its games go through, --games the games in which --player played the opponent's replies, and --plot a
-plot, such as sizes.svg of examples/book_size.py.
+shows the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --book_dir may
+be repeated, for a folder of each color. Without either it prepares one first, by that command's flags.
+--match_dir adds what was promised and scored in a match of `precomp-games match`, --notes the comments of a
+PGN file, at the positions that its games go through, --games the games in which --player played the
+opponent's replies, and --plot a plot, such as sizes.svg of examples/book_size.py.
 
 Writes report.html, one file without anything to load: it opens from the disk, on a phone too. With
 --export=lichess,pgn,anki,csv also files to study with.
@@ -35,7 +35,14 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
 from precomp_games.commands._progress import progress
-from precomp_games.commands._showing import check_exports, read_folder, sizes_of, write_books
+from precomp_games.commands._showing import (
+    Earlier,
+    check_exports,
+    define_from_flag,
+    read_runs,
+    sizes_of,
+    write_books,
+)
 
 _MOST_NOTES = 2**22  # bytes; a game with all its variations is in memory, a hundred times as large
 _MOST_PLIES = 1000
@@ -48,6 +55,7 @@ def define(own: flags.FlagValues) -> None:
     prepare.define(own)
     own.set_default("output_dir", "output/book_report")
     own.set_default("report", True)
+    define_from_flag(own)
     define.multi_string(
         "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
     )
@@ -60,13 +68,16 @@ def define(own: flags.FlagValues) -> None:
 
 def run(given: flags.FlagValues) -> None:
     """Makes the page that the flags ask for."""
-    if not given.book_dir:
+    runs = read_runs(given)
+    if not runs:
         if given.match_dir or given.notes or given.games or given.plot:
-            raise ValueError("--match_dir, --notes, --games, --plot: expected --book_dir as well, got none")
+            raise ValueError(
+                "--match_dir, --notes, --games, --plot: expected --from or --book_dir as well, got none"
+            )
         prepare.run(given)
         return
     check_exports(given.export)
-    books = _read_books(given)
+    books = _read_books(given, runs)
     write_books(given, output_folder(given.output_dir), books)
 
 
@@ -130,15 +141,14 @@ def _read_plot(path: str | os.PathLike[str]) -> str:
     return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
 
 
-def _read_books(given: flags.FlagValues) -> list[ReportBook]:
-    """What the folders of the flags have."""
+def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[ReportBook]:
+    """What earlier runs made, with what the flags add to it."""
     rows = _read_match(given.match_dir) if given.match_dir else []
     notes = _read_notes(given.notes) if given.notes else {}
     shared = {pathlib.Path(path).stem: _read_plot(path) for path in given.plot}
     books = []
-    for folder in given.book_dir:
-        made = read_folder(folder)
-        sizes = sizes_of(pathlib.Path(folder), made)
+    for folder, made in runs:
+        sizes = sizes_of(folder, made)
         try:
             books.append(report_book(made, rows=rows, notes=notes, plots=shared, sizes=sizes))
         except (KeyError, TypeError, ValueError) as error:
@@ -158,8 +168,6 @@ def _read_books(given: flags.FlagValues) -> list[ReportBook]:
                 )
             print(f"Games behind replies: {read}", flush=True)
             books[-1] = dataclasses.replace(books[-1], games=games, person=person)
-    if len({each.book.side for each in books}) < len(books):
-        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(given.book_dir)}")
     return books
 
 

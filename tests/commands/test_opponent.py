@@ -296,6 +296,15 @@ def test_match_plays_both_books(runs, monkeypatch):
     assert played[0][1] == played[1][1] and len(played[0][1]) > 1
 
 
+def test_a_page_shows_both_books(folder, runs):
+    said = runs("report", _FROM, "--export=csv", "--output_dir=page (1), a=b")
+    assert "For study: page (1), a=b/black-book.csv, page (1), a=b/white-book.csv" in said
+    assert "White and Black against Karpov Anatoly" in (folder / "page (1), a=b" / "report.html").read_text()
+    assert "--book_dir: expected none beside --from" in runs("report", _FROM, "--book_dir=x", status=1)
+    runs("report", _FROM, "--side=white", "--export=csv", "--output_dir=one")
+    assert {path.name for path in (folder / "one").iterdir()} == {"report.html", "book.csv"}
+
+
 def test_drill_asks_the_book(runs, monkeypatch):
     monkeypatch.setattr("precomp_games.commands.drill.typed", lambda prompt: "q")
     assert "White's of output/karpov_anatoly; --side=black is for the other." in runs("drill", _FROM)
