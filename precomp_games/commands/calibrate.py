@@ -28,8 +28,8 @@ from typing import Any
 import chess
 import numpy as np
 import numpy.typing as npt
+import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
-from scipy import optimize
 
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.evaluation.calibration import (
@@ -271,7 +271,7 @@ def _logistic_fit(samples: Sequence[CalibrationSample]) -> float:
         score, games = (np.array([getattr(each, name) for each in samples]) for name in ("score", "games"))
         return -float(score @ np.log(p) + (games - score) @ np.log1p(-p))
 
-    return float(optimize.minimize_scalar(loss, bounds=(20.0, 5000.0), method="bounded").x)
+    return float(scipy.optimize.minimize_scalar(loss, bounds=(20.0, 5000.0), method="bounded").x)
 
 
 def _logistic(scale: float, sample: CalibrationSample) -> float:

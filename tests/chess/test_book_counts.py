@@ -10,9 +10,10 @@ import chess.polyglot
 import pytest
 
 from precomp_games import make_policy
-from precomp_games.chess import ChessGame, action_of, explorer_policy, polyglot_policy
+from precomp_games.chess import ChessGame, GamesPolicy, action_of, explorer_policy, polyglot_policy
 from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
 from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.policies.specs import quoted
 from tests.chess.test_game_records import game, mutated
 
 GAME = ChessGame()
@@ -101,6 +102,43 @@ def test_explorer(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"ExplorerCounts\(\): expected \.json or \.ndjson files"):
         ExplorerCounts(tmp_path / "empty")
+
+
+# As browsers, systems and people name files.
+_ODD = [
+    "my games (1)",
+    "a,b=c",
+    "it's; [x] {y} %28",
+    '"quoted" \\"',
+    "-~.#?&",
+    "ünï — партия",
+    "1.5",
+    "new\nline",
+]
+
+
+@pytest.mark.parametrize("name", _ODD)
+def test_files_of_any_name_in_specs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside each other and within each other, as paths and as what stands in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "start.json").write_text(json.dumps(answer({"e2e4": 3})))
+    (folder / name).write_bytes(BOOK)
+    games = tmp_path / f"{name}.pgn"
+    games.write_text(game("1. e4", "Karpov, Anatoly") + game("1. d4 d5 2. c4", "Other"))
+    behind = f"polyglot(file={quoted(str(folder / name))},prior=explorer(folder={quoted(name)}))"
+    spec = f"games(file={quoted(games.name)},player={quoted('Karpov, Anatoly')},alpha=0.3,prior={behind})"
+    policy = make_policy(GAME, spec, trusted=True)
+    assert isinstance(policy, GamesPolicy) and policy.report.names == ("Karpov, Anatoly",)
+    given = {"name": "polyglot", "file": str(folder / name), "prior": {"name": "explorer", "folder": name}}
+    start = GAME.new_initial_state()
+    expected = make_policy(GAME, given, trusted=True).action_probabilities(start)
+    assert policy.prior.action_probabilities(start) == expected
+    with pytest.raises(
+        ValueError, match=r"expected a spec that opens and runs nothing, got games\(file=...\)"
+    ):
+        make_policy(GAME, spec)
 
 
 def test_specs(tmp_path: Path) -> None:

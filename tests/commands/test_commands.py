@@ -65,6 +65,49 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):
     assert (sys.stdout, sys.stdout.errors, bars._make, set(flags.FLAGS)) == before
 
 
+@pytest.mark.seconds("imports in a process of its own")
+def test_what_is_not_used_is_not_imported():
+    """The list of commands needs no numbers, and no command's help a linear program."""
+    code = f"""
+import contextlib, io, sys
+from precomp_games.commands import main
+seen = []
+with contextlib.redirect_stdout(io.StringIO()):
+    for words in [[], *([name, "--help"] for name in {list(COMMANDS)})]:
+        assert main(["precomp-games", *words]) == 0
+        seen.append({{"numpy", "numba", "chess", "highspy", "scipy.linalg"}} & set(sys.modules))
+print(sorted(seen[0]), sorted(seen[1]), sorted(seen[-1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("[] ['chess', 'numba', 'numpy'] ['chess', 'numba', 'numpy']\n", "")
+
+
+def limited(mebibytes, *words):
+    """What a command does with so much address space: exit status, output, errors."""
+    code = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({mebibytes << 20},) * 2)\n"
+        f"from precomp_games.__main__ import main; raise SystemExit(main(['precomp-games', *{list(words)}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.seconds("imports in processes of their own")
+@pytest.mark.parametrize("mebibytes", [280, 400, 480, 560, 640])
+def test_address_space_that_is_not_enough_is_told_in_one_line(mebibytes):
+    """What libraries do instead is to spin on a core for ever, which ends this by its time limit."""
+    status, _, error = limited(mebibytes, "solve", "--game=kuhn_poker")
+    assert status == 1 and error.startswith("error: expected ") and error.count("\n") == 1, error
+
+
+@pytest.mark.seconds("imports in processes of their own")
+def test_address_space_does_for_what_needs_no_linear_program():
+    assert limited(280)[:2] == (0, limited(1 << 20)[1])
+    for command in ("drill", "estimate"):
+        status, said, error = limited(560, command, "--help")
+        assert status == 0 and said.startswith(f"usage: precomp-games {command}") and not error
+
+
 def test_a_list_of_commands_that_nobody_reads_to_its_end_is_no_error():
     words = f'set -o pipefail; "{sys.executable}" -m precomp_games | true'
     done = subprocess.run(["bash", "-c", words], stderr=subprocess.PIPE, text=True, timeout=120)

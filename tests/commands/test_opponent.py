@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import subprocess
 import sys
 
 import chess.pgn
@@ -303,6 +304,29 @@ def test_a_page_shows_both_books(folder, runs):
     assert "--book_dir: expected none beside --from" in runs("report", _FROM, "--book_dir=x", status=1)
     runs("report", _FROM, "--side=white", "--export=csv", "--output_dir=one")
     assert {path.name for path in (folder / "one").iterdir()} == {"report.html", "book.csv"}
+
+
+@pytest.mark.seconds("imports in a process of its own")
+def test_what_needs_no_linear_program_imports_none(folder, prepared):
+    """A drill does with little address space; and progress and searches are kept in files of any name."""
+    code = f"""
+import resource, sys
+from precomp_games.commands import main
+unlimited = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (560 << 20, unlimited[1]))
+drill = main(["precomp-games", "drill", "{_FROM}", "--progress=my drill (1), a=b?.sqlite"])
+resource.setrlimit(resource.RLIMIT_AS, unlimited)
+engine = ["--engine={folder}/engine", "--store=my searches (1), a=b?%23#.sqlite", "--output_dir=of (1), a=b"]
+fit = ["--opponent_nodes=10-20", "--top_k_values=2", "--skip_plies=0", "--pgn={_GAMES}", "--player=Us"]
+estimate = main(["precomp-games", "estimate", *engine, *fit])
+print(drill, estimate, "highspy" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, input="q\n", capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.endswith("\n0 0 False\n"), done.stdout + done.stderr
+    assert (folder / "my drill (1), a=b?.sqlite").exists()
+    assert (folder / "my searches (1), a=b?%23#.sqlite").exists()
 
 
 def test_drill_asks_the_book(runs, monkeypatch):
