@@ -12,7 +12,8 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games.games.openspiel_game import StringObserver, game_type
+from precomp_games.games.openspiel_game import StringObserver
+from precomp_games.games.registered import game_type
 
 __all__ = ["LeducGame"]
 

@@ -77,19 +77,23 @@ class GameKind:
         pyspiel.register_game(self.type, Made)
 
 
-_HIDDEN = {"perfect": False, "zero_sum": True, "tensors": True}
+_HIDDEN: dict[str, Any] = {"perfect": False, "zero_sum": True, "tensors": True}
 
 CLOCK = GameKind(
-    *("precomp_games.games.clock", "ClockGame"),
-    *("python_clock", "Base game with clocks"),
+    "precomp_games.games.clock",
+    "ClockGame",
+    "python_clock",
+    "Base game with clocks",
     {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0},
 )
 KJ_POKER = GameKind(
-    *("precomp_games.games.kj_poker", "KJPokerGame"), *("python_kj_poker", "KJ Poker"), {}, **_HIDDEN
+    "precomp_games.games.kj_poker", "KJPokerGame", "python_kj_poker", "KJ Poker", {}, **_HIDDEN
 )
 META_GAME = GameKind(
-    *("precomp_games.meta_game.game", "MetaPrecomputationGame"),
-    *("python_meta_precomputation", "Precomputation meta-game"),
+    "precomp_games.meta_game.game",
+    "MetaPrecomputationGame",
+    "python_meta_precomputation",
+    "Precomputation meta-game",
     {
         "tree_file": "",
         "form": "audit",

@@ -295,7 +295,7 @@ def parsed_call(spec: str) -> dict[str, Any]:
     if not re.fullmatch(_NAME, rest):
         raise ArgumentError(f"expected a spec such as 'uniform' or 'cfr(iterations=100)', got {shown(spec)}")
     try:
-        return unquoted(pyspiel.game_parameters_from_string(whole.replace("()", "")))
+        return dict(unquoted(pyspiel.game_parameters_from_string(whole.replace("()", ""))))
     except (pyspiel.SpielError, IndexError, RuntimeError, TypeError, ValueError) as error:
         raise ArgumentError(f"expected a policy spec, got {shown(spec)}: {one_line(error)}") from None
 
