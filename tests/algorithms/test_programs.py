@@ -10,6 +10,7 @@ from precomp_games.algorithms.programs import (
     AT_LOWER,
     AT_UPPER,
     BASIC,
+    BASIS_STATUSES,
     LinearProgramError,
     Program,
     ProgramBuilder,
@@ -26,6 +27,13 @@ def hand_made(capacity=4.0):
     builder.row([(a, 1.0), (b, 3.0)], high=6.0)
     builder.row([(b, 1.0)], low=0.5)
     return builder
+
+
+def test_numbers_of_a_basis_are_those_of_highs():
+    """They stand there as numbers: HiGHS is imported when a program is solved."""
+    kinds = highspy.HighsBasisStatus
+    assert tuple(map(int, (kinds.kLower, kinds.kBasic, kinds.kUpper))) == (AT_LOWER, BASIC, AT_UPPER)
+    assert sorted(map(int, kinds.__members__.values())) == list(BASIS_STATUSES)
 
 
 @pytest.mark.parametrize("options", [{}, {"presolve": False}, {"vertex": False}])

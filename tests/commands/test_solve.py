@@ -37,6 +37,13 @@ def test_files(capsys, tmp_path, monkeypatch):
     assert "That is more than was asked for" in late
 
 
+def test_a_game_in_a_file_of_any_name(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _solve(capsys, "--output_dir=my games (1), a=b", "--efg")
+    said = _solve(capsys, '--game=efg_game(filename="my games (1), a=b/game.efg")')
+    assert "58 histories, 12 information states\nValue to player 0: -0.05555555556\n" in said
+
+
 def test_perfect_information_and_moves_at_once(capsys):
     said = _solve(capsys, "--game=tic_tac_toe", "--infosets=3")
     assert "Value to player 0: 0\n" in said and "(backward induction, " in said and "x(" in said

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import gc
+import json
 import math
 import pickle
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
 from precomp_games.meta_game.rules import MEMORIZE
+from precomp_games.tree.base_game import named_game
 from tests.history_tree.cases import efg
 from tests.menus import enumerated, game_payoffs, kuhn_tree, matrix_value, menu_tree, meta_cases, within
 from tests.random_games import expand, first, last, random_menu, random_policy, random_tree, uniform
@@ -351,6 +353,39 @@ def test_a_file_that_changed_is_read_again(tmp_path):
     menu_tree("tree", 2).save(path)
     after = pyspiel.load_game(_NAME, {"tree_file": path})
     assert before.tree.fingerprint != after.tree.fingerprint
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "my trees (1).npz",
+        "a,b=c.npz",
+        ")(",
+        'a "b".npz',
+        '"a".npz',
+        '"',
+        "1.5",
+        "true",
+        "ü; [x] %28 ~",
+        "-x",
+        "a\nb",
+    ],
+)
+def test_a_file_may_have_any_name(name, tmp_path, monkeypatch):
+    """By itself and in a folder, in OpenSpiel's strings and serializations and in pickles."""
+    tree = menu_tree("tree", 1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / f"of {name}").mkdir()
+    for path in (name, str(tmp_path / f"of {name}" / name)):
+        tree.save(path)
+        meta = pyspiel.load_game(_NAME, {"tree_file": path})
+        assert meta.tree.same_as(tree)
+        state = meta.new_initial_state()
+        read, _ = pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(meta, state))
+        for again in (pyspiel.load_game(str(meta)), read, pickle.loads(pickle.dumps(meta))):
+            assert str(again) == str(meta) and again.rules is meta.rules
+        typed = named_game(f"{_NAME}(tree_file={json.dumps(path)})")  # as a user has it in a flag
+        assert str(typed) == str(meta)
 
 
 # -- errors ----------------------------------------------------------------------------------------
