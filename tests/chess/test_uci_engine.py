@@ -11,7 +11,7 @@ import chess.polyglot
 import pytest
 
 from precomp_games.chess import EngineError, action_of, find_engine, write_polyglot
-from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.play.players import EnginePlayer, Player, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
@@ -143,23 +143,161 @@ def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
     assert said == [by_policy()] * 5
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "nonsense",
-        "position",
-        "position startpos moves e2e5",
-        "position startpos moves e2e4 xyz",
-        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",
-        "position fen " + "x" * 100_000,
-        "setoption",
-        "setoption name OwnBook value perhaps",
-    ],
-)
+@pytest.mark.parametrize("command", ["nonsense", "setoption", "setoption name OwnBook value perhaps"])
 def test_what_is_no_uci_is_told_and_passed_over(command):
     lines = told("position startpos moves e2e4", command, "go")
     assert lines[0].startswith("info string error: ") and len(lines[0]) < 400
     assert lines[1:] == [by_policy("e2e4")]
+
+
+class Recorder(Player):
+    """A player that notes what it is asked, and plays the first move, castling as king takes rook."""
+
+    name = "recorder"
+
+    def __init__(self, *options):
+        self.options, self.asked = options, []
+
+    def go(self, board, position, go, say):
+        self.asked.append((position.removeprefix("position "), go))
+        say(
+            f"bestmove {board.uci(next(board.generate_castling_moves(), None) or first(board), chess960=True)}"
+        )
+
+
+def first(board):
+    return next(iter(board.legal_moves))
+
+
+def asked(*commands, options=(), book=None):
+    """What a player is asked after these commands, and what is said."""
+    player, lines = Recorder(*options), []
+    UciEngine(player, uci_book(book) if book else None, say=lines.append, seed=1).run(commands)
+    return player.asked, lines
+
+
+_CHESS960 = ("option name Hash type spin", "option name UCI_Chess960 type check default false")
+_ROOKS = "r3k2r/p6p/8/8/8/8/P6P/R3K2R {} KQkq - 0 1"
+_PAWN = "8/P6k/8/8/8/8/p6K/8 {} - - 0 1"
+
+
+@pytest.mark.parametrize(
+    ("given", "moves"),
+    [
+        *(
+            (f"fen {_ROOKS.format(c)}", f"{k}{r}>{k}{g}")
+            for c, k, r, g in (
+                ("w", "e1", "h1", "g1"),
+                ("w", "e1", "a1", "c1"),
+                ("b", "e8", "h8", "g8"),
+                ("b", "e8", "a8", "c8"),
+            )
+        ),
+        (f"fen {_ROOKS.format('w')}", "E1G1>e1g1"),
+        (f"fen {_PAWN.format('w')}", "a7a8Q>a7a8q"),
+        (f"fen {_PAWN.format('b')}", "A2a1N>a2a1n"),
+        ("startpos", "E2E4>e2e4 e7E5>e7e5"),
+        # What begins on e1 and ends on h1 may be no castling: a rook's move, after the king has left.
+        ("fen 3k4/8/8/8/8/8/3K4/4R3 w - - 0 1", "e1h1>e1h1"),
+        ("startpos", ""),
+    ],
+)
+@pytest.mark.parametrize("chess960", [False, True])
+def test_a_player_is_handed_our_own_moves(given, moves, chess960):
+    """However they are written; castling as king takes rook where UCI_Chess960 is set, and only there."""
+    pairs = [move.split(">") for move in moves.split()]
+    commands = (f"setoption name UCI_Chess960 value {str(chess960).lower()}", f"position {given} moves")
+    sent, _ = asked(" ".join([*commands[1:], *(pair[0] for pair in pairs)]), "go")
+    plain = " ".join([given, *["moves"][: len(pairs)], *(pair[1] for pair in pairs)])
+    assert sent == [(plain, "go")]
+    sent, _ = asked(
+        commands[0], " ".join([*commands[1:], *(pair[0] for pair in pairs)]), "go", options=_CHESS960
+    )
+    castles = chess960 and "KQkq" in given
+    taken = " ".join([given, "moves", *(pair[0].lower() for pair in pairs)])
+    rook = {"e1g1": "e1h1"}
+    assert sent == [(" ".join(rook.get(w, w) for w in taken.split()) if castles else plain, "go")]
+
+
+def test_moves_to_search_and_answers_are_written_as_the_board_writes_them():
+    castling = f"position fen {_ROOKS.format('w')}"
+    sent, lines = asked(castling, "go searchmoves e1h1 A2A3 nodes 5")
+    assert sent[0][1] == "go searchmoves e1g1 a2a3 nodes 5" and lines == ["bestmove e1g1"]
+    sent, lines = asked("setoption name uci_chess960 value true", castling, "go", options=_CHESS960)
+    assert lines == ["bestmove e1h1"]
+    book = book_of("e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 | e1g1")
+    line = "position startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5"
+    for value, answer in (("false", "e1g1"), ("true", "e1h1")):
+        commands = (f"setoption name UCI_Chess960 value {value}", line, "go searchmoves e1g1")
+        assert asked(*commands, options=_CHESS960, book=book)[1][-1] == f"bestmove {answer}"
+
+
+_FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        "position",
+        "position nonsense",
+        "position moves e2e4",
+        "position startpos e2e4",
+        "position fen",
+        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",  # no king
+        "position fen 4k3/8/8/8/8/8/8/8 w - - 0 1",
+        "position fen " + "x" * 100_000,
+        "position fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",  # black could be taken
+        "position fen 4k2R/8/8/8/8/8/8/r3K3 w - - 0 1",  # both in check
+        f"position fen {_FISCHER}",
+        "position fen 4k3/8/8/8/8/8/8/R4K1R w KQ - 0 1",  # castling of Chess960
+        "position startpos moves e2e5",
+        "position startpos moves e2e4 e7e5 e1g1 g8f6",
+        "position startpos moves e2e4 xyz",
+        "position startpos moves e2e4 0000 d2d4",
+        "position startpos moves f2f3 e7e5 g2g4 d8h4 e2e4",  # after mate
+        "position startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 f3g1 f6g8 e1h1",  # a rook out of reach
+        "position fen 8/P6k/8/8/8/8/8/K7 w - - 0 1 moves a7a8K",
+        f"position fen {_ROOKS.format('w')} moves e1f1 e8e7 f1e1 e7e8 e1h1",  # rights that are lost
+    ],
+)
+def test_after_a_position_that_cannot_be_played_there_is_none(position):
+    commands = ("position startpos moves e2e4", position, "go", "ucinewgame", "go nodes 3")
+    sent, lines = asked(*commands, "position startpos", "go", options=_CHESS960)
+    assert sent == [("startpos", "go")]
+    assert [line.split()[0] for line in lines] == ["info", "bestmove"] * 2 + ["bestmove"]
+    assert all(line.startswith("info string error: ") and len(line) < 400 for line in lines[:4:2])
+    assert lines[1] == lines[3] == "bestmove 0000"
+
+
+def test_no_position_is_answered_when_an_answer_is_wanted():
+    assert told("position nonsense", "go infinite", "isready", "stop")[1:] == ["readyok", "bestmove 0000"]
+    assert told("go") == [by_policy()]  # the game's start, where no position was given
+
+
+@pytest.mark.parametrize(
+    ("given", "played"),
+    [
+        ("4k3/8/8/8/8/8/4P3/4K3 w - -", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),  # without counters
+        ("4k3/8/8/8/8/8/4P3/4K3 w", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),
+        ("4k3/8/8/8/8/8/8/4K2R w KQkq - 3 9", "4k3/8/8/8/8/8/8/4K2R w K - 3 9"),  # rights without rooks
+        ("4k3/8/8/8/8/8/8/8K w KQkq - 0 1".replace("8K", "7K"), "4k3/8/8/8/8/8/8/7K w - - 0 1"),
+        ("r3k2r/8/8/8/8/8/4K3/R6R b KQkq - 0 1", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 0 1"),
+        ("4k3/8/8/8/4P3/8/8/4K3 w - e3 0 1", "4k3/8/8/8/4P3/8/8/4K3 w - - 0 1"),  # nothing was moved there
+        (f"{_ROOKS.format('w').replace('KQkq', 'HAha')}", _ROOKS.format("w")),
+    ],
+)
+def test_what_a_fen_cannot_have_is_dropped(given, played):
+    sent, _ = asked(f"position fen {given}", "go")
+    assert sent == [(f"fen {played}", "go")]
+
+
+def test_chess960_is_played_by_a_player_who_knows_it():
+    position = f"position fen {_FISCHER} moves f1b1"  # king takes rook
+    for options, value in ((_CHESS960, "false"), (("option name Hash type spin",), "true")):
+        commands = (f"setoption name UCI_Chess960 value {value}", position, "go")
+        assert asked(*commands, options=options)[1][-1] == "bestmove 0000"
+    sent, lines = asked("setoption name UCI_Chess960 value true", position, "go", options=_CHESS960)
+    assert sent == [(position.removeprefix("position "), "go")] and lines == ["bestmove f8h8"]
 
 
 def test_ended_games():
