@@ -187,7 +187,7 @@ def _with_clock(
     if settings.opponent or given["opponent_plays"].present:
         return settings
     epd = settings.game().new_initial_state().epd
-    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)
+    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
     demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
     named = find_engine(given.opponent_engine or given.engine)
     if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):
