@@ -21,7 +21,9 @@ from precomp_games.commands._files import DATA, shown_path
 from precomp_games.commands._flags import check_workers, ends_of, limit_of, top_k_of
 
 
-def _pool(given: flags.FlagValues, command: str | list[str], options: dict[str, str]) -> EnginePool | DaskEngine:
+def _pool(
+    given: flags.FlagValues, command: str | list[str], options: dict[str, str]
+) -> EnginePool | DaskEngine:
     """Engines on this machine, or on the cluster of --cluster."""
     if given.cluster is None:
         return EnginePool(command, workers=given.workers, options=options)

@@ -1,5 +1,6 @@
 """What an engine cannot do is told at the start, all at once, with the flags that help."""
 
+import dataclasses
 import sys
 
 import pytest
@@ -30,6 +31,14 @@ def test_everything_is_told_at_once():
         "has no MultiPV, and 2 lines are asked for: --top_k=1 --menu=1",
         "does not keep nodes=300, since it does not report nodes: --analyst_movetime_ms=50",
     ]
+
+
+def test_an_engine_that_answers_its_move_alone():
+    """It does where no score is read, and is told once where one is."""
+    answer = [dataclasses.replace(each, lines=0) for each in (NODES, DEPTH)]
+    assert troubles("--fault=move-alone", "--lacking=MultiPV", demands=answer) == []
+    (told,) = troubles("--fault=move-alone", demands=[NODES, DEPTH, *answer])
+    assert told.startswith("gives no 1 exact line(s)") and "--opponent_plays=bestmove" in told
 
 
 @pytest.mark.parametrize("fault", ["no-limit", "no-nodes-no-end"])

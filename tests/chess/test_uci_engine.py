@@ -1,6 +1,7 @@
 """The UCI engine: its answers line by line, books, engines behind it that fail, and real games."""
 
 import queue
+import shlex
 import sys
 import threading
 import time
@@ -92,6 +93,19 @@ def test_a_book_answers_by_history_and_a_polyglot_file_by_position(tmp_path):
     assert not told(f"position fen {fen}", "go", book=book)[0].startswith("info string book")
 
 
+def test_a_polyglot_file_that_is_not_sorted_is_read_all_the_same(tmp_path, caplog):
+    """And told of; a reader that looks for keys by halves finds nothing in it."""
+    path = tmp_path / "book.bin"
+    write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | b1c3"), path)
+    data = path.read_bytes()
+    path.write_bytes(b"".join(data[place : place + 16] for place in range(len(data) - 16, -1, -16)))
+    commands = ("position startpos", "go", "position startpos moves e2e4 c7c5", "go")
+    assert told(*commands, book=str(path))[1::2] == ["bestmove e2e4", "bestmove b1c3"]
+    assert "2 entries not sorted by their keys" in caplog.text and caplog.text.count("\n") == 1
+    (tmp_path / "empty.bin").write_bytes(b"")  # as is written of a book without positions
+    assert told(*commands[:2], book=str(tmp_path / "empty.bin")) == [by_policy()]
+
+
 def test_polyglot_files_that_are_none(tmp_path):
     (tmp_path / "odd.bin").write_bytes(b"x" * 17)
     with pytest.raises(ValueError, match="expected a Polyglot book"):
@@ -151,7 +165,7 @@ def test_what_is_no_uci_is_told_and_passed_over(command):
 
 
 class Recorder(Player):
-    """A player that notes what it is asked, and plays the first move, castling as king takes rook."""
+    """A player that notes what it is asked, and castles where it can, as king takes rook."""
 
     name = "recorder"
 
@@ -160,13 +174,11 @@ class Recorder(Player):
 
     def go(self, board, position, go, say):
         self.asked.append((position.removeprefix("position "), go))
-        say(
-            f"bestmove {board.uci(next(board.generate_castling_moves(), None) or first(board), chess960=True)}"
-        )
+        move = next(board.generate_castling_moves(), None) or next(iter(board.legal_moves))
+        say(f"bestmove {board.uci(move, chess960=True)}")
 
-
-def first(board):
-    return next(iter(board.legal_moves))
+    def command(self, line):
+        """Nothing is under way."""
 
 
 def asked(*commands, options=(), book=None):
@@ -182,41 +194,40 @@ _PAWN = "8/P6k/8/8/8/8/p6K/8 {} - - 0 1"
 
 
 @pytest.mark.parametrize(
-    ("given", "moves"),
+    ("given", "written", "plain"),
     [
         *(
-            (f"fen {_ROOKS.format(c)}", f"{k}{r}>{k}{g}")
-            for c, k, r, g in (
+            (_ROOKS.format(side), king + rook, king + castled)
+            for side, king, rook, castled in (
                 ("w", "e1", "h1", "g1"),
                 ("w", "e1", "a1", "c1"),
                 ("b", "e8", "h8", "g8"),
                 ("b", "e8", "a8", "c8"),
             )
         ),
-        (f"fen {_ROOKS.format('w')}", "E1G1>e1g1"),
-        (f"fen {_PAWN.format('w')}", "a7a8Q>a7a8q"),
-        (f"fen {_PAWN.format('b')}", "A2a1N>a2a1n"),
-        ("startpos", "E2E4>e2e4 e7E5>e7e5"),
-        # What begins on e1 and ends on h1 may be no castling: a rook's move, after the king has left.
-        ("fen 3k4/8/8/8/8/8/3K4/4R3 w - - 0 1", "e1h1>e1h1"),
-        ("startpos", ""),
+        (_ROOKS.format("w"), "E1H1 e8A8", "e1g1 e8c8"),
+        (_ROOKS.format("w"), "E1G1", "e1g1"),
+        (_PAWN.format("w"), "a7a8Q", "a7a8q"),
+        (_PAWN.format("b"), "A2a1N", "a2a1n"),
+        # What goes from e1 to h1 is no castling where the king is elsewhere.
+        ("3k4/8/8/8/8/8/3K4/4R3 w - - 0 1", "e1h1", "e1h1"),
+        (chess.STARTING_FEN, "e2E4 E7e5", "e2e4 e7e5"),
     ],
 )
-@pytest.mark.parametrize("chess960", [False, True])
-def test_a_player_is_handed_our_own_moves(given, moves, chess960):
+def test_a_player_is_handed_our_own_moves(given, written, plain):
     """However they are written; castling as king takes rook where UCI_Chess960 is set, and only there."""
-    pairs = [move.split(">") for move in moves.split()]
-    commands = (f"setoption name UCI_Chess960 value {str(chess960).lower()}", f"position {given} moves")
-    sent, _ = asked(" ".join([*commands[1:], *(pair[0] for pair in pairs)]), "go")
-    plain = " ".join([given, *["moves"][: len(pairs)], *(pair[1] for pair in pairs)])
-    assert sent == [(plain, "go")]
-    sent, _ = asked(
-        commands[0], " ".join([*commands[1:], *(pair[0] for pair in pairs)]), "go", options=_CHESS960
-    )
-    castles = chess960 and "KQkq" in given
-    taken = " ".join([given, "moves", *(pair[0].lower() for pair in pairs)])
-    rook = {"e1g1": "e1h1"}
-    assert sent == [(" ".join(rook.get(w, w) for w in taken.split()) if castles else plain, "go")]
+    command = (f"position fen {given} moves {written}", "go")
+    assert asked(*command)[0] == [(f"fen {given} moves {plain}", "go")]
+    other = ("setoption name UCI_Chess960 value true", *command, "setoption name UCI_Chess960 value false")
+    taken = written.lower().replace("e1g1", "e1h1")
+    sent, _ = asked(*other, *command, options=_CHESS960)
+    assert sent == [(f"fen {given} moves {each}", "go") for each in (taken, plain)]
+    assert asked(*other)[0] == [(f"fen {given} moves {plain}", "go")]  # of a player who does not offer it
+
+
+@pytest.mark.parametrize("line", ["startpos", "startpos moves", "startpos moves e2e4"])
+def test_the_start_is_handed_on_as_such(line):
+    assert asked(f"position {line}", "go")[0] == [(line.removesuffix(" moves"), "go")]
 
 
 def test_moves_to_search_and_answers_are_written_as_the_board_writes_them():
@@ -280,7 +291,7 @@ def test_no_position_is_answered_when_an_answer_is_wanted():
         ("4k3/8/8/8/8/8/4P3/4K3 w - -", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),  # without counters
         ("4k3/8/8/8/8/8/4P3/4K3 w", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),
         ("4k3/8/8/8/8/8/8/4K2R w KQkq - 3 9", "4k3/8/8/8/8/8/8/4K2R w K - 3 9"),  # rights without rooks
-        ("4k3/8/8/8/8/8/8/8K w KQkq - 0 1".replace("8K", "7K"), "4k3/8/8/8/8/8/8/7K w - - 0 1"),
+        ("4k3/8/8/8/8/8/8/7K w KQkq - 0 1", "4k3/8/8/8/8/8/8/7K w - - 0 1"),
         ("r3k2r/8/8/8/8/8/4K3/R6R b KQkq - 0 1", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 0 1"),
         ("4k3/8/8/8/4P3/8/8/4K3 w - e3 0 1", "4k3/8/8/8/4P3/8/8/4K3 w - - 0 1"),  # nothing was moved there
         (f"{_ROOKS.format('w').replace('KQkq', 'HAha')}", _ROOKS.format("w")),
@@ -374,6 +385,38 @@ def test_wrong_flags_say_one_line_and_help_more(capsys):
         assert told.startswith("error: ") and told.count("\n") == 1 and word in told
     assert main(["precomp-games-uci", "--help"]) == 0
     assert "--opponent" in capsys.readouterr().out
+
+
+@pytest.mark.seconds("a process that imports the library")
+def test_python_chess_as_the_interface(tmp_path):
+    """With a book, and an engine of arguments behind it, which answers its move alone."""
+    path = str(tmp_path / "book.bin")
+    line = "e2e4 e7e5 g1f3 g8f6 f1c4 f8c5"
+    write_polyglot(book_of(f"{line} | e1g1"), path)
+    limit, castled = chess.engine.Limit(nodes=5), chess.Board()
+    for move in line.split():
+        castled.push_uci(move)
+    with uci_process(f"--book={path}", f"--engine={shlex.join([*FAKE, '--fault=move-alone'])}") as engine:
+        assert engine.play(castled, limit).move.uci() == "e1g1"
+        for fen in ("8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/4R3/4K3 w - - 0 1"):
+            assert not engine.play(chess.Board(fen), limit).move  # 0000
+        for name in ("e1h1", "e1g1"):
+            board = castled.copy()
+            board.push(chess.Move.from_uci(name))  # as whoever writes king takes rook has it
+            expected = castled.copy()
+            expected.push_uci("e1g1")
+            assert engine.play(board, limit).move == fake_engine.ranked(expected, 3)[0]
+
+
+@pytest.mark.engine
+def test_chess960_between_processes(tmp_path):
+    (tmp_path / "empty.bin").write_bytes(b"")
+    with uci_process(f"--book={tmp_path / 'empty.bin'}", f"--engine={find_engine()}") as engine:
+        board = chess.Board(_FISCHER, chess960=True)
+        board.push(board.parse_uci("f1b1"))
+        limit = chess.engine.Limit(nodes=200)
+        assert engine.play(board, limit, root_moves=[chess.Move.from_uci("f8h8")]).move.uci() == "f8h8"
+        assert engine.play(chess.Board(), limit).move in chess.Board().legal_moves
 
 
 @pytest.mark.engine

@@ -324,7 +324,7 @@ class SearchReport:
             if self.any_lines:
                 raise BadOutput(missing)
             raise NoScores(
-                f"no score before bestmove {best!r}: an engine that answers its move alone plays with "
+                f"{missing}, and no score: an engine that answers its move alone plays with "
                 "--opponent_plays=bestmove or uci(plays=bestmove)"
             )
         depth, lines = iteration.depth, iteration.lines

@@ -166,7 +166,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         lines = (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
         if not lines:
             raise EngineError(
-                f"expected scores of {self.engine.engine_id!r}, got a move alone: plays=bestmove needs no more"
+                f"expected scores of {self.engine.engine_id!r}, got a move alone: plays=bestmove does with it"
             )
         return lines
 

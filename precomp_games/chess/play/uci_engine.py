@@ -5,12 +5,12 @@ at once; elsewhere its player does (`players`). An answer that is not wanted yet
 `go ponder`) waits for `stop` or `ponderhit`. What is no UCI is passed over with a word, as UCI demands.
 
 The player is handed our own board and its moves, however these were written: castling also as king takes
-rook, letters of any case. Castling rights and en passant squares that a FEN cannot have are dropped. A position
-that cannot be played (an illegal move or a null move, a king in check that is not to move, no king) is no
-position until the next one: `go` answers it with "bestmove 0000", and says why.
+rook, letters of any case. Castling rights and en passant squares that a FEN cannot have are dropped. What
+cannot be played (an illegal move or a null move, a king in check that is not to move, no king) is no
+position: until the next one, `go` is answered by "bestmove 0000" and a word on why.
 
-Options: OwnBook (whether the book is played), and the player's. Where the player has UCI_Chess960, positions of
-Chess960 are played by it once that is set, and castling is then written as king takes rook.
+Options: OwnBook (whether the book is played), and the player's. Where these have UCI_Chess960, the player
+plays Chess960 once that is set, and castling is written as king takes rook.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from precomp_games.chess.books.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows
 from precomp_games.chess.play.players import FOREVER, LONGEST_LINE, NO_MOVE, Player
-from precomp_games.chess.records.book_counts import PolyglotCounts
+from precomp_games.chess.records.book_counts import PolyglotCounts, warn_of
 
 _NAME = "precomp-games"
 _AUTHOR = "the precomp-games authors"
@@ -73,6 +73,7 @@ def uci_book(book: Book | str) -> UciBook:
     if not size:  # a book without positions
         return lambda board: {}
     counts = PolyglotCounts(book)
+    warn_of(book, counts.strange)
 
     def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
         return {move_of(action): weight for action, weight in counts.at(board)[0].items() if weight > 0.0}
@@ -273,7 +274,7 @@ class UciEngine:
 
 
 def _start(fen: str) -> chess.Board:
-    """The board of a FEN, without rights that it cannot have; one of Chess960 where only these rules castle so.
+    """The board of a FEN, without rights that it cannot have; of Chess960 where only that castles so.
 
     Raises:
       ValueError: nobody can play it.
