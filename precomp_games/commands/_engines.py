@@ -12,7 +12,7 @@ from absl import flags
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
-from precomp_games.chess.engines.searches import check_command, named_options
+from precomp_games.chess.engines.searches import SearchLimit, check_command, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.evaluation.policies import ANSWERS
@@ -35,8 +35,13 @@ def _pool(
 
 
 @contextlib.contextmanager
-def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
-    """The engines of the flags, or stored searches where no engine is to be had."""
+def open_engines(given: flags.FlagValues, theirs: SearchLimit | None = None) -> Iterator[Engines]:
+    """The engines of the flags, or stored searches where no engine is to be had.
+
+    Args:
+      given: the flags.
+      theirs: the opponent's limit, where it is not that of --opponent_nodes or --opponent_movetime_ms.
+    """
     with contextlib.ExitStack() as stack:
         try:
             path = find_engine(given.engine)
@@ -60,7 +65,7 @@ def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
             )
             yield Engines(stored, stored)
             return
-        _refuse_troubles(given, path)
+        _refuse_troubles(given, path, theirs)
         folder = os.path.dirname(given.store)
         if folder and not given["store"].present:
             os.makedirs(folder, exist_ok=True)
@@ -80,7 +85,7 @@ def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
         yield Engines(analyst, opponent)
 
 
-def _refuse_troubles(given: flags.FlagValues, path: str | list[str]) -> None:
+def _refuse_troubles(given: flags.FlagValues, path: str | list[str], theirs: SearchLimit | None) -> None:
     """Refuses engines that flags name, where they cannot do what flags ask for; prints all of that."""
     names = ("engine", "opponent_engine", "engine_option", "opponent_option")
     if given.cluster is not None or not any(given[name].value for name in names):
@@ -92,7 +97,7 @@ def _refuse_troubles(given: flags.FlagValues, path: str | list[str]) -> None:
     apart = given.opponent_engine is not None or bool(own["opponent"])
     top_k, menu = ends_of(top_k_of(given))[1], given.menu if "menu" in given and given.menu else 1
     analyst = limit_of(given.analyst_nodes, given.analyst_movetime_ms)
-    theirs = limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
+    theirs = theirs or limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
     few = "--top_k=1 --menu=1"
     demands = [
         Demand(analyst, max(top_k, menu), "--analyst_movetime_ms=50", few),

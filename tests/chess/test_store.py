@@ -177,7 +177,7 @@ def test_damaged_rows(column: str, texts: list[object]) -> None:
 
 
 def test_a_move_without_a_line() -> None:
-    """It is there for whoever asks what was played, and for nobody else; before others of its kind or after."""
+    """It is there for whoever asks what was played, and for nobody else; before its like or after."""
     alone = SearchResult((), 3, 30, (("e2e4", 1),))
     lines = SearchResult(
         (Line("d2d4", 5, None),), 3, 30, (("d2d4", 1), ("e2e4", 1)), (Line("d2d4", 5, None),)

@@ -268,6 +268,8 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         said = encode_iterations(result.iterations)
         try:
             decode(multipv, result.samples, *searched, *played, said or None)
+            if result.played and bool(result.lines) != bool(result.last):
+                raise ValueError("some of a search's lines")
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
