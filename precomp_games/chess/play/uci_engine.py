@@ -69,7 +69,10 @@ def uci_book(book: Book | str) -> UciBook:
         return by_history
     size = os.path.getsize(book)
     if size % _ENTRY_BYTES:
-        raise ArgumentError(f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(book)}")
+        raise ArgumentError(
+            f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(book)} of {size} bytes, "
+            "whose last entry breaks off"
+        )
     if not size:  # a book without positions
         return lambda board: {}
     counts = PolyglotCounts(book)
