@@ -409,6 +409,7 @@ def test_python_chess_as_the_interface(tmp_path):
 
 
 @pytest.mark.engine
+@pytest.mark.seconds("a process that imports the library")
 def test_chess960_between_processes(tmp_path):
     (tmp_path / "empty.bin").write_bytes(b"")
     with uci_process(f"--book={tmp_path / 'empty.bin'}", f"--engine={find_engine()}") as engine:
