@@ -270,7 +270,7 @@ def main(argv: Sequence[str]) -> None:
     folder = pathlib.Path(_OUTPUT.value)
     folder.mkdir(parents=True, exist_ok=True)
     if _MEASURE.value:
-        costs = cluster_costs.measure(find_engine(_ENGINE.value), folder, _say)
+        costs = cluster_costs.measure(str(find_engine(_ENGINE.value)), folder, _say)
         cluster_costs.save(costs, folder / "costs.json")
     else:
         costs = cluster_costs.load()

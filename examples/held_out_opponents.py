@@ -108,8 +108,8 @@ def main(argv: Sequence[str]) -> None:
     with chess_runs.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
-        other = None if _OTHER_ENGINE.value is None else find_engine(_OTHER_ENGINE.value)
-        opponents = drawn(_OPPONENTS_SEED.value, sum(_counts()), find_engine(FLAGS.engine), other)
+        other = None if _OTHER_ENGINE.value is None else str(find_engine(_OTHER_ENGINE.value))
+        opponents = drawn(_OPPONENTS_SEED.value, sum(_counts()), str(find_engine(FLAGS.engine)), other)
         made = {}
         for name, model in models.items():
             before = engines.searches

@@ -12,15 +12,18 @@ from absl import flags
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
-from precomp_games.chess.engines.searches import named_options
+from precomp_games.chess.engines.searches import SearchLimit, check_command, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.commands._files import DATA, shown_path
 from precomp_games.commands._flags import check_workers, ends_of, limit_of, top_k_of
 
 
-def _pool(given: flags.FlagValues, command: str, options: dict[str, str]) -> EnginePool | DaskEngine:
+def _pool(
+    given: flags.FlagValues, command: str | list[str], options: dict[str, str]
+) -> EnginePool | DaskEngine:
     """Engines on this machine, or on the cluster of --cluster."""
     if given.cluster is None:
         return EnginePool(command, workers=given.workers, options=options)
@@ -32,8 +35,13 @@ def _pool(given: flags.FlagValues, command: str, options: dict[str, str]) -> Eng
 
 
 @contextlib.contextmanager
-def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
-    """The engines of the flags, or stored searches where no engine is to be had."""
+def open_engines(given: flags.FlagValues, theirs: SearchLimit | None = None) -> Iterator[Engines]:
+    """The engines of the flags, or stored searches where no engine is to be had.
+
+    Args:
+      given: the flags.
+      theirs: the opponent's limit, where it is not that of --opponent_nodes or --opponent_movetime_ms.
+    """
     with contextlib.ExitStack() as stack:
         try:
             path = find_engine(given.engine)
@@ -42,28 +50,28 @@ def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
             if any(given[name].value for name in named):
                 raise  # stored searches are those of one engine as it was
             own = given["store"].present or os.path.exists(given.store)
-            path = given.store if own else shown_path(DATA / "evaluations.sqlite")
-            store = stack.enter_context(EvaluationStore(path, read_only=True))
+            shipped = given.store if own else shown_path(DATA / "evaluations.sqlite")
+            store = stack.enter_context(EvaluationStore(shipped, read_only=True))
             if given.stored_engine is None and len(store.engines()) > 1:
                 raise EngineError(
                     f"--stored_engine: expected one of {', '.join(map(repr, store.engines()))}, whose "
-                    f"searches are in {path}, got none"
+                    f"searches are in {shipped}, got none"
                 ) from None
             stored = StoredEngine(store, engine_id=given.stored_engine)
             print(
-                f"No engine found: using the stored searches of {stored.engine_id} in {path}. "
+                f"No engine found: using the stored searches of {stored.engine_id} in {shipped}. "
                 "To search other positions, install Stockfish (Debian: apt-get install stockfish) or "
                 "name an engine with --engine or $STOCKFISH."
             )
             yield Engines(stored, stored)
             return
-        _refuse_troubles(given, path)
+        _refuse_troubles(given, path, theirs)
         folder = os.path.dirname(given.store)
         if folder and not given["store"].present:
             os.makedirs(folder, exist_ok=True)
         store = stack.enter_context(EvaluationStore(given.store))
 
-        def start(command: str, options: dict[str, str]) -> StoredEngine:
+        def start(command: str | list[str], options: dict[str, str]) -> StoredEngine:
             pool = _pool(given, command, options)
             stack.callback(pool.close)
             return StoredEngine(store, pool)
@@ -77,7 +85,7 @@ def open_engines(given: flags.FlagValues) -> Iterator[Engines]:
         yield Engines(analyst, opponent)
 
 
-def _refuse_troubles(given: flags.FlagValues, path: str) -> None:
+def _refuse_troubles(given: flags.FlagValues, path: str | list[str], theirs: SearchLimit | None) -> None:
     """Refuses engines that flags name, where they cannot do what flags ask for; prints all of that."""
     names = ("engine", "opponent_engine", "engine_option", "opponent_option")
     if given.cluster is not None or not any(given[name].value for name in names):
@@ -89,19 +97,19 @@ def _refuse_troubles(given: flags.FlagValues, path: str) -> None:
     apart = given.opponent_engine is not None or bool(own["opponent"])
     top_k, menu = ends_of(top_k_of(given))[1], given.menu if "menu" in given and given.menu else 1
     analyst = limit_of(given.analyst_nodes, given.analyst_movetime_ms)
-    theirs = limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
+    theirs = theirs or limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
     few = "--top_k=1 --menu=1"
     demands = [
         Demand(analyst, max(top_k, menu), "--analyst_movetime_ms=50", few),
         Demand(theirs, top_k, "--opponent_movetime_ms=50", few),
     ]
-    lines = top_k if given.opponent_plays in ("softmax", "last_lines") else 1
+    lines = 0 if given.opponent_plays in ANSWERS else top_k
     opponents = Demand(theirs, lines, "--opponent_movetime_ms=50", "--opponent_plays=bestmove, or --top_k=1")
     asked = [(path, own["engine"], "engine_option", demands)]
     if apart:
         named = find_engine(given.opponent_engine) if given.opponent_engine else path
         asked.append((named, own["opponent"], "opponent_option", [opponents]))
-    refused = [(each[0], line) for each in asked for line in engine_troubles(*each)]
+    refused = [(" ".join(check_command(each[0])), line) for each in asked for line in engine_troubles(*each)]
     if len(refused) > 1:
         print(*(f"{command} {line}" for command, line in refused), sep="\n", flush=True)
     if refused:

@@ -129,10 +129,13 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
     define.string(
         "engine",
         None,
-        "UCI engine, a path or a command. Default: $STOCKFISH, stockfish on PATH, /usr/games/stockfish.",
+        'UCI engine, a path or a command, with its arguments if it takes any: "gnuchess --uci". Default: '
+        "$STOCKFISH, stockfish on PATH, /usr/games/stockfish.",
     )
     define.multi_string("engine_option", [], 'UCI option of the engine, "Name=value"; may be repeated.')
-    define.string("opponent_engine", None, "UCI engine of the opponent, where it is another one.")
+    define.string(
+        "opponent_engine", None, "UCI engine of the opponent, as --engine, where it is another one."
+    )
     define.multi_string(
         "opponent_option",
         [],

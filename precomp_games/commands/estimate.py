@@ -74,6 +74,7 @@ def define(own: flags.FlagValues) -> None:
     define.string("output_dir", "output/estimate_opponent", "Where files go.")
     define_chess_flags(own, ranges=True)
     own.set_default("opponent_nodes", _NODES)
+    own.set_default("opponent_plays", "bestmove")  # whose answers are read
 
 
 def run(given: flags.FlagValues) -> None:

@@ -116,7 +116,7 @@ def run(given: flags.FlagValues) -> None:
     """Spars by the flags."""
     settings = _settings(given)
     folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
+    with open_engines(given, settings.opponent_limit) as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         work = Sparring(given, _with_clock(given, settings, engines), engines)
@@ -179,7 +179,7 @@ def _with_clock(
     if settings.opponent or given["opponent_plays"].present:
         return settings
     epd = settings.game().new_initial_state().epd
-    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1)
+    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
     demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
     named = find_engine(given.opponent_engine or given.engine)
     if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):

@@ -46,8 +46,8 @@ def _flags() -> flags.FlagValues:
     define.string(
         "engine",
         None,
-        "UCI engine, a path or a command, without arguments. Default: $STOCKFISH, stockfish on PATH, "
-        "/usr/games/stockfish.",
+        'UCI engine, a path or a command, with its arguments if it takes any: "gnuchess --uci". Default: '
+        "$STOCKFISH, stockfish on PATH, /usr/games/stockfish.",
     )
     define.multi_string(
         "engine_option",

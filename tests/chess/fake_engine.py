@@ -107,6 +107,10 @@ def search(
         for number in itertools.count(1):
             report(board, number, multipv, None)
             time.sleep(0.2)
+    elif fault == "move-alone":
+        say("info string thinking\ninfo depth 3 nodes 30")
+        say(f"bestmove {ranked(board, depth)[0].uci() if depth else best}")
+        return
     elif fault == "few-lines" and nodes < 1200 and multipv > 1:  # amid its first iteration
         report(board, 1, multipv - 1, nodes)
         say(f"bestmove {best}")
@@ -168,9 +172,9 @@ def main() -> None:
             multipv = int(words[4])
         elif words[:5] == ["setoption", "name", "Skill", "Level", "value"]:
             weak = int(words[5]) < 20
-        elif words[:2] == ["position", "fen"]:
-            fen, _, moves = " ".join(words[2:]).partition(" moves")
-            board = chess.Board(fen)
+        elif words[:1] == ["position"]:
+            fen, _, moves = " ".join(words[1:]).partition(" moves")
+            board = chess.Board() if fen == "startpos" else chess.Board(fen.removeprefix("fen "))
             for move in moves.split():
                 board.push_uci(move)
         elif words == ["ucinewgame"]:

@@ -58,6 +58,66 @@ def test_polyglot(tmp_path: Path) -> None:
     assert PolyglotCounts(path).left_out == {"an entry that breaks off": 1}
 
 
+LATER = chess.Board()
+LATER.push_uci("e2e4")
+ENTRIES = sorted([entry(START, "e2e4", 30), entry(START, "d2d4", 10), entry(LATER, "c7c5", 7)])
+
+
+@pytest.mark.parametrize(
+    ("data", "strange", "row"),
+    [
+        (ENTRIES, {}, {"e2e4": 30.0, "d2d4": 10.0}),
+        (ENTRIES[::-1], {"entries not sorted": 1}, {"e2e4": 30.0, "d2d4": 10.0}),
+        ([*ENTRIES, *ENTRIES[:1]], {"entries not sorted": 1, "entries that repeat": 1}, None),
+        (
+            sorted([*ENTRIES, *ENTRIES, entry(START, "e2e4", 1)]),
+            {"entries that repeat": 4},
+            {"e2e4": 61.0, "d2d4": 20.0},
+        ),
+        (
+            sorted([*ENTRIES, entry(START, "a2a3", 0), entry(LATER, "a7a6", 0)]),
+            {"moves of weight 0": 2},
+            {"e2e4": 30.0, "d2d4": 10.0, "a2a3": 0.0},
+        ),
+        ([entry(START, "e2e4", 0), entry(START, "e2e4", 5)], {"entries that repeat": 1}, {"e2e4": 5.0}),
+        (
+            sorted([entry(START, "a2a3", 0), entry(START, "b2b3", 0), entry(LATER, "c7c5", 1)]),
+            {"moves of weight 0": 2, "positions without other moves": 1},
+            {"a2a3": 0.0, "b2b3": 0.0},
+        ),
+        (
+            [entry(START, "e2e4", 0), b"half"],
+            {"moves of weight 0": 1, "positions without other moves": 1},
+            None,
+        ),
+    ],
+)
+def test_polyglot_files_that_are_not_as_they_should_be(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    data: list[bytes],
+    strange: dict[str, int],
+    row: dict[str, float] | None,
+) -> None:
+    """They are read, and what is wrong is told once, with its number."""
+    path = tmp_path / "book.bin"
+    path.write_bytes(b"".join(data))
+    book = PolyglotCounts(path)
+    assert len(book.strange) == len(strange)
+    for what, count in strange.items():
+        assert [n for reason, n in book.strange.items() if reason.startswith(what)] == [count]
+    assert row is None or book.at(START)[0] == actions(**row)
+    again = PolyglotCounts.of_arrays("frequency", **book.as_arrays())
+    assert again.at(START) == book.at(START) and again.at(LATER) == book.at(LATER)
+    policy = polyglot_policy(GAME, path)
+    assert sum(policy.action_probabilities(GAME.new_initial_state()).values()) == pytest.approx(1.0)
+    lines = [record.getMessage() for record in caplog.records]
+    wrong = [*strange.items(), *[("an entry that breaks off", 1)] * (b"half" in data)]
+    assert len(lines) == (len(wrong) > 0)
+    assert all(f" {count} {what}" in lines[0] for what, count in wrong)
+    assert not any(what.startswith("moves of weight") for what in PolyglotCounts(path, "score").strange)
+
+
 def answer(moves: dict[str, int], total: int | None = None, **more: object) -> dict[str, object]:
     """As the explorer answers: a third of the games are won, drawn and lost each."""
 

@@ -1,5 +1,7 @@
 """What an engine cannot do is told at the start, all at once, with the flags that help."""
 
+import dataclasses
+import shlex
 import sys
 
 import pytest
@@ -32,6 +34,14 @@ def test_everything_is_told_at_once():
     ]
 
 
+def test_an_engine_that_answers_its_move_alone():
+    """It does where no score is read, and is told once where one is."""
+    answer = [dataclasses.replace(each, lines=0) for each in (NODES, DEPTH)]
+    assert troubles("--fault=move-alone", "--lacking=MultiPV", demands=answer) == []
+    (told,) = troubles("--fault=move-alone", demands=[NODES, DEPTH, *answer])
+    assert told.startswith("gives no 1 exact line(s)") and "--opponent_plays=bestmove" in told
+
+
 @pytest.mark.parametrize("fault", ["no-limit", "no-nodes-no-end"])
 def test_an_engine_that_goes_on(fault, monkeypatch):
     """It is killed, and another process is asked for the next limit."""
@@ -60,3 +70,20 @@ def test_a_command_lists_it_before_any_work(tmp_path, monkeypatch, capsys):
     assert told[-1].endswith(": --opponent_plays=bestmove, or --top_k=1")
     assert "which has no option 'Contempt'" in said.err and "more stand above" in said.err
     assert said.err.count("\n") == 1 and not list((tmp_path / "output").glob("*.sqlite"))
+
+
+def test_a_command_takes_an_engine_with_arguments_that_answers_its_move_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    fake = shlex.join([sys.executable, fake_engine.__file__])
+    words = [f"--engine={fake}", f"--opponent_engine={fake} --fault=move-alone --lacking=MultiPV"]
+    words += ["--max_plies=4", "--evaluation=linear", "--analyst_nodes=20", "--match_games=2"]
+    assert main(["precomp-games", "prepare", *words]) == 1
+    told = capsys.readouterr()
+    assert (
+        "has no MultiPV" in told.out
+        and "and no score" in told.out
+        and "--opponent_plays=bestmove" in told.err
+    )
+    for plays in ("bestmove", "game"):
+        assert main(["precomp-games", "prepare", *words, f"--opponent_plays={plays}"]) == 0
+        assert "Stockfish" not in (said := capsys.readouterr().out) and "Fake 1.0" in said

@@ -31,6 +31,7 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
+    action_of,
     find_engine,
     preparation_tree,
 )
@@ -151,6 +152,7 @@ def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("no-such-engine", "", str(tmp_path)):
         with pytest.raises(EngineError, match="expected path to be an engine's file"):
             find_engine(name)
+    assert find_engine("stockfish --uci") == [str(program), "--uci"]  # where Debian puts it, off PATH
     monkeypatch.setattr(engine_module, "DEFAULT_PATHS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_engine() == find_engine("stockfish") == str(program)
@@ -158,6 +160,43 @@ def test_find_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match=r"expected \$STOCKFISH to be .* got 'no-such-engine'"):
         find_engine()
     assert find_engine(str(program)) == str(program)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("engine --uci", ["engine", "--uci"]),
+        ("'my engine (1)' --uci", ["my engine (1)", "--uci"]),
+        ("my\\ engine\\ (1) -q", ["my engine (1)", "-q"]),
+        ("engine 'a b' \"\"", ["engine", "a b", ""]),
+        ("my engine (1)", "my engine (1)"),  # taken as a whole, since it is there
+        ("'my engine (1)'", "my engine (1)"),
+        ("engine --uci=x", "engine --uci=x"),
+        ("engine --plain", None),  # there as well, and no program
+        ("my engine --uci", None),
+        ("engine 'a", None),
+        ("--uci", None),
+        (" ", None),
+    ],
+)
+@pytest.mark.parametrize("on_path", [False, True])
+def test_arguments_of_an_engine(
+    words: str, found: list[str] | str | None, on_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("engine", "my engine (1)", "engine --uci=x", "engine --plain"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o644 if name == "engine --plain" else 0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path) if on_path else "")
+    start = "" if on_path else f"{tmp_path}/"
+    given = f"{words[0]}{start}{words[1:]}" if words[0] in "'\"" else start + words
+    if found is None:
+        with pytest.raises(EngineError, match=r"^find_engine\(\): expected path to be an engine's file"):
+            find_engine(given)
+    elif isinstance(found, str):
+        assert find_engine(given) == str(tmp_path / found)
+    else:
+        assert find_engine(given) == [str(tmp_path / found[0]), *found[1:]]
 
 
 @pytest.mark.parametrize(("workers", "multipv"), [(1, 1), (3, 2)])
@@ -273,6 +312,41 @@ def test_an_engine_that_reports_no_nodes_is_told_at_once(fault: str, monkeypatch
         if fault == "no-nodes":
             for limit in (SearchLimit(movetime_ms=5), SearchLimit(depth=4)):
                 assert pool.search([START], limit, 2)[0].nodes == 0
+
+
+@pytest.mark.parametrize("limit", [LIMIT, SearchLimit(depth=3), SearchLimit(movetime_ms=5)], ids=str)
+def test_an_engine_that_answers_its_move_alone(limit: SearchLimit, tmp_path: Path) -> None:
+    """It plays, also what it has stored, and whoever needs its scores is told."""
+    game, arguments = pyspiel.load_game("python_chess"), ["--fault=move-alone", "--lacking=MultiPV"]
+    state = game.new_initial_state()
+    best = {action_of(fake_engine.ranked(state.board, 3)[0]): 1.0}
+    path = tmp_path / "searches.db"
+    with EnginePool([*FAKE, *arguments], workers=1) as pool, EvaluationStore(path) as store:
+        assert pool.engine_id == "Fake 1.0"
+        engine = StoredEngine(store, pool)
+        for plays in ("bestmove", "game"):
+            policy = EnginePolicy(game, engine, limit, 10.0, plays=plays)
+            assert policy.action_probabilities(state) == best
+            later = state.child(state.legal_actions()[0])
+            later.apply_action(later.legal_actions()[0])  # its second turn, after one that was not asked
+            assert len(policy.action_probabilities(later)) == 1
+        before = engine.searches
+        with pytest.raises(
+            EngineError, match=r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
+        ):
+            EnginePolicy(game, engine, limit, 10.0, 1).action_probabilities(state)
+        with pytest.raises(EngineError, match=r"expected scores of 'Fake 1.0', got a move alone"):
+            EnginePolicy(game, engine, limit, 10.0, 1, plays="last_lines").action_probabilities(state)
+        assert pool.search([START], limit, 1, samples=3)[0].samples == 3
+    with EvaluationStore(path, read_only=True) as store:
+        engine = StoredEngine(store)
+        assert EnginePolicy(game, engine, limit, 10.0, plays="bestmove").action_probabilities(state) == best
+        assert before and store.get_many("Fake 1.0", limit, 1, [START]) == {}
+    with EnginePool([*FAKE, *arguments], workers=1, options={"Skill Level": 1}) as pool:
+        (drawn,) = pool.search([START], limit, 1, samples=30)
+        assert (
+            drawn.samples == 30 and not drawn.lines and len(drawn.played) == (3 if limit.depth is None else 1)
+        )
 
 
 @pytest.mark.parametrize("fault", ["exit-at-start", "hang-at-start"])
@@ -745,7 +819,7 @@ def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool: EnginePool
 
 @pytest.fixture(scope="module")
 def stockfish() -> str:
-    return find_engine()
+    return str(find_engine())
 
 
 # Of 4,000 positions that random moves led to, 88 had fewer than 4 lines after 300 nodes.

@@ -9,6 +9,7 @@ import pytest
 from precomp_games.chess import read_repertoire, write_pgn, write_polyglot
 from precomp_games.chess.game import is_legal
 from tests.chess.test_book import book_of
+from tests.chess.test_book_counts import entry
 from tests.chess.test_game_records import game as pgn
 from tests.chess.test_game_records import mutated
 
@@ -174,6 +175,30 @@ def test_what_the_library_writes_is_read_again(tmp_path: Path) -> None:
     assert known(both) == known(book) and both.report.contradictions == 0
     with pytest.raises(ValueError, match="4 left out: entries of the other side"):
         read_repertoire(tmp_path / "book.bin", chess.BLACK)
+
+
+def test_what_is_wrong_with_a_polyglot_file_is_counted(tmp_path: Path) -> None:
+    """Not sorted, with an entry twice, one of weight 0, one of the other side, and half of one."""
+    path = tmp_path / "book.bin"
+    write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | b1c3"), path)
+    data = path.read_bytes()
+    entries = [data[place : place + 16] for place in range(0, len(data), 16)]
+    board = chess.Board()
+    unwanted = entry(board, "a2a3", 0)
+    board.push_uci("e2e4")
+    path.write_bytes(b"".join([*entries[::-1], entries[0], unwanted, entry(board, "g8f6", 3), b"half"]))
+    book = read_repertoire(path, chess.WHITE)
+    assert known(book) == {after(""): ["e2e4"], after("e4 e5"): ["g1f3"], after("e4 c5"): ["b1c3"]}
+    assert book.report.entries == 3 and book.report.left_out == {
+        "an entry that breaks off": 1,
+        "entries of the other side, or that play does not reach": 1,
+    }
+    told = str(book.report)
+    assert "entries not sorted" in told and "1 entries that repeat another" in told
+    assert "1 moves of weight 0" in told and "\n" not in told
+    path.write_bytes(unwanted)
+    with pytest.raises(ValueError, match=r"expected moves of white .* got none .*1 moves of weight 0"):
+        read_repertoire(path, chess.WHITE)
 
 
 # -- a large book ------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shlex
 import sys
 
 import chess
@@ -352,6 +353,16 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
     assert settings.min_probability == 1e-3
     assert ",r=5,k=4,per=move,num_limits=16,num_temperatures=1)" in settings.opponent
     assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')
+
+
+@pytest.mark.seconds("a sparring by engines that are Python")
+@pytest.mark.parametrize("fault", ["no-nodes", "move-alone"])
+def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, fake, tmp_path, capsys):
+    opponent = f"--opponent_engine={shlex.quote(str(tmp_path / 'remembers'))} --fault={fault}"
+    (tmp_path / "remembers").write_text((tmp_path / "remembers").read_text().replace("--remembers", '"$@"'))
+    status, said, err = ran(capsys, *fake, opponent, "--clock=5+0.1", "--play=1", "--last=0")
+    assert status == 0, err
+    assert "keeps no limit of nodes" in said and "in 1 game (no book)" in said
 
 
 @pytest.mark.seconds("a sparring by engines that are Python")

@@ -176,6 +176,26 @@ def test_damaged_rows(column: str, texts: list[object]) -> None:
                 store.get_many("A", LIMIT, 2, ["p", "q"], 20, True)
 
 
+def test_a_move_without_a_line() -> None:
+    """It is there for whoever asks what was played, and for nobody else; before its like or after."""
+    alone = SearchResult((), 3, 30, (("e2e4", 1),))
+    lines = SearchResult(
+        (Line("d2d4", 5, None),), 3, 30, (("d2d4", 1), ("e2e4", 1)), (Line("d2d4", 5, None),)
+    )
+    for first, then in ((alone, lines), (lines, alone)):
+        with EvaluationStore(":memory:") as store:
+            store.put("A", LIMIT, 1, "p", first)
+            store.put("A", LIMIT, 1, "p", then)
+            assert store.get_many("A", LIMIT, 1, ["p"]) == (
+                {"p": SearchResult(lines.lines, 3, 30)} if first is lines else {}
+            )
+            for each in (alone, lines):
+                found = store.get_many("A", LIMIT, 1, ["p"], each.samples)["p"]
+                assert (found.played, found.last) == (each.played, each.last)
+            with pytest.raises(ValueError, match="expected a search result"):
+                store.put("A", LIMIT, 2, "p", alone)
+
+
 PUTS = """
 import sys
 from precomp_games.chess.engines.searches import Line, SearchResult

@@ -224,4 +224,4 @@ def test_killed_run_goes_on(tmp_path: Path) -> None:
 @pytest.mark.engine
 @pytest.mark.test_all("with another engine in test_killed_run_goes_on")
 def test_killed_run_goes_on_with_stockfish(tmp_path: Path) -> None:
-    killed_and_run_again(tmp_path, [find_engine()], 20_000, kills=2)
+    killed_and_run_again(tmp_path, [str(find_engine())], 20_000, kills=2)

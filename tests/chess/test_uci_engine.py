@@ -1,6 +1,7 @@
 """The UCI engine: its answers line by line, books, engines behind it that fail, and real games."""
 
 import queue
+import shlex
 import sys
 import threading
 import time
@@ -11,7 +12,7 @@ import chess.polyglot
 import pytest
 
 from precomp_games.chess import EngineError, action_of, find_engine, write_polyglot
-from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
+from precomp_games.chess.play.players import EnginePlayer, Player, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
@@ -92,6 +93,19 @@ def test_a_book_answers_by_history_and_a_polyglot_file_by_position(tmp_path):
     assert not told(f"position fen {fen}", "go", book=book)[0].startswith("info string book")
 
 
+def test_a_polyglot_file_that_is_not_sorted_is_read_all_the_same(tmp_path, caplog):
+    """And told of; a reader that looks for keys by halves finds nothing in it."""
+    path = tmp_path / "book.bin"
+    write_polyglot(book_of("| e2e4", "e2e4 e7e5 | g1f3", "e2e4 c7c5 | b1c3"), path)
+    data = path.read_bytes()
+    path.write_bytes(b"".join(data[place : place + 16] for place in range(len(data) - 16, -1, -16)))
+    commands = ("position startpos", "go", "position startpos moves e2e4 c7c5", "go")
+    assert told(*commands, book=str(path))[1::2] == ["bestmove e2e4", "bestmove b1c3"]
+    assert "2 entries not sorted by their keys" in caplog.text and caplog.text.count("\n") == 1
+    (tmp_path / "empty.bin").write_bytes(b"")  # as is written of a book without positions
+    assert told(*commands[:2], book=str(tmp_path / "empty.bin")) == [by_policy()]
+
+
 def test_polyglot_files_that_are_none(tmp_path):
     (tmp_path / "odd.bin").write_bytes(b"x" * 17)
     with pytest.raises(ValueError, match="expected a Polyglot book"):
@@ -143,23 +157,158 @@ def test_the_next_go_may_come_as_soon_as_an_answer_is_heard():
     assert said == [by_policy()] * 5
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "nonsense",
-        "position",
-        "position startpos moves e2e5",
-        "position startpos moves e2e4 xyz",
-        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",
-        "position fen " + "x" * 100_000,
-        "setoption",
-        "setoption name OwnBook value perhaps",
-    ],
-)
+@pytest.mark.parametrize("command", ["nonsense", "setoption", "setoption name OwnBook value perhaps"])
 def test_what_is_no_uci_is_told_and_passed_over(command):
     lines = told("position startpos moves e2e4", command, "go")
     assert lines[0].startswith("info string error: ") and len(lines[0]) < 400
     assert lines[1:] == [by_policy("e2e4")]
+
+
+class Recorder(Player):
+    """A player that notes what it is asked, and castles where it can, as king takes rook."""
+
+    name = "recorder"
+
+    def __init__(self, *options):
+        self.options, self.asked = options, []
+
+    def go(self, board, position, go, say):
+        self.asked.append((position.removeprefix("position "), go))
+        move = next(board.generate_castling_moves(), None) or next(iter(board.legal_moves))
+        say(f"bestmove {board.uci(move, chess960=True)}")
+
+    def command(self, line):
+        """Nothing is under way."""
+
+
+def asked(*commands, options=(), book=None):
+    """What a player is asked after these commands, and what is said."""
+    player, lines = Recorder(*options), []
+    UciEngine(player, uci_book(book) if book else None, say=lines.append, seed=1).run(commands)
+    return player.asked, lines
+
+
+_CHESS960 = ("option name Hash type spin", "option name UCI_Chess960 type check default false")
+_ROOKS = "r3k2r/p6p/8/8/8/8/P6P/R3K2R {} KQkq - 0 1"
+_PAWN = "8/P6k/8/8/8/8/p6K/8 {} - - 0 1"
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "plain"),
+    [
+        *(
+            (_ROOKS.format(side), king + rook, king + castled)
+            for side, king, rook, castled in (
+                ("w", "e1", "h1", "g1"),
+                ("w", "e1", "a1", "c1"),
+                ("b", "e8", "h8", "g8"),
+                ("b", "e8", "a8", "c8"),
+            )
+        ),
+        (_ROOKS.format("w"), "E1H1 e8A8", "e1g1 e8c8"),
+        (_ROOKS.format("w"), "E1G1", "e1g1"),
+        (_PAWN.format("w"), "a7a8Q", "a7a8q"),
+        (_PAWN.format("b"), "A2a1N", "a2a1n"),
+        # What goes from e1 to h1 is no castling where the king is elsewhere.
+        ("3k4/8/8/8/8/8/3K4/4R3 w - - 0 1", "e1h1", "e1h1"),
+        (chess.STARTING_FEN, "e2E4 E7e5", "e2e4 e7e5"),
+    ],
+)
+def test_a_player_is_handed_our_own_moves(given, written, plain):
+    """However they are written; castling as king takes rook where UCI_Chess960 is set, and only there."""
+    command = (f"position fen {given} moves {written}", "go")
+    assert asked(*command)[0] == [(f"fen {given} moves {plain}", "go")]
+    other = ("setoption name UCI_Chess960 value true", *command, "setoption name UCI_Chess960 value false")
+    taken = written.lower().replace("e1g1", "e1h1")
+    sent, _ = asked(*other, *command, options=_CHESS960)
+    assert sent == [(f"fen {given} moves {each}", "go") for each in (taken, plain)]
+    assert asked(*other)[0] == [(f"fen {given} moves {plain}", "go")]  # of a player who does not offer it
+
+
+@pytest.mark.parametrize("line", ["startpos", "startpos moves", "startpos moves e2e4"])
+def test_the_start_is_handed_on_as_such(line):
+    assert asked(f"position {line}", "go")[0] == [(line.removesuffix(" moves"), "go")]
+
+
+def test_moves_to_search_and_answers_are_written_as_the_board_writes_them():
+    castling = f"position fen {_ROOKS.format('w')}"
+    sent, lines = asked(castling, "go searchmoves e1h1 A2A3 nodes 5")
+    assert sent[0][1] == "go searchmoves e1g1 a2a3 nodes 5" and lines == ["bestmove e1g1"]
+    sent, lines = asked("setoption name uci_chess960 value true", castling, "go", options=_CHESS960)
+    assert lines == ["bestmove e1h1"]
+    book = book_of("e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 | e1g1")
+    line = "position startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5"
+    for value, answer in (("false", "e1g1"), ("true", "e1h1")):
+        commands = (f"setoption name UCI_Chess960 value {value}", line, "go searchmoves e1g1")
+        assert asked(*commands, options=_CHESS960, book=book)[1][-1] == f"bestmove {answer}"
+
+
+_FISCHER = "1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9"
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        "position",
+        "position nonsense",
+        "position moves e2e4",
+        "position startpos e2e4",
+        "position fen",
+        "position fen 8/8/8/8/8/8/8/8 w - - 0 1",  # no king
+        "position fen 4k3/8/8/8/8/8/8/8 w - - 0 1",
+        "position fen " + "x" * 100_000,
+        "position fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1",  # black could be taken
+        "position fen 4k2R/8/8/8/8/8/8/r3K3 w - - 0 1",  # both in check
+        f"position fen {_FISCHER}",
+        "position fen 4k3/8/8/8/8/8/8/R4K1R w KQ - 0 1",  # castling of Chess960
+        "position startpos moves e2e5",
+        "position startpos moves e2e4 e7e5 e1g1 g8f6",
+        "position startpos moves e2e4 xyz",
+        "position startpos moves e2e4 0000 d2d4",
+        "position startpos moves f2f3 e7e5 g2g4 d8h4 e2e4",  # after mate
+        "position startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 f3g1 f6g8 e1h1",  # a rook out of reach
+        "position fen 8/P6k/8/8/8/8/8/K7 w - - 0 1 moves a7a8K",
+        f"position fen {_ROOKS.format('w')} moves e1f1 e8e7 f1e1 e7e8 e1h1",  # rights that are lost
+    ],
+)
+def test_after_a_position_that_cannot_be_played_there_is_none(position):
+    commands = ("position startpos moves e2e4", position, "go", "ucinewgame", "go nodes 3")
+    sent, lines = asked(*commands, "position startpos", "go", options=_CHESS960)
+    assert sent == [("startpos", "go")]
+    assert [line.split()[0] for line in lines] == ["info", "bestmove"] * 2 + ["bestmove"]
+    assert all(line.startswith("info string error: ") and len(line) < 400 for line in lines[:4:2])
+    assert lines[1] == lines[3] == "bestmove 0000"
+
+
+def test_no_position_is_answered_when_an_answer_is_wanted():
+    assert told("position nonsense", "go infinite", "isready", "stop")[1:] == ["readyok", "bestmove 0000"]
+    assert told("go") == [by_policy()]  # the game's start, where no position was given
+
+
+@pytest.mark.parametrize(
+    ("given", "played"),
+    [
+        ("4k3/8/8/8/8/8/4P3/4K3 w - -", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),  # without counters
+        ("4k3/8/8/8/8/8/4P3/4K3 w", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"),
+        ("4k3/8/8/8/8/8/8/4K2R w KQkq - 3 9", "4k3/8/8/8/8/8/8/4K2R w K - 3 9"),  # rights without rooks
+        ("4k3/8/8/8/8/8/8/7K w KQkq - 0 1", "4k3/8/8/8/8/8/8/7K w - - 0 1"),
+        ("r3k2r/8/8/8/8/8/4K3/R6R b KQkq - 0 1", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 0 1"),
+        ("4k3/8/8/8/4P3/8/8/4K3 w - e3 0 1", "4k3/8/8/8/4P3/8/8/4K3 w - - 0 1"),  # nothing was moved there
+        (f"{_ROOKS.format('w').replace('KQkq', 'HAha')}", _ROOKS.format("w")),
+    ],
+)
+def test_what_a_fen_cannot_have_is_dropped(given, played):
+    sent, _ = asked(f"position fen {given}", "go")
+    assert sent == [(f"fen {played}", "go")]
+
+
+def test_chess960_is_played_by_a_player_who_knows_it():
+    position = f"position fen {_FISCHER} moves f1b1"  # king takes rook
+    for options, value in ((_CHESS960, "false"), (("option name Hash type spin",), "true")):
+        commands = (f"setoption name UCI_Chess960 value {value}", position, "go")
+        assert asked(*commands, options=options)[1][-1] == "bestmove 0000"
+    sent, lines = asked("setoption name UCI_Chess960 value true", position, "go", options=_CHESS960)
+    assert sent == [(position.removeprefix("position "), "go")] and lines == ["bestmove f8h8"]
 
 
 def test_ended_games():
@@ -236,6 +385,39 @@ def test_wrong_flags_say_one_line_and_help_more(capsys):
         assert told.startswith("error: ") and told.count("\n") == 1 and word in told
     assert main(["precomp-games-uci", "--help"]) == 0
     assert "--opponent" in capsys.readouterr().out
+
+
+@pytest.mark.seconds("a process that imports the library")
+def test_python_chess_as_the_interface(tmp_path):
+    """With a book, and an engine of arguments behind it, which answers its move alone."""
+    path = str(tmp_path / "book.bin")
+    line = "e2e4 e7e5 g1f3 g8f6 f1c4 f8c5"
+    write_polyglot(book_of(f"{line} | e1g1"), path)
+    limit, castled = chess.engine.Limit(nodes=5), chess.Board()
+    for move in line.split():
+        castled.push_uci(move)
+    with uci_process(f"--book={path}", f"--engine={shlex.join([*FAKE, '--fault=move-alone'])}") as engine:
+        assert engine.play(castled, limit).move.uci() == "e1g1"
+        for fen in ("8/8/8/8/8/8/8/8 w - - 0 1", "4k3/8/8/8/8/8/4R3/4K3 w - - 0 1"):
+            assert not engine.play(chess.Board(fen), limit).move  # 0000
+        for name in ("e1h1", "e1g1"):
+            board = castled.copy()
+            board.push(chess.Move.from_uci(name))  # as whoever writes king takes rook has it
+            expected = castled.copy()
+            expected.push_uci("e1g1")
+            assert engine.play(board, limit).move == fake_engine.ranked(expected, 3)[0]
+
+
+@pytest.mark.engine
+@pytest.mark.seconds("a process that imports the library")
+def test_chess960_between_processes(tmp_path):
+    (tmp_path / "empty.bin").write_bytes(b"")
+    with uci_process(f"--book={tmp_path / 'empty.bin'}", f"--engine={find_engine()}") as engine:
+        board = chess.Board(_FISCHER, chess960=True)
+        board.push(board.parse_uci("f1b1"))
+        limit = chess.engine.Limit(nodes=200)
+        assert engine.play(board, limit, root_moves=[chess.Move.from_uci("f8h8")]).move.uci() == "f8h8"
+        assert engine.play(chess.Board(), limit).move in chess.Board().legal_moves
 
 
 @pytest.mark.engine

@@ -14,6 +14,7 @@ file without a tag, in which more lines break off at what is no move than do not
 
 A Polyglot file has keys, and no lines. It is walked from the start, with the book's moves for one side and
 all legal ones for the other, so entries that play cannot reach by such ways are not found; they are counted.
+So is what is wrong with the file.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from precomp_games._support.arguments import PositiveInt, public
 from precomp_games._support.checks import ArgumentError, check_path, shown
 from precomp_games._support.results import Result
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
-from precomp_games.chess.records.book_counts import PolyglotCounts
+from precomp_games.chess.records.book_counts import REPEATED, UNWEIGHTED, PolyglotCounts
 from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited
 
 _MAX_GAMES = 100_000
@@ -54,6 +55,7 @@ class RepertoireReport(GameReport):
       positions: Distinct positions in which the book has a move.
       transpositions: Those to which several orders of moves lead.
       contradictions: Those with several moves, of which the first is played.
+      strange: What is wrong with Polyglot files that were read all the same, by what it is.
     """
 
     lines: int = 0
@@ -63,6 +65,7 @@ class RepertoireReport(GameReport):
     positions: int = 0
     transpositions: int = 0
     contradictions: int = 0
+    strange: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     def __str__(self) -> str:
         """One line."""
@@ -77,6 +80,7 @@ class RepertoireReport(GameReport):
             (self.mistakes, "moves marked as mistakes, left out"),
         ):
             parts += [f"{count} {what}"] * (count > 0)
+        parts += [f"{count} {what}" for what, count in self.strange.items()]
         return "; ".join(parts)
 
 
@@ -263,6 +267,7 @@ class _Reader:
         book, used = PolyglotCounts(path), 0
         self.source = os.path.basename(path)
         self.report.left_out.update(book.left_out)
+        self.report.strange.update(book.strange)
         waiting: collections.deque[tuple[chess.Board, tuple[int, ...]]] = collections.deque()
         met: set[str] = set()
 
@@ -290,8 +295,9 @@ class _Reader:
                 self.add(board.epd(), history, action)
                 replies(board_after(board, move_of(action)), (*history, action))
         self.report.entries += used
-        if len(book) > used:
-            self.report.left_out["entries of the other side, or that play does not reach"] += len(book) - used
+        others = len(book) - used - book.strange[REPEATED] - book.strange[UNWEIGHTED]
+        if others > 0:
+            self.report.left_out["entries of the other side, or that play does not reach"] += others
 
 
 @dataclasses.dataclass

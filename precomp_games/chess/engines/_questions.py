@@ -107,7 +107,6 @@ def turns_before(last: Turn | None, question: Question) -> list[Question]:
                 fen=board.fen(en_passant="fen"),
                 limit=turn.limit,
                 lines=_number_of_lines(board, question.multipv),
-                samples=0,
                 iterations=False,
                 turn=turn,
             )

@@ -71,6 +71,10 @@ class NoNodes(BadOutput):
     """The engine does not report nodes, so that nobody knows whether it heeds a limit of them."""
 
 
+class NoScores(BadOutput):
+    """The engine answers its move alone, where its lines are asked for."""
+
+
 class EngineProcess(chess.engine.UciProtocol):
     """One engine process."""
 
@@ -286,7 +290,9 @@ class SearchReport:
         """Whether a line was reported."""
         return bool(self._last)
 
-    def result(self, fen: str, best: str, limit: SearchLimit, play: bool = False) -> SearchResult:
+    def result(
+        self, fen: str, best: str, limit: SearchLimit, play: bool = False, alone: bool = False
+    ) -> SearchResult:
         """The result of the finished search.
 
         Args:
@@ -294,9 +300,11 @@ class SearchReport:
             best: the move after "bestmove".
             limit: what the engine was told.
             play: the result says what the engine played and what it reported last, too.
+            alone: what the engine played does, if it reported no line.
 
         Raises:
             NoNodes: there is a limit of nodes, and lines without any.
+            NoScores: there is a move, and no line.
             TooFewLines: lines are missing, and the engine had no time for more than the first iteration.
             BadOutput: moves that are illegal, lines that are missing, too few nodes, too little depth.
         """
@@ -309,7 +317,16 @@ class SearchReport:
             used_up = not limit.depth and self.nodes >= (limit.nodes or 0)
             if used_up and self.any_lines and self.depth == self._first_depth and _is_legal(board, best):
                 raise TooFewLines(missing)
-            raise BadOutput(missing)
+            if not _is_legal(board, best):
+                raise BadOutput(missing)
+            if alone:
+                return SearchResult((), self.depth, self.nodes, ((board.parse_uci(best.lower()).uci(), 1),))
+            if self.any_lines:
+                raise BadOutput(missing)
+            raise NoScores(
+                f"{missing}, and no score: an engine that answers its move alone plays with "
+                "--opponent_plays=bestmove or uci(plays=bestmove)"
+            )
         depth, lines = iteration.depth, iteration.lines
         moves: dict[str, str] = {}
 
@@ -413,7 +430,9 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         elif tokens[0] == "bestmove":
             best = tokens[1] if len(tokens) > 1 else ""
             asked = self._question
-            self.result.set_result(self._report.result(asked.fen, best, asked.limit, asked.samples > 0))
+            play = asked.samples > 0
+            alone = play and asked.multipv == 1 and not asked.iterations
+            self.result.set_result(self._report.result(asked.fen, best, asked.limit, play, alone))
             self.set_finished()
         else:
             self._strange(line)

@@ -20,6 +20,7 @@ from precomp_games.chess.engines._uci import (
     BadOutput,
     EngineProcess,
     NoNodes,
+    NoScores,
     SearchCommand,
     TooFewLines,
 )
@@ -37,7 +38,7 @@ class Demand:
 
     Attributes:
       limit: of searches.
-      lines: MultiPV.
+      lines: MultiPV; 0: the answer alone is read, and no score.
       limit_help: what to do where it does not keep the limit.
       lines_help: what to do where it has fewer lines.
     """
@@ -84,10 +85,15 @@ async def _troubles(
         told.append(f"has {has}, and {lines} lines are asked for: {what}")
     given = {name: value for name, value in options.items() if name in engine.options}
     try:
-        for limit, what in {_least(each.limit): each.limit_help for each in demands}.items():
+        kinds = {(_least(each.limit), each.lines > 0): each.limit_help for each in demands}
+        for (limit, scores), what in kinds.items():
             engine = engine or await _started(command)
             base = {name: str(value) for name, value in BASE_OPTIONS.items() if name in engine.options}
-            problem = await _kept(engine, base | given, limit)
+            try:
+                problem = await _kept(engine, base | given, limit, scores)
+            except NoScores as error:
+                told += [line for line in [f"gives {error}"] if line not in told]
+                continue
             if problem:
                 told.append(f"does not keep {limit}, {problem}: {what}")
                 await engine.kill()  # it may still be at it
@@ -125,10 +131,10 @@ def _least(limit: SearchLimit) -> SearchLimit:
     return limit
 
 
-async def _kept(engine: EngineProcess, options: Mapping[str, str], limit: SearchLimit) -> str:
-    """What an engine did in place of keeping a limit; "" where it kept it."""
+async def _kept(engine: EngineProcess, options: Mapping[str, str], limit: SearchLimit, scores: bool) -> str:
+    """What an engine did in place of keeping a limit; "" where it kept it. NoScores where it lacks these."""
     await engine.configure(options)
-    asked = Question.of(0, Asked(chess.Board().epd(), limit, 1))
+    asked = Question.of(0, Asked(chess.Board().epd(), limit, 1, samples=0 if scores else 1))
     try:
         async with asyncio.timeout(_PATIENCE + (limit.movetime_ms or 0) / 1000.0):
             await engine.ask(SearchCommand(engine, asked))
@@ -138,6 +144,8 @@ async def _kept(engine: EngineProcess, options: Mapping[str, str], limit: Search
         return "since it does not report nodes"
     except TooFewLines:
         return ""
+    except NoScores:
+        raise
     except BadOutput as error:
         return f"with {error}"
     return ""

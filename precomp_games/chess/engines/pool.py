@@ -36,6 +36,7 @@ import functools
 import logging
 import os
 import queue
+import shlex
 import shutil
 import threading
 import weakref
@@ -54,6 +55,7 @@ from precomp_games.chess.engines._uci import (
     BadOutput,
     EngineProcess,
     NoNodes,
+    NoScores,
     SearchCommand,
     TooFewLines,
 )
@@ -88,12 +90,12 @@ class EngineNotFoundError(EngineError):
 
 
 @public
-def find_engine(path: str | None = None) -> str:
-    """The path of the engine to use.
+def find_engine(path: str | None = None) -> str | list[str]:
+    """The engine to use: the path of its file, or a list of it and its arguments.
 
     Args:
-        path: a file, or a command on PATH. None: `$STOCKFISH`, else `stockfish` on PATH, else
-            Debian's /usr/games/stockfish.
+        path: a file, or a command on PATH; or one of these and arguments, as a shell has them ("gnuchess
+            --uci"). None: `$STOCKFISH`, else `stockfish` on PATH, else Debian's /usr/games/stockfish.
 
     Raises:
         ValueError: `path` is no text.
@@ -104,23 +106,32 @@ def find_engine(path: str | None = None) -> str:
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
     if path is not None:
-        executable = shutil.which(path) if path else None
+        executable = _program(path)
+        if executable is None and not os.path.exists(path):
+            with contextlib.suppress(ValueError):  # a quotation without an end
+                name, *arguments = shlex.split(path) or [""]
+                if program := _program(name):
+                    return [program, *arguments] if arguments else program
         if executable is None:
             problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
             raise EngineError(
                 f"expected {source} to be an engine's file or a command on PATH, "
-                f"got {path!r}, which {problem}; correct it, or leave it out to use an installed "
-                "Stockfish"
+                f"got {path!r}, which {problem}; correct it (a path with spaces that has arguments stands in "
+                "quotation marks), or leave it out to use an installed Stockfish"
             )
         return executable
-    for candidate in ("stockfish", *DEFAULT_PATHS):
-        executable = shutil.which(candidate)
-        if executable is not None:
-            return executable
+    if executable := _program("stockfish"):
+        return executable
     raise EngineNotFoundError(
         "expected Stockfish on PATH or in /usr/games, got neither: install it "
         "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
     )
+
+
+def _program(name: str) -> str | None:
+    """The file of a command on PATH, or where Debian puts games."""
+    folders = os.pathsep.join(map(os.path.dirname, DEFAULT_PATHS))
+    return (shutil.which(name) or shutil.which(name, path=folders)) if name else None
 
 
 class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
@@ -380,6 +391,10 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                         break
                     asked = longer
                     self._tell_too_few(question)
+            except NoScores as err:
+                problem, what, failures = err, str(err), failures + 1
+                if failures > 1:  # not by an accident
+                    break
             except BaseException as err:
                 # Whatever it was, also a cancelled search: this process is in an unknown state.
                 self._slots[place] = None

@@ -187,7 +187,8 @@ class SearchResult:
 
     Attributes:
         lines: one `Line` a move, best first, all of them exact and of the same depth; as many as
-            MultiPV asked for, or as there are legal moves where those are fewer.
+            MultiPV asked for, or as there are legal moves where those are fewer. None where what it plays
+            was asked for, and an engine answered that alone.
         depth: the iteration the lines come from, in the engine's plies.
         nodes: what the whole search visited, the iteration that the limit interrupted included. Twice the
             limit or more where that was too little for all lines, and the position was searched on.
@@ -261,7 +262,8 @@ def decode(
         raise ValueError("values of the wrong type")
     if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
         raise ValueError(f"depth {depth} and {nodes} nodes")
-    best = _decode_lines(lines, multipv)
+    alone = samples > 0 and multipv == 1  # where a move may be answered without a line
+    best = () if alone and lines == "" else _decode_lines(lines, multipv)
     said = () if iterations is None else _decode_iterations(iterations, len(best))
     if not (samples or played or last):
         return SearchResult(best, depth, nodes, iterations=said)
@@ -273,7 +275,8 @@ def decode(
         counts[match[1]] = int(match[2])
     if sum(counts.values()) != samples:
         raise ValueError(f"{sum(counts.values())} searches of {samples}")
-    return SearchResult(best, depth, nodes, tuple(counts.items()), _decode_lines(last, multipv), said)
+    reported = () if alone and last == "" else _decode_lines(last, multipv)
+    return SearchResult(best, depth, nodes, tuple(counts.items()), reported, said)
 
 
 def _decode_iterations(text: object, lines: int) -> tuple[Iteration, ...]:

@@ -14,7 +14,8 @@ the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates
 engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
 business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, and what it reported
 last stand in a table of their own, `plays`, which a file has from the first time that this was asked
-of it: a file without the table has nobody's moves, and is as good as ever for all else. In the same manner
+of it: a file without the table has nobody's moves, and is as good as ever for all else. Where an engine
+answered its move alone, lines are empty, and whoever asks for lines finds nothing. In the same manner
 the table `iterations` has what searches said on their way, each with its depth and the nodes by then,
 `1 56 e2e4:31 d2d4:-28;2 163 e2e4:35 d2d4:-30`: what searches with fewer nodes say.
 
@@ -267,6 +268,8 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         said = encode_iterations(result.iterations)
         try:
             decode(multipv, result.samples, *searched, *played, said or None)
+            if result.played and bool(result.lines) != bool(result.last):
+                raise ValueError("some of a search's lines")
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -319,7 +322,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         columns = "depth, nodes, lines" + (", played, last" if samples else ", '', ''")
         columns += ", iterations" if iterations else ""
         query = f"SELECT epd, {columns} FROM searches{tables} {_NAMES} {_OF_KEY}"
-        query += " AND samples = ?" if samples else ""
+        query += " AND samples = ?" if samples else " AND lines != ''"
         with self._database() as db:
             if not all(_has_table(db, table) for table in asked_of):
                 return results

@@ -48,6 +48,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError, check_instance, check_integer, check_number, shown
 from precomp_games._support.results import Shown
+from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
     Line,
     Multipv,
@@ -162,7 +163,12 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
 
     def _lines(self, result: SearchResult) -> tuple[Line, ...]:
         """The lines that it draws among."""
-        return (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
+        lines = (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
+        if not lines:
+            raise EngineError(
+                f"expected scores of {self.engine.engine_id!r}, got a move alone: plays=bestmove does with it"
+            )
+        return lines
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:

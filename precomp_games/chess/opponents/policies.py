@@ -44,7 +44,7 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError, check_path, shown
 from precomp_games._support.messages import one_line
-from precomp_games.chess.engines.pool import EnginePool, find_engine
+from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
@@ -52,7 +52,7 @@ from precomp_games.chess.evaluation.policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.chess.game import ChessGame, ChessState, board_key
 from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
 from precomp_games.chess.opponents.family import EngineFamily
-from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts, PolyglotWeights
+from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts, PolyglotWeights, warn_of
 from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.move_counts import (
     CountsPolicy,
@@ -292,7 +292,9 @@ def polyglot_policy(
         ValueError: arguments of another kind, or a file that is no book.
         OSError: the file cannot be read.
     """
-    return CountsPolicy(game, PolyglotCounts(path, weights), alpha, prior)
+    counts = PolyglotCounts(path, weights)
+    warn_of(path, counts.left_out + counts.strange)
+    return CountsPolicy(game, counts, alpha, prior)
 
 
 @public
@@ -311,7 +313,9 @@ def explorer_policy(
         ValueError: arguments of another kind, or no answer that can be read.
         OSError: the folder cannot be read.
     """
-    return CountsPolicy(game, ExplorerCounts(folder), alpha, prior)
+    counts = ExplorerCounts(folder)
+    warn_of(folder, counts.left_out)
+    return CountsPolicy(game, counts, alpha, prior)
 
 
 @public
@@ -455,7 +459,12 @@ def _uci(
             raise ArgumentError(f"expected {asked}, got no engine")
         searcher = reader
     else:
-        pool = EnginePool(find_engine(engine), workers=workers or None, options=_options(options))
+        command = find_engine(engine)
+        if not isinstance(command, str):  # a name may come from others, who are not to choose arguments
+            raise EngineError(
+                f"expected the file of an engine in a spec, got {engine!r}, which is no such file"
+            )
+        pool = EnginePool(command, workers=workers or None, options=_options(options))
         searcher = StoredEngine(EvaluationStore(os.path.expanduser(store) or ":memory:"), pool)
     return EnginePolicy(game, searcher, limit, r, top_k, plays=plays, samples=samples)
 

@@ -1,7 +1,7 @@
 """Who plays for `UciEngine` where its book knows nothing: another engine, or a policy.
 
-* `EnginePlayer` hands positions and `go` commands on to an engine's process, as they came, and its answers
-  back. The engine's options are offered to the interface. One that ends is started again.
+* `EnginePlayer` hands positions and `go` commands on to an engine's process, and its answers back. The
+  engine's options are offered to the interface. One that ends is started again.
 * `PolicyPlayer` draws from a policy over `ChessGame`: the modelled opponent of a preparation, or our own play
   out of book as a preparation has it. Clocks and limits of `go` have no meaning for it.
 """

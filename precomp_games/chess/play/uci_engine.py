@@ -2,22 +2,27 @@
 
 `UciEngine` reads an interface's commands, line by line, and answers. While a game is in the book it answers
 at once; elsewhere its player does (`players`). An answer that is not wanted yet (`go infinite`,
-`go ponder`) waits for `stop` or `ponderhit`. What is no UCI is passed over with a word, as UCI demands. A
-position with an illegal move is refused; the last one stays.
+`go ponder`) waits for `stop` or `ponderhit`. What is no UCI is passed over with a word, as UCI demands.
 
-Options: OwnBook (whether the book is played), and the player's.
+The player is handed our own board and its moves, however these were written: castling also as king takes
+rook, letters of any case. Castling rights and en passant squares that a FEN cannot have are dropped. What
+cannot be played (an illegal move or a null move, a king in check that is not to move, no king) is no
+position: until the next one, `go` is answered by "bestmove 0000" and a word on why.
+
+Options: OwnBook (whether the book is played), and the player's. Where these have UCI_Chess960, the player
+plays Chess960 once that is set, and castling is written as king takes rook.
 """
 
 from __future__ import annotations
 
-import collections
+import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import chess
-import chess.polyglot
 import numpy as np
 
 from precomp_games._support.arguments import Seed, public
@@ -27,11 +32,14 @@ from precomp_games.chess.books.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows
 from precomp_games.chess.play.players import FOREVER, LONGEST_LINE, NO_MOVE, Player
+from precomp_games.chess.records.book_counts import PolyglotCounts, warn_of
 
 _NAME = "precomp-games"
 _AUTHOR = "the precomp-games authors"
 _ANSWER_SECONDS = 10.0
 _ENTRY_BYTES = 16
+_CHESS960 = "uci_chess960"
+_NO_POSITION = "bestmove 0000"
 
 UciBook = Callable[[chess.Board], Mapping[chess.Move, float]]
 """What is known in a position, with the game before it on the board's stack: weights of moves, or nothing."""
@@ -59,16 +67,19 @@ def uci_book(book: Book | str) -> UciBook:
             return {move_of(action): p for action, p in row.items()}
 
         return by_history
-    path = book
-    if os.path.getsize(path) % _ENTRY_BYTES:
-        raise ArgumentError(f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(path)}")
+    size = os.path.getsize(book)
+    if size % _ENTRY_BYTES:
+        raise ArgumentError(
+            f"expected a Polyglot book, entries of {_ENTRY_BYTES} bytes, got {shown(book)} of {size} bytes, "
+            "whose last entry breaks off"
+        )
+    if not size:  # a book without positions
+        return lambda board: {}
+    counts = PolyglotCounts(book)
+    warn_of(book, counts.strange)
 
     def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
-        weights: collections.Counter[chess.Move] = collections.Counter()
-        with chess.polyglot.open_reader(path) as reader:
-            for entry in reader.find_all(board):
-                weights[entry.move] += entry.weight
-        return {move: weight for move, weight in weights.items() if weight > 0 and move in board.legal_moves}
+        return {move_of(action): weight for action, weight in counts.at(board)[0].items() if weight > 0.0}
 
     return by_position
 
@@ -103,7 +114,8 @@ class UciEngine:
         self._print, self._printing = say, threading.Lock()
         self._rng = np.random.default_rng(seed)
         self._own_book = True
-        self._board, self._position = chess.Board(), "position startpos"
+        self._chess960 = False
+        self._position = "startpos"  # as it was given
         self._waiting: str | None = None  # an answer that is not wanted yet
         self._idle = threading.Event()  # whether nothing is searched
         self._idle.set()
@@ -155,7 +167,7 @@ class UciEngine:
         elif word == "setoption":
             self._set_option(rest)
         elif word == "position":
-            self._set_position(line)
+            self._position = rest
         elif word == "go":
             self._go(line)
         elif word in ("stop", "ponderhit"):
@@ -181,38 +193,70 @@ class UciEngine:
         if not text.startswith("name ") or not name:
             raise ValueError(f"expected setoption name NAME value VALUE, got {text[:80]!r}")
         if name.lower() != "ownbook":
+            if name.lower() == _CHESS960 and any(_CHESS960 in line.lower() for line in self._player.options):
+                self._chess960 = value.lower() == "true"
             self._player.set_option(name, value if separator else None)
         elif value.lower() in ("true", "false"):
             self._own_book = value.lower() == "true"
         else:
             raise ValueError(f"expected OwnBook to be true or false, got {value[:80]!r}")
 
-    def _set_position(self, line: str) -> None:
-        given, _, moves = line.removeprefix("position ").partition(" moves ")
-        if given.removesuffix(" moves") == "startpos":
-            board = chess.Board()
-        elif given.startswith("fen "):
-            board = chess.Board(given[len("fen ") :].removesuffix(" moves"))
-            if not board.is_valid():
-                raise ValueError(f"expected a valid position, got {given[:100]!r}")
-        else:
-            raise ValueError(f"expected position startpos or fen, got {line[:80]!r}")
-        for move in moves.split():
-            board.push(board.parse_uci(move))
-        self._board, self._position = board, line
+    def _board(self) -> tuple[chess.Board, str]:
+        """The board after the moves that were given, and the command by which a player is told of it.
+
+        Raises:
+          ValueError: what was given cannot be played.
+        """
+        given, _, moves = f"{self._position} ".partition(" moves ")
+        kind, _, fen = given.strip().partition(" ")
+        if kind != "fen" and given.strip() != "startpos":
+            raise ValueError(f"expected position startpos or fen, got {self._position[:80]!r}")
+        board = _start(fen) if kind == "fen" else chess.Board()
+        if board.chess960 and not self._chess960:
+            raise ValueError(f"expected UCI_Chess960 to be set for a position of Chess960, got {fen[:100]!r}")
+        start = f"fen {board.fen(shredder=board.chess960, en_passant='fen')}" if fen else kind
+        words = ["position", start, *(["moves"] if moves.strip() else [])]
+        for text in moves.split():
+            move = board.parse_uci(text.lower())
+            if not move:
+                raise ValueError(f"expected moves, got the null move {text!r}")
+            words.append(board.uci(move, chess960=self._chess960))
+            board.push(move)
+        return board, " ".join(words)
 
     def _go(self, line: str) -> None:
         if not self._idle.is_set() or self._waiting is not None:
             raise ValueError("expected stop before the next go, since a search is under way")
-        board = self._board.copy()
-        answer = self._from_book(board, line) if any(board.legal_moves) else f"bestmove {NO_MOVE}"
+        answer: str | None
+        try:
+            board, position = self._board()
+        except ValueError as error:
+            self._say(f"info string error: {one_line(error)}")
+            answer = _NO_POSITION
+        else:
+            line = self._written(board, line)
+            answer = self._from_book(board, line) if any(board.legal_moves) else f"bestmove {NO_MOVE}"
         if answer is None:
             self._idle.clear()
-            self._player.go(board, self._position, line, self._say)
+            self._player.go(board, position, line, functools.partial(self._hear, board))
         elif FOREVER.intersection(line.split()):
             self._waiting = answer
         else:
             self._say(answer)
+
+    def _hear(self, board: chess.Board, line: str) -> None:
+        """Says what the player says."""
+        self._say(self._written(board, line) if line.startswith("bestmove") else line)
+
+    def _written(self, board: chess.Board, line: str) -> str:
+        """A line whose words are moves, where they are, as we write them."""
+
+        def written(word: str) -> str:
+            with contextlib.suppress(ValueError):
+                return board.uci(board.parse_uci(word.lower()), chess960=self._chess960)
+            return word
+
+        return " ".join(map(written, line.split()))
 
     def _from_book(self, board: chess.Board, go: str) -> str | None:
         """What the book answers, if it does."""
@@ -222,11 +266,28 @@ class UciEngine:
         known = {
             move: weight
             for move, weight in self._book(board).items()
-            if not only or move.uci() in wanted.split()
+            if not only or board.uci(move, chess960=self._chess960) in wanted.split()
         }
         if not known:
             return None
         moves, weights = list(known), np.array(list(known.values()), np.float64)
         drawn = moves[int(self._rng.choice(len(moves), p=weights / weights.sum()))]
         self._say(f"info string book: {', '.join(board.san(move) for move in moves)}")
-        return f"bestmove {drawn.uci()}"
+        return f"bestmove {board.uci(drawn, chess960=self._chess960)}"
+
+
+def _start(fen: str) -> chess.Board:
+    """The board of a FEN, without rights that it cannot have; of Chess960 where only that castles so.
+
+    Raises:
+      ValueError: nobody can play it.
+    """
+    board = chess.Board(fen, chess960=True)
+    board.castling_rights = board.clean_castling_rights()
+    board.chess960 = False
+    board.chess960 = board.castling_rights != board.clean_castling_rights()
+    if board.status() & chess.STATUS_INVALID_EP_SQUARE:
+        board.ep_square = None
+    if not board.is_valid():
+        raise ValueError(f"expected a valid position, got {fen[:100]!r}")
+    return board

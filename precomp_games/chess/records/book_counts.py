@@ -1,7 +1,8 @@
 """Books and databases as counts of moves: Polyglot files, and stored answers of the Lichess opening explorer.
 
-**Polyglot.** A file is entries of 16 bytes, big-endian: key, move, weight, learning data. What a weight is
-depends on who made the file: a number of games, or, by the usual program, 2 wins + draws, or a choice.
+**Polyglot.** A file is entries of 16 bytes, big-endian, sorted: key, move, weight, learning data. One that is
+not sorted is read all the same. What a weight is depends on who made the file: a number of games, or, by the
+usual program, 2 wins + draws, or a choice.
 
 **Explorer.** A file is an answer as it came: JSON, or lines of JSON of which the last one counts (a player's
 games are streamed so, while they are indexed). An answer does not say which position it is about, so the file
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import collections
 import json
+import logging
 import os
 import pathlib
 from collections.abc import Mapping
@@ -30,6 +32,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import FilePath, one_of, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.messages import one_line
 from precomp_games.chess.game import action_of, is_legal
 from precomp_games.chess.records.game_records import position_hash
 
@@ -38,12 +41,26 @@ POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
 PolyglotWeights = Annotated[str, one_of(POLYGLOT_WEIGHTS)]
 """One of `POLYGLOT_WEIGHTS`."""
 
+REPEATED = "entries that repeat another, weights added up"
+"""What is strange of a Polyglot file."""
+UNWEIGHTED = "moves of weight 0, which are not played"
+"""Another such thing."""
+
 _ENTRY = np.dtype([("key", ">u8"), ("move", ">u2"), ("weight", ">u2"), ("learn", ">u4")])
 _MAX_BOOK = 1 << 30  # bytes
 _MAX_ANSWER = 1 << 22  # bytes of one answer
 _MAX_ANSWERS = 1_000_000
 _MAX_COUNT = 10**12
 _OUTCOMES = ("white", "draws", "black")
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def warn_of(path: str | os.PathLike[str], wrong: Mapping[str, int]) -> None:
+    """Says in one line what is wrong with a file, where something is."""
+    if wrong:
+        what = "; ".join(f"{count} {reason}" for reason, count in wrong.items())
+        _LOGGER.warning("%s", one_line(f"{os.fspath(path)}: {what}"))
 
 
 class PolyglotCounts:
@@ -54,6 +71,7 @@ class PolyglotCounts:
             "score": 2 wins + draws, which is the number of games where both sides score the same; a move of
             weight 0 was played, once, and lost. "uniform": every move of the book counts 1.
         left_out: what could not be read, by reason.
+        strange: what is not as the format has it, and is read as it says here, by what it is.
     """
 
     @public
@@ -98,10 +116,31 @@ class PolyglotCounts:
         if len(data) % _ENTRY.itemsize:
             self.left_out["an entry that breaks off"] += 1
         entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
-        order = np.argsort(entries["key"], kind="stable")
-        self._keys: npt.NDArray[np.uint64] = entries["key"][order].astype(np.uint64)
+        given = entries["key"].astype(np.uint64)
+        order = np.argsort(given, kind="stable")
+        self._keys: npt.NDArray[np.uint64] = given[order]
         self._moves: npt.NDArray[np.uint16] = entries["move"][order].astype(np.uint16)
         self._weights: npt.NDArray[np.uint16] = entries["weight"][order].astype(np.uint16)
+        self.strange = self._strange(given)
+
+    def _strange(self, given: npt.NDArray[np.uint64]) -> collections.Counter[str]:
+        """What is not as the format has it, where keys were given in this order."""
+        order = np.lexsort((self._moves, self._keys))
+        moves, weights = self._moves[order], self._weights[order]
+        another = self._keys[1:] != self._keys[:-1]  # position, or move
+        distinct = another | (moves[1:] != moves[:-1])
+        most = [  # the largest weight of each move, and of each position
+            np.maximum.reduceat(weights, np.flatnonzero(np.append(True, parts))) if len(weights) else weights
+            for parts in (distinct, another)
+        ]
+        deleted, unplayed = (int((each == 0).sum() * (self.weights == "frequency")) for each in most)
+        found = {
+            "entries not sorted by their keys, found all the same": int((given[1:] < given[:-1]).sum()),
+            REPEATED: int((~distinct).sum()),
+            UNWEIGHTED: deleted,
+            "positions without other moves than these": unplayed,
+        }
+        return +collections.Counter(found)  # without what there is none of
 
     def __len__(self) -> int:
         """Entries."""

@@ -163,7 +163,8 @@ def polyglot_samples() -> tuple[bytes, ...]:
             raw = move.from_square << 6 | move.to_square
             entries.append(struct.pack(">QHHI", key, raw, number, 0))
     castling = struct.pack(">QHHI", key, 4 << 6 | 7, 9, 0)
-    return b"".join(sorted(entries)), b"".join([*sorted(entries), castling]), b""
+    unsorted = b"".join(sorted([*entries, *entries[:3]], reverse=True))
+    return b"".join(sorted(entries)), b"".join([*sorted(entries), castling]), b"", unsorted
 
 
 def _make_polyglot(rng: random.Random) -> bytes:

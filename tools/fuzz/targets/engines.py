@@ -42,6 +42,7 @@ option name Style type combo default Solid var Solid var Wild
 option name UCI_AnalyzeMode type check default false
 option name Skill Level type spin default 20 min 0 max 20
 option name Clear type button
+option name UCI_Chess960 type check default false
 option name File type string default <empty>
 uciok"""
 _READY = b"readyok"
@@ -210,6 +211,8 @@ _COMMANDS = (
     b"go infinite\nstop\nquit\n",
     b"uci\nposition startpos\ngo searchmoves e2e4 d2d4\nisready\ngo ponder\nponderhit\nposition fen "
     b"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves e1g1\ngo depth 3\nquit\n",
+    b"setoption name UCI_Chess960 value true\nposition fen 1r3k1r/p6p/8/8/8/8/P6P/1R3K1R w HBhb - 2 9 moves "
+    b"f1b1 f8h8\ngo searchmoves A2A3\nposition startpos moves e2e4 0000\ngo infinite\nstop\nquit\n",
 )
 _COMMAND_WORDS = (
     *(b"position startpos\n", b"position fen ", b" moves ", b"go infinite\n", b"go\n", b"stop\n", b"quit\n"),
