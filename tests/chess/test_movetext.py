@@ -1,6 +1,7 @@
 """Moves as strangers write them: languages, figurines, results, files that were joined."""
 
 import contextlib
+import re
 from pathlib import Path
 
 import chess
@@ -159,6 +160,9 @@ _THREE = ["1. e4 e5 2. Nf3 Nc6", "1. d4 d5 2. c4", "1. c4 c5"]
         "\n".join(f"{moves} 1-0" for moves in _THREE),
         " ".join(f"{moves} ½-½" for moves in _THREE),
         "\n".join(_THREE),
+        "\n\n".join(f"{re.sub('[0-9][.] ', '', moves)} *" for moves in _THREE),
+        "\n".join(f"{re.sub('[0-9][.] ', '', moves)} *" for moves in _THREE),
+        "\n \n".join(re.sub("[0-9][.] ", "", moves) for moves in _THREE),
         "\n\n".join(_THREE),
         "\n\n".join(f"{{a comment}} {moves} {{another}} 1-0 ; and one\n" for moves in _THREE),
         "\n".join(moves.replace("1. ", "1.") + "*" for moves in _THREE),

@@ -164,33 +164,41 @@ _NOWHERE = _Token("word", "")  # stands before moves of which nobody knows the p
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """The parts of moves' text, without blanks."""
+    """The parts of moves' text; of blanks, empty lines alone."""
     for match in _TOKEN.finditer(text):
         kind, part = match.lastgroup or "", match.group()
         if kind == "word":
             yield _Token(kind, part, _MOVE.fullmatch(part))
-        elif kind not in ("blank", "passed", "other"):
+        elif kind not in ("blank", "passed", "other") or part.count("\n") > 1:
             yield _Token(kind, part)
 
 
 def _games(tokens: Iterable[_Token]) -> Iterator[list[_Token]]:
     """The parts of each game; the first one is there whatever it has."""
     game: list[_Token] = []
-    depth, moves, over = 0, 0, False
+    depth, moves, over, numbered, empty = 0, 0, False, False, False
     for token in tokens:
-        if depth == 0 and moves and token.is_first_number:
+        if token.kind == "blank":
+            empty = True
+            continue
+        # Where moves have no numbers, an empty line ends a game, too.
+        begins = token.is_first_number or (token.move and not numbered and (over or empty))
+        empty = False
+        if depth == 0 and moves and begins:
             yield game
-            game, moves, over = [], 0, False
+            game, moves, over, numbered = [], 0, False, False
         elif over and (token.kind in ("number", "bracket") or token.move is not None):
             yield game
             # Behind a result stands another game, from its first move on; of what else there is, no position.
-            game, moves, over = [] if token.is_first_number else [_NOWHERE], 0, False
+            game, moves, over = [] if begins else [_NOWHERE], 0, False
         elif over and token.kind != "comment":
             continue
         if token.kind == "bracket":
             depth = max(0, depth + (1 if token.text == "(" else -1))
         elif token.kind == "word":
             moves += depth == 0
+        elif token.kind == "number":
+            numbered = True
         elif token.kind == "result":
             if depth:
                 continue
