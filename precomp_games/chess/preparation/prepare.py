@@ -38,6 +38,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.chess.books.book import Book, BookExit
+from precomp_games.chess.evaluation.scores import pov_score
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
@@ -164,7 +165,7 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         [board.epd() for board in book.boards], settings.analyst_limit, settings.multipv
     )
     evaluations = {
-        position.history: _score(result.lines[0], book.side)
+        position.history: pov_score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)
     }
     games, person = _games_behind(book, exits, opponent)
@@ -176,12 +177,6 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         person=person,
         files=ModelFiles.of(settings, opponent, policies.leaf_value),
     )
-
-
-def _score(line: Any, side: chess.Color) -> chess.engine.PovScore:
-    """What the analyst said of a position, for the side that is to move."""
-    score = chess.engine.Cp(line.cp) if line.mate is None else chess.engine.Mate(line.mate)
-    return chess.engine.PovScore(score, side)
 
 
 def _games_behind(

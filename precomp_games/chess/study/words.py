@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import chess.engine
+
 from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import points as points
 from precomp_games.chess.opponents.played import Person
@@ -95,6 +97,13 @@ def often(share: float) -> str:
     if share >= 0.095:
         return f"{100.0 * share:.0f} of 100 games"
     return f"1 of {1.0 / share:,.0f} games" if share >= 1e-6 else "next to no game"
+
+
+def pawns_text(score: chess.engine.PovScore) -> str:
+    """An evaluation from White's viewpoint: pawns, or #3 and #-3 for mates."""
+    white = score.white()
+    pawns = white.score()
+    return f"#{white.mate()}" if pawns is None else f"{pawns / 100:.2f}"
 
 
 def opponent_title(settings: PreparationSettings, engine: str) -> str:
