@@ -43,6 +43,7 @@ from precomp_games.commands._flags import (
 )
 
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
+LINES = "Lines, what carries most first, and how often each comes up:"
 _SHOWN = 8  # opponents of a mixture, each with its value
 _LOOKS = (16, 8, 4, 2, 1)  # times the penalty, where there are --minutes for a whole tree
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
@@ -401,7 +402,7 @@ def print_preparation(
         if made.score_note:
             print(made.score_note)
         if given.lines:
-            print(f"First lines of the book:\n{book.first_lines(given.lines)}\n")
+            print(f"{LINES}\n{book.first_lines(given.lines)}\n")
         _print_most_valuable(made)
 
 
