@@ -247,7 +247,7 @@ class Book(Result):
           ValueError: negative `n`.
         """
         rest = sorted(self.positions, key=lambda each: (-each.worth, -each.reach, len(each.history)))
-        lines = []
+        lines: list[str] = []
         while rest and len(lines) < n:
             on: BookPosition | None = rest[0]
             while on is not None:
@@ -406,6 +406,11 @@ def points(fraction: float) -> str:
     value = abs(100.0 * fraction)
     text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"
     return ("−" if fraction < 0.0 and float(text) else "") + text
+
+
+def points_axis(axis: Any) -> None:
+    """Numbers a plot's axis of scores in points in 100 games."""
+    axis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
 
 
 def percent(fraction: float) -> str:

@@ -49,6 +49,16 @@ def more_points(gain: float) -> str:
     return f"{points(abs(gain))} {'more' if gain >= 0.0 else 'fewer'} points in 100 games"
 
 
+def signed_points(gain: float) -> str:
+    """A gain as points in 100 games, such as "+1.4"."""
+    return ("+" if gain > 0.0 else "") + points(gain)
+
+
+def range_words(ends: Sequence[float]) -> str:
+    """From where to where scores may lie, in points of 100 games."""
+    return f"{points(ends[0])} to {points(ends[1])}"
+
+
 SEEN = "seen in {} of their games"
 """Of a person's reply that some games have."""
 
