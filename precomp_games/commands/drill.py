@@ -185,8 +185,9 @@ def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tupl
         asked, right = asked + 1, right + correct
         played = " or ".join(board.san(each) for each in card.moves)
         print(f"{'Right' if correct else 'No'}: {played}. {_why(board, card, position, move)}")
-        if move is not None and not correct and (reply := _reply(board, move, made, given.store)):
-            print(reply)
+        told = "" if move is None or correct else _searched(board, (card.moves[0], move), made, given.store)
+        if told:
+            print(told)
         if not correct or move is None:
             move = card.moves[0] if given.from_move_1 else None
         line = None if move is None or waiting else drill.reply(position, move)
@@ -202,24 +203,30 @@ def _why(board: chess.Board, card: DrillCard, position: BookPosition, move: ches
     )
 
 
-def _reply(board: chess.Board, move: chess.Move, made: Preparation, path: str) -> str:
-    """What an engine of the preparation replies to a move, where that search is stored; "" where none is."""
+def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation, path: str) -> str:
+    """What stored searches say of the book's move and of the one that was answered, and the reply to it.
+
+    "" where the preparation's engines have searched neither the position nor the one after the answer.
+    """
     then, settings = board.copy(stack=False), made.settings
-    then.push(move)
+    then.push(moves[-1])
     asked = (
         (made.engines[0], settings.analyst_limit, settings.multipv),
         (made.engines[1], settings.opponent_limit, settings.top_k),
     )
-    with contextlib.suppress(StoreError, ValueError), contextlib.ExitStack() as stack:
-        stored = path if os.path.exists(path) else str(DATA / "evaluations.sqlite")
-        store = stack.enter_context(EvaluationStore(stored, read_only=True))
-        for engine, limit, multipv in asked:
-            for found in store.get_many(engine, limit, multipv, [then.epd()]).values():
-                line = found.lines[0]
-                return (
-                    f"To {board.san(move)}, {engine} replies {then.san(chess.Move.from_uci(line.move))}: "
-                    f"{pawns_text(pov_score(line, then.turn))} for White, in pawns."
-                )
+    stored = path if os.path.exists(path) else str(DATA / "evaluations.sqlite")
+    with contextlib.suppress(StoreError, ValueError), EvaluationStore(stored, read_only=True) as store:
+        for key in asked:
+            found = store.get_many(*key, [board.epd(), then.epd()])
+            told = []
+            if (here := found.get(board.epd())) is not None:
+                scores = {line.move: pawns_text(pov_score(line, board.turn)) for line in here.lines}
+                told += [f"{board.san(move)} {scores[move.uci()]}" for move in moves if move.uci() in scores]
+            if (after := found.get(then.epd())) is not None:
+                reply, score = then.parse_uci(after.lines[0].move), pov_score(after.lines[0], then.turn)
+                told.append(f"{board.san(moves[-1])} is answered by {then.san(reply)}, {pawns_text(score)}")
+            if told:
+                return f"{key[0]}, in pawns for White: {'; '.join(told)}."
     return ""
 
 

@@ -63,6 +63,7 @@ _NO_ANSWERS = (
 )
 
 
+@pytest.mark.seconds("a run of the command")
 @pytest.mark.parametrize("words", _NO_ANSWERS)
 def test_what_is_no_move_is_no_answer(tmp_path, words):
     """It is asked again, and nothing is kept; the right move counts after it."""
@@ -77,28 +78,32 @@ def test_what_is_no_move_is_no_answer(tmp_path, words):
         assert file.execute("SELECT answer FROM answers").fetchall() == [("e2e4",)]
 
 
+@pytest.mark.seconds("four runs of the command")
 def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
     """Where the preparation and stored searches know it; of what they do not know, nothing is said."""
     write_book(tmp_path / "book")
     settings = PreparationSettings()
-    board = chess.Board()
+    start, board = chess.Board(), chess.Board()
     board.push_san("c4")
     with EvaluationStore(tmp_path / "kept.sqlite") as store:
-        found = SearchResult((Line("e7e5", 35, None),), depth=5, nodes=9)
-        store.put("Fake", settings.analyst_limit, settings.multipv, board.epd(), found)
+        lines = (Line("e2e4", 40, None), Line("b1c3", None, -3))
+        for epd, found in ((start.epd(), lines), (board.epd(), (Line("e7e5", 35, None),))):
+            store.put("Fake", settings.analyst_limit, settings.multipv, epd, SearchResult(found, 5, 9))
     told = {
-        "c4": ("c4 instead would cost 2.0.", "To c4, Fake replies e5: -0.35 for White, in pawns."),
-        "Nc3": ("Nc3 instead would bring 1.2.", ""),
-        "a4": ("Nc3 instead would bring 1.2.", ""),
+        "c4": ("c4 instead would cost 2.0.", "e4 0.40; c4 is answered by e5, -0.35."),
+        "Nc3": ("Nc3 instead would bring 1.2.", "e4 0.40; Nc3 #-3."),
+        "a4": ("Nc3 instead would bring 1.2.", "e4 0.40."),
     }
-    for move, (cost, reply) in told.items():
+    for store, move in (("kept", "c4"), ("kept", "Nc3"), ("kept", "a4"), ("none", "c4")):
+        cost, searched = told[move]
         (tmp_path / "typed").write_text(f"{move}\nq\n")
-        flags = ("--book_dir=book", f"--progress={move}.sqlite", "--store=kept.sqlite")
+        flags = ("--book_dir=book", f"--progress={store}{move}.sqlite", f"--store={store}.sqlite")
         said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
         assert (
-            "No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games. " + cost in said
+            f"No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games. {cost}" in said
         )
-        assert reply in said and ("replies" in said) == bool(reply)
+        assert (f"Fake, in pawns for White: {searched}" in said) == (store == "kept")
+        assert ("in pawns" in said) == (store == "kept")
 
 
 def test_whole_lines(tmp_path):
