@@ -62,6 +62,7 @@ def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     told = {name: points(answer[name]) for name in ("unprepared", "utility", "standard_error", "value")}
     found = f"{told['unprepared']} unprepared, {told['utility']} +- {told['standard_error']}"
     assert f"Expected score      {found} with the book" in said
+    assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", said)
     value = f"{told['value']} = {told['utility']} - {answer['size']} x 0.01 "
     assert f"Value               {value}" in said
     assert "nalyst's score" not in said

@@ -94,16 +94,16 @@ def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
         "Nc3": ("Nc3 instead would bring 1.2.", "e4 0.40; Nc3 #-3."),
         "a4": ("Nc3 instead would bring 1.2.", "e4 0.40."),
     }
-    for store, move in (("kept", "c4"), ("kept", "Nc3"), ("kept", "a4"), ("none", "c4")):
+    for kept, move in (("kept", "c4"), ("kept", "Nc3"), ("kept", "a4"), ("none", "c4")):
         cost, searched = told[move]
         (tmp_path / "typed").write_text(f"{move}\nq\n")
-        flags = ("--book_dir=book", f"--progress={store}{move}.sqlite", f"--store={store}.sqlite")
+        flags = ("--book_dir=book", f"--progress={kept}{move}.sqlite", f"--store={kept}.sqlite")
         said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
         assert (
             f"No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games. {cost}" in said
         )
-        assert (f"Fake, in pawns for White: {searched}" in said) == (store == "kept")
-        assert ("in pawns" in said) == (store == "kept")
+        assert (f"Fake, in pawns for White: {searched}" in said) == (kept == "kept")
+        assert ("in pawns" in said) == (kept == "kept")
 
 
 def test_whole_lines(tmp_path):

@@ -1,5 +1,7 @@
 """Judging one's own book and reviewing one's games: on the shipped samples, and what is refused."""
 
+import re
+
 import pytest
 
 from tests.examples.launcher import printed, result_of, table
@@ -47,6 +49,16 @@ def test_the_sample_book(judged):
     )
     for title in titles:
         assert title in said["judge_book"]
+
+
+def test_scores_are_points_in_100_games(judged):
+    """No share of a game is printed; what is listed as worth less is so by a hundredth of a point or more."""
+    _, said = judged
+    for text in said.values():
+        assert "points in 100 games" in text and not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", text)
+        _, _, rest = text.partition("worth less than another one, by these scores")
+        less = re.findall(r"^ *([\d.]+) +[\d.]+%", rest.partition("\n\n")[0], re.MULTILINE)
+        assert less and all(float(each) > 0.0 for each in less) and " lose" not in text
 
 
 def test_a_table_of_an_earlier_run_goes(tmp_path):
