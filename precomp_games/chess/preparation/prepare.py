@@ -37,7 +37,7 @@ from precomp_games.algorithms import (
     value_against_components,
 )
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
-from precomp_games.chess.books.book import Book, BookExit
+from precomp_games.chess.books.book import Book, BookExit, points
 from precomp_games.chess.evaluation.scores import pov_score
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
@@ -404,7 +404,9 @@ def _by_best_first(
             max_evaluations=max_evaluations,
             position_key=position_key,
             min_probability=settings.min_probability,
-            progress=lambda done, lower, upper: told(done, f"worth {lower:.4f} to {upper:.4f}"),
+            progress=lambda done, lower, upper: told(
+                done, f"worth {points(lower)} to {points(upper)} points in 100 games"
+            ),
             improved=improved,
         )
     how = {"upper": found.upper, "order": order, "work": found.work}
