@@ -50,6 +50,9 @@ from .decisions import Decisions, Treeplex
 from .frontier import frontier_of
 
 
+_ROUNDING = 1e-12  # of the tree's scale: moves that differ by less are worth the same
+
+
 class Holes(NamedTuple):
     """Where games leave a book at a turn of its player's; the dearest first, then the most frequent.
 
@@ -258,7 +261,7 @@ def _losses(
         infoset = tree.entry_infoset[entry]
         first = int(tree.first_entry[infoset])
         other = first + int(advantage[first : tree.first_entry[infoset + 1]].argmax())
-        if advantage[other] > advantage[entry]:
+        if advantage[other] - advantage[entry] > _ROUNDING * tree.scale:
             loss[k], better[k] = advantage[other] - advantage[entry], other
     return loss, better
 

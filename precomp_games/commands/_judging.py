@@ -10,13 +10,15 @@ from typing import Any
 import chess
 from absl import flags
 
+from precomp_games._support.messages import counted
+from precomp_games.chess.books.book import percent
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
 from precomp_games.chess.preparation.model_files import named_calibration
 from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.study.words import more_points
+from precomp_games.chess.study.words import more_points, often, points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
 from precomp_games.commands._flags import (
@@ -30,6 +32,9 @@ from precomp_games.commands._flags import (
 )
 from precomp_games.commands._showing import define_from_flag, earlier_run, not_said
 from precomp_games.policies.specs import quoted
+
+_SHARES = ("reach", "was", "is")  # columns that are no points
+_LEAST = 5e-5  # what is less than this is shown as 0.00 points
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
@@ -186,7 +191,7 @@ def write_judgment(
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], most: int) -> None:
-    """Prints a table of the first rows.
+    """Prints a table of the first rows: shares of games in percent, utilities as points in 100 games.
 
     Args:
       title: above it.
@@ -198,11 +203,14 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[s
         return
     more = f" ({most} of {len(rows)})" if len(rows) > most else ""
     print(f"\n{title}{more}:")
-    shown = [
-        [f"{100 * row[key]:.1f}%" if key == "reach" else row[key] for key in columns] + [_end(row["after"])]
-        for row in rows[:most]
-    ]
+    shown = [[*(_told(key, row[key]) for key in columns), _end(row["after"])] for row in rows[:most]]
     print_table(shown, [*columns.values(), "after"])
+
+
+def _told(key: str, value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return percent(value) if key in _SHARES else points(value)
 
 
 def _end(line: str) -> str:
@@ -213,15 +221,16 @@ def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> 
     """Prints what the book is worth."""
     judgment, score = judged.judgment, settings.kind.score_name
     best = judgment.best
+    more = best.truncation_loss
     print(
-        f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by {judgment.size} "
-        f"orders of moves, each in a share of {settings.penalty:g} of games or more\n"
-        f"{score:<20}{judgment.unprepared:.4f} unprepared, {judgment.utility:.4f} with the book: "
+        f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by "
+        f"{counted(judgment.size, 'order')} of moves, each in {often(settings.penalty)} or more\n"
+        f"{score:<20}{points(judgment.unprepared)} unprepared, {points(judgment.utility)} with the book: "
         f"{more_points(judgment.utility - judgment.unprepared)}\n"
-        f"{'Best of its size':<20}{best.utility:.4f}: regret {judgment.regret:.4f}"
-        + (f", and up to {best.truncation_loss:.4f} more by rarer lines" if best.truncation_loss > 0 else "")
-        + f"\n{'Best of its moves':<20}{judgment.own_utility:.4f}: regret {judgment.own_regret:.4f}, with "
-        f"{len(judgment.own_set)} positions"
+        f"{'Best of its size':<20}{points(best.utility)}: regret {points(judgment.regret)}"
+        + (f", and up to {points(more)} more by rarer lines" if more > 0 else "")
+        + f"\n{'Best of its moves':<20}{points(judgment.own_utility)}: regret {points(judgment.own_regret)}, "
+        f"with {counted(len(judgment.own_set), 'position')}"
     )
 
 
@@ -230,6 +239,7 @@ def print_tables(
 ) -> None:
     """Prints what is said of positions, so many rows of each table."""
     positions, not_met = tables["positions"], tables["not_met"]
+    print("\nThe tables count points in 100 games, over all games.")
     print_rows(
         "What forgetting a position, and all of the book behind it, costs",
         sorted(positions, key=lambda row: -row["forgetting"]),
@@ -249,15 +259,15 @@ def print_tables(
         most,
     )
     print_rows(
-        f"Replies without an answer, by what they cost (less {settings.penalty:g} a position to learn)",
-        [row for row in tables["holes"] if row["cost"] > 0.0],
+        f"Replies without an answer, by what they cost (less {points(settings.penalty)} a position to learn)",
+        [row for row in tables["holes"] if row["cost"] >= _LEAST],
         {"cost": "costs", "reach": "reach", "answer": "answer"},
         most,
     )
     print_rows(
-        "Moves that lose against the analyst's",
-        sorted((row for row in positions if row["loss"] > 0.0), key=lambda row: -row["loss"]),
-        {"loss": "loses", "reach": "reach", "play": "play", "better": "better"},
+        "Moves of the book that are worth less than another one, by these scores",
+        sorted((row for row in positions if row["loss"] >= _LEAST), key=lambda row: -row["loss"]),
+        {"loss": "less", "reach": "reach", "play": "play", "better": "than"},
         most,
     )
     print_rows(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pathlib
 
 from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
+from precomp_games.chess.books.book import points, points_axis
 from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.study.words import signed_points
 from precomp_games.commands._files import figure, rows_of, write_csv
 
 _MORE = 50  # positions on top of the budget, of which it is said what they would be worth
@@ -29,9 +31,9 @@ def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.P
     _plot(made, frontier, more, folder / "memory.png")
     worth, missed = more.utility - made.utility, made.search["truncation_loss"]
     return (
-        f"{_MORE} more positions   {worth:+.4f} ({more.size} would give {more.utility:.4f})\n"
+        f"{_MORE} more positions   {signed_points(worth)} ({more.size} would give {points(more.utility)})\n"
         f"Not looked at       --penalty={frontier.penalty:g} left out what could give {made.budget} "
-        f"positions up to {missed:.4f} more, {more.budget} up to {more.truncation_loss:.4f}\n"
+        f"positions up to {points(missed)} more, {more.budget} up to {points(more.truncation_loss)}\n"
     )
 
 
@@ -42,15 +44,16 @@ def _plot(made: Preparation, frontier: MemoryFrontier, more: BestPrecomputation,
         right = 1.5 * more.budget
         highest = float(frontier.upper_bound(right))
         frontier.plot(panel, most=right)
-        label = f"at most {made.budget}: {made.utility:.4f}"
+        label = f"at most {made.budget}: {points(made.utility)}"
         panel.plot([len(made.book)], [made.utility], "C1o", label=label)
         gain = more.utility - made.utility
-        label = f"at most {more.budget}: {more.utility:.4f} ({gain:+.4f})"
+        label = f"at most {more.budget}: {points(more.utility)} ({signed_points(gain)})"
         panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
         pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
         panel.set_ylim(frontier.unprepared - pad, highest + pad)
         panel.set_xlabel("positions in the book")
-        panel.set_ylabel(made.score_name.lower())
+        panel.set_ylabel(f"{made.score_name.lower()}, points in 100 games")
+        points_axis(panel.yaxis)
         panel.legend(loc="lower right")
         drawing.tight_layout()
 
@@ -74,12 +77,14 @@ def _plan_lines(made: Preparation, folder: pathlib.Path) -> str:
         nested = [made.unprepared, *(row["utility"] for row in rows)]
         panel.plot(sizes, nested, "C1s--", ms=4, label="the plan's, which contains the one before")
         panel.set_xlabel("positions to learn")
-        panel.set_ylabel(made.score_name.lower())
+        panel.set_ylabel(f"{made.score_name.lower()}, points in 100 games")
+        points_axis(panel.yaxis)
         panel.grid(alpha=0.3)
         panel.legend(loc="lower right", frameon=False)
         drawing.tight_layout()
     lines = [
-        f"  {row['learned']:<18}{row['utility']:.4f}, and the best book of this size {row['loss']:.4f} more"
+        f"  {row['learned']:<18}{points(row['utility'])}, and the best book of this size "
+        f"{points(row['loss'])} more"
         for row in rows
     ]
     return "\n".join(["Plan, by positions learned:", *lines])

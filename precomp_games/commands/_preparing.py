@@ -19,14 +19,14 @@ from absl import flags
 
 from precomp_games._support.messages import counted
 from precomp_games.algorithms import ORDERS
-from precomp_games.chess.books.book import BookPosition
+from precomp_games.chess.books.book import BookPosition, percent
 from precomp_games.chess.books.repertoire import read_repertoire
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.evaluations import EVALUATIONS
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.preparation.prepare import is_by_games, prepare
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.study.words import more_points
+from precomp_games.chess.study.words import more_points, points, range_words, signed_points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import print_table
 from precomp_games.commands._flags import (
@@ -43,6 +43,7 @@ from precomp_games.commands._flags import (
 )
 
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
+LINES = "Lines, what carries most first, and how often each comes up:"
 _SHOWN = 8  # opponents of a mixture, each with its value
 _LOOKS = (16, 8, 4, 2, 1)  # times the penalty, where there are --minutes for a whole tree
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
@@ -372,18 +373,18 @@ def print_preparation(
       searches: how many of them were made now.
     """
     settings, book = made.settings, made.book
-    price = f"{made.learned} x {settings.penalty:g} for learning it"
-    worth = f"Value               {made.value:.4f} = {made.utility:.4f} - {price}\n"
+    price = f"{made.learned} x {points(settings.penalty)} for learning it"
+    worth = f"Value               {points(made.value)} = {points(made.utility)} - {price}\n"
     size = f"{made.learned} positions to learn ({book.distinct_positions} distinct)"
     if made.learned < len(book):
         size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
     bounded = made.budget is not None or "plan" in made.search
-    error = "" if made.standard_error is None else f" +- {made.standard_error:.4f}"
-    promised = f"{made.unprepared:.4f} unprepared, {made.utility:.4f}{error} with the book"
+    error = "" if made.standard_error is None else f" +- {points(made.standard_error)}"
+    promised = f"{points(made.unprepared)} unprepared, {points(made.utility)}{error} with the book"
     if (robust := made.search.get("robust")) is not None:
         promised = (
-            f"{robust['unprepared']:.4f} unprepared, {robust['utility']:.4f} with the book, against the "
-            f"worst of all opponents around the model (--distrust={made.settings.distrust:g})\n"
+            f"{points(robust['unprepared'])} unprepared, {points(robust['utility'])} with the book, against "
+            f"the worst of all opponents around the model (--distrust={made.settings.distrust:g})\n"
             f"{'By the model':<20}{promised}"
         )
     print(
@@ -401,7 +402,7 @@ def print_preparation(
         if made.score_note:
             print(made.score_note)
         if given.lines:
-            print(f"First lines of the book:\n{book.first_lines(given.lines)}\n")
+            print(f"{LINES}\n{book.first_lines(given.lines)}\n")
         _print_most_valuable(made)
 
 
@@ -415,7 +416,7 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
     if work["evaluations"] >= given.max_evaluations:
         lines.append("Stopped at --max_evaluations: what was not evaluated by then counts as lost")
     if "upper" in search:
-        lines.append(f"{'Any such book':<20}has {search['upper']:.4f} at most, by these scores")
+        lines.append(f"{'Any such book':<20}has {points(search['upper'])} at most, by these scores")
         if not made.book.positions:
             lines.append(
                 "\nNo move was found that is worth learning; lower --penalty, or raise --budget or "
@@ -425,17 +426,17 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
     games = search["games"]
     lines.append(
         f"Games               {games['taught']} to learn what positions are worth, {games['promise']} more "
-        f"for the promise (95 %: {_ends(search['interval'])})"
+        f"for the promise (95 %: {range_words(search['interval'])})"
     )
     if (refused := search.get("refused")) is not None:
         lines.append(
             f"\nA book of {refused['positions']} positions was found, but games with it score "
-            f"{refused['utility']:.3f} (95 %: {_ends(refused['interval'])}), no more than "
-            f"{made.unprepared:.3f} without it (95 %: {_ends(search['unprepared_interval'])}). It is no "
-            "advice, and was left out; raise --play_budget or --max_evaluations to look further."
+            f"{points(refused['utility'])} (95 %: {range_words(refused['interval'])}), no more than "
+            f"{points(made.unprepared)} without it (95 %: {range_words(search['unprepared_interval'])}). It "
+            "is no advice, and was left out; raise --play_budget or --max_evaluations to look further."
         )
     elif made.book.positions:
-        ends = _ends(search["unprepared_interval"])
+        ends = range_words(search["unprepared_interval"])
         lines.append(f"{'':<20}{games['unprepared']} more without the book (95 %: {ends})")
     else:
         lines.append(f"\n{_why_nothing(made, by_rules=True)}")
@@ -450,21 +451,18 @@ def _otherwise(made: Preparation) -> str:
         fewer = f"{abs(less)} positions {'less' if less >= 0 else 'more'} to learn"
         text += (
             f"\nKept                {kept['histories']} histories of the book are known, by {kept['given']} "
-            f"positions of --keep\nIf nothing is kept  {kept['free_utility']:.4f} with "
-            f"{kept['free_learned']} positions to learn: keeping them is worth {more:+.4f}, with {fewer}"
+            f"positions of --keep\nIf nothing is kept  {points(kept['free_utility'])} with "
+            f"{kept['free_learned']} positions to learn: keeping them is worth {signed_points(more)}, "
+            f"with {fewer}"
         )
     if "tree" in made.search and not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"
     if (each := made.search.get("components")) is not None:
-        values = ", ".join(f"{value:.4f}" for value in each) + ", in the order given"
+        values = ", ".join(map(points, each)) + ", in the order given"
         if len(each) > _SHOWN:
-            values = f"{min(each):.4f} to {max(each):.4f}, of {len(each)} opponents"
+            values = f"{range_words((min(each), max(each)))}, of {len(each)} opponents"
         text += f"\n{'Against each':<20}{values}"
     return text
-
-
-def _ends(interval: Sequence[float]) -> str:
-    return f"{interval[0]:.3f} to {interval[1]:.3f}"
 
 
 def _why_nothing(made: Preparation, *, by_rules: bool) -> str:
@@ -490,13 +488,13 @@ def _why_nothing(made: Preparation, *, by_rules: bool) -> str:
 
 
 def _print_most_valuable(made: Preparation, count: int = 5) -> None:
-    print("Worth the most (what forgetting the position and all after it would cost):")
+    print("Worth the most (points in 100 games that forgetting the position and all after it would cost):")
     rows = []
     both = zip(made.book.positions, made.book.boards, strict=True)
     for position, board in sorted(both, key=lambda pair: -pair[0].worth)[:count]:
         line = made.book.start.variation_san(position.history) or "(start)"
         line = line if len(line) <= 90 else f"... {line[-86:].partition(' ')[2]}"
         play = board.san(position.moves[0].move)
-        rows.append((position.worth, f"{100 * position.reach:.1f}%", play, line))
-    print_table(rows, ("value", "reach", "play", "after"))
+        rows.append((points(position.worth), percent(position.reach), play, line))
+    print_table(rows, ("points", "reach", "play", "after"))
     print()

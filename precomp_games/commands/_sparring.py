@@ -17,7 +17,7 @@ from absl import flags
 
 from precomp_games._support import bars
 from precomp_games._support.messages import counted
-from precomp_games.chess.books.book import Book
+from precomp_games.chess.books.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import find_engine
 from precomp_games.chess.engines.searches import named_options, weakened_by
 from precomp_games.chess.opponents.policies import GamesPolicy
@@ -34,6 +34,7 @@ from precomp_games.chess.preparation.sparring import (
     prepare_from_games,
     spec_of_games,
 )
+from precomp_games.chess.study.words import range_words, signed_points
 from precomp_games.commands._files import figure, print_table, write_csv
 from precomp_games.commands._preparing import looking_until
 from precomp_games.policies.playouts import mean_interval
@@ -68,8 +69,8 @@ class _Round:
         return float(np.std(self.scores, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
 
     def __str__(self) -> str:
-        error = "" if math.isnan(self.error) else f" +- {self.error:.2f}"
-        return f"{self.score:.2f}{error} in {counted(len(self.scores), 'game')}"
+        error = "" if math.isnan(self.error) else f" +- {points(self.error)}"
+        return f"{points(self.score)}{error} in {counted(len(self.scores), 'game')}"
 
 
 class Sparring:
@@ -183,7 +184,9 @@ class Sparring:
             self.play(f"Round {number}", [(book, str(number), range(there - first, last - first))])
             before, games = book, self.read()
             told.append(_Round(number, made, self._scores(games, first, last)))
-            what = "no book" if made is None else f"{len(made.book)} positions, expected {made.utility:.2f}"
+            what = (
+                "no book" if made is None else f"{len(made.book)} positions, expected {points(made.utility)}"
+            )
             print(f"Round {number:<14}scored {told[-1]} ({what})", flush=True)
         return told
 
@@ -198,7 +201,7 @@ class Sparring:
         lines = [line for line in played_lines(played, self.settings, book) if line.score < 1.0][:_LINES]
         if lines:
             print_table(
-                [(line.games, f"{line.score:.2f}", line.now, _short(book, line.moves)) for line in lines],
+                [(line.games, points(line.score), line.now, _short(book, line.moves)) for line in lines],
                 ("games", "score", "now", "left the book after"),
             )
 
@@ -216,7 +219,7 @@ class Sparring:
             print("\nBy all games:")
             self._tell_changes(games, (), made.book)
         print(
-            f"The last book       {len(made.book)} positions, {made.utility:.2f} or more expected by "
+            f"The last book       {len(made.book)} positions, {points(made.utility)} or more expected by "
             f"{len(games.records)} games",
             flush=True,
         )
@@ -268,7 +271,7 @@ class Sparring:
         self._tell_changes(games, (), made.book)
         print(
             f"The book            {len(made.book)} positions, "
-            f"{made.utility:.2f} or more expected by these games"
+            f"{points(made.utility)} or more expected by these games"
         )
         _tell_clairvoyant(made)
         self._tell_files()
@@ -282,10 +285,10 @@ class Sparring:
             low, high = mean_interval(np.array(scores), 0.0, 1.0)
             last = _Round(len(told), made, scores)
             beside = f"; without a book {without}" if without.scores else ""
-            print(f"Promise             {last} (95 %: {low:.3f} to {high:.3f}){beside}")
+            print(f"Promise             {last} (95 %: {range_words((low, high))}){beside}")
             if len(scores) > 1 and len(without.scores) > 1:
                 gain, error = last.score - without.score, math.hypot(last.error, without.error)
-                print(f"Gain                {gain:+.2f} +- {error:.2f}")
+                print(f"Gain                {signed_points(gain)} +- {points(error)}")
             print(f"Elo                 {MatchStatistics.of_scores(scores)}")
             if last.score <= without.score:
                 print("No more than without a book, so no advice: more --play or --minutes look further.")
@@ -322,7 +325,8 @@ class Sparring:
             axes.axhline(without.score, color="0.5", ls="--", lw=1.0, label=alone)
             axes.set_ylim(0.0, 1.02)
             axes.set_xlabel("round, each with a book made from the games of those before")
-            axes.set_ylabel("score, and its standard error")
+            axes.set_ylabel("points in 100 games, and their standard error")
+            points_axis(axes.yaxis)
             axes.xaxis.get_major_locator().set_params(integer=True)
             side = chess.COLOR_NAMES[self.side].capitalize()
             axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
@@ -334,7 +338,10 @@ def _tell_clairvoyant(made: Preparation) -> None:
     """Prints what learning more could bring at most, where that is known."""
     if made.clairvoyant is not None:
         value, error = made.clairvoyant
-        print(f"Knowing its replies {value:.3f} +- {error:.3f} at most, by the same estimates", flush=True)
+        print(
+            f"Knowing its replies {points(value)} +- {points(error)} at most, by the same estimates",
+            flush=True,
+        )
 
 
 def _plain(name: str) -> str:

@@ -32,6 +32,7 @@ import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
 
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
+from precomp_games.chess.books.book import points, points_axis
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
     CalibrationSample,
@@ -361,7 +362,9 @@ def _draw_reliability(
                 linestyle="-" if name == "calibrated" else ":",
                 capsize=2,
             )
-        axes.set(xlabel="expected score", ylabel="score in games, with standard errors")
+        axes.set(xlabel="expected points in 100 games", ylabel="points in games, with standard errors")
+        points_axis(axes.xaxis)
+        points_axis(axes.yaxis)
         axes.set_title("Positions kept out of the fit")
         axes.legend()
 
@@ -382,14 +385,14 @@ def _kept_out(
             [
                 (
                     row["brier"],
-                    row["expected"],
-                    row["scored"],
+                    points(row["expected"]),
+                    points(row["scored"]),
                     f"{row['more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
                     row["evaluation"],
                 )
                 for row in rows
             ],
-            ("Brier", "expected", "scored", "more than calibrated", "evaluation"),
+            ("Brier", "expected in 100", "scored", "more than calibrated", "evaluation"),
         )
     return rows_of_kinds
 

@@ -3,16 +3,18 @@ r"""Do you know your book? Asks its positions, what costs most first, and rememb
   precomp-games drill --from=output/chess_preparation --questions=20
 
 asks in the terminal for the moves of a book of `precomp-games prepare` or `opponent`. Answer with a move (Nf3
-or g1f3), with an empty line if you do not know, or with q to stop. What is asked next is what forgetting
-costs, times how likely it is forgotten by now (fsrs). After a right answer the opponent replies, drawn as it
-plays, and the line goes on while that is worth asking; --from_move_1 asks whole lines. Progress is kept in
---progress; each answer counts at once.
+or g1f3), with Enter twice if you do not know, or with q to stop; what is no legal move is asked again. What
+is asked next is what forgetting costs, times how likely it is forgotten by now (fsrs). After a right answer
+the opponent replies, drawn as it plays, and the line goes on while that is worth asking; --from_move_1 asks
+whole lines. After a wrong one it says what that costs and what an engine replies, where the preparation or
+the searches in --store know it. Progress is kept in --progress; each answer counts at once.
 
 Without --from it drills the book that the shipped searches give.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import os
@@ -22,12 +24,15 @@ from collections.abc import Sequence
 import chess
 from absl import flags
 
-from precomp_games.chess.books.book import Book, BookPosition
+from precomp_games.chess.books.book import BookPosition
+from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.evaluation.scores import pov_score
+from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
-from precomp_games.chess.study.words import points, why_words
+from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder
+from precomp_games.commands._files import DATA, output_folder
 from precomp_games.commands._flags import Define
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
 from precomp_games.commands._progress import typed
@@ -35,6 +40,7 @@ from precomp_games.commands._showing import define_from_flag, earlier_run, read_
 
 _KNOWN = 0.9  # from which probability on a position counts as known
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
+_STOP = ("q", "quit", "exit", "stop")
 
 
 def define(own: flags.FlagValues) -> None:
@@ -59,10 +65,10 @@ def define(own: flags.FlagValues) -> None:
 def run(given: flags.FlagValues) -> None:
     """Drills the book of the flags."""
     _has_symbols(given.unicode)  # a wrong flag is told before any work
-    book = _book(given)
+    made = _made(given)
     output_folder(os.path.dirname(given.progress) or ".")
-    with Drill(book, given.progress, seed=given.drill_seed) as drill:
-        right, asked = _questions(drill, given)
+    with Drill(made.book, given.progress, seed=given.drill_seed) as drill:
+        right, asked = _questions(drill, made, given)
         now = _now()
         known = sum(drill.known(card, now) > _KNOWN for card in drill.cards)
         print(
@@ -71,18 +77,18 @@ def run(given: flags.FlagValues) -> None:
         )
 
 
-def _book(given: flags.FlagValues) -> Book:
-    """The book in --from or --book_dir, or the one that is prepared by the flags."""
+def _made(given: flags.FlagValues) -> Preparation:
+    """The preparation in --from or --book_dir, or the one that is made by the flags."""
     if (before := earlier_run(given)) is not None:
         if given.book_dir:
             raise ValueError("--book_dir: expected none beside --from, which has its books")
-        return before.made.book
+        return before.made
     if len(given.book_dir) > 1:
         raise ValueError("--book_dir: expected one book, got several")
     for folder in given.book_dir:
-        return read_folder(folder).book
+        return read_folder(folder)
     with open_engines(given) as engines:
-        return prepared(given, preparation_settings(given), engines, given.budget).book
+        return prepared(given, preparation_settings(given), engines, given.budget)
 
 
 def _has_symbols(unicode: bool | None) -> bool:
@@ -128,25 +134,32 @@ def _drawn(board: chess.Board, side: chess.Color, symbols: bool) -> str:
 
 
 def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
-    """(the move that was answered, whether to go on)."""
+    """(the move that was answered, whether to go on); what is no legal move is no answer."""
+    empty = False  # whether the line before was
     while True:
         try:
             text = typed("Your move: ").strip()
         except EOFError:
             return None, False
-        if text.lower() in ("q", "quit"):
+        if text.lower() in _STOP:
             return None, False
-        if not text:
+        if not text and empty:
             return None, True
         for parse in (board.parse_san, board.parse_uci):
-            try:
-                return parse(text), True
-            except ValueError:
-                pass
-        print(f"{text!r} is no legal move here, in SAN or UCI. An empty line: I do not know. q: stop.")
+            with contextlib.suppress(ValueError):
+                if move := parse(text):  # python-chess also reads the null move, which is none
+                    return move, True
+        empty = not text
+        if empty:
+            print("Enter once more: I do not know.")
+        else:
+            print(
+                f"{text!r} is no legal move here: answer as in Nf3 or g1f3. Enter twice: I do not know. "
+                "q: stop."
+            )
 
 
-def _questions(drill: Drill, given: flags.FlagValues) -> tuple[int, int]:
+def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tuple[int, int]:
     """Asks; returns how many answers were right, of how many."""
     right = asked = 0
     line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
@@ -171,20 +184,50 @@ def _questions(drill: Drill, given: flags.FlagValues) -> tuple[int, int]:
         correct = drill.answer(card, move, _now())
         asked, right = asked + 1, right + correct
         played = " or ".join(board.san(each) for each in card.moves)
-        print(f"{'Right' if correct else 'No'}: {played}. {_why(board, card, position)}")
+        print(f"{'Right' if correct else 'No'}: {played}. {_why(board, card, position, move)}")
+        told = "" if move is None or correct else _searched(board, (card.moves[0], move), made, given.store)
+        if told:
+            print(told)
         if not correct or move is None:
             move = card.moves[0] if given.from_move_1 else None
         line = None if move is None or waiting else drill.reply(position, move)
     return right, asked
 
 
-def _why(board: chess.Board, card: DrillCard, position: BookPosition) -> str:
-    """Why the card is worth knowing."""
-    others = sorted(position.others, key=lambda other: other[1])
+def _why(board: chess.Board, card: DrillCard, position: BookPosition, move: chess.Move | None) -> str:
+    """Why the card is worth knowing, and what the answer costs, or else the best other move."""
+    others = sorted(position.others, key=lambda other: (other[0] != move, other[1]))
     reach = math.fsum(each.reach for each in card.positions)
     return why_words(
         reach, card.worth, [(board.san(move), loss) for move, loss in others if board.is_legal(move)]
     )
+
+
+def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation, path: str) -> str:
+    """What stored searches say of the book's move and of the one that was answered, and the reply to it.
+
+    "" where the preparation's engines have searched neither the position nor the one after the answer.
+    """
+    then, settings = board.copy(stack=False), made.settings
+    then.push(moves[-1])
+    asked = (
+        (made.engines[0], settings.analyst_limit, settings.multipv),
+        (made.engines[1], settings.opponent_limit, settings.top_k),
+    )
+    stored = path if os.path.exists(path) else str(DATA / "evaluations.sqlite")
+    with contextlib.suppress(StoreError, ValueError), EvaluationStore(stored, read_only=True) as store:
+        for key in asked:
+            found = store.get_many(*key, [board.epd(), then.epd()])
+            told = []
+            if (here := found.get(board.epd())) is not None:
+                scores = {line.move: pawns_text(pov_score(line, board.turn)) for line in here.lines}
+                told += [f"{board.san(move)} {scores[move.uci()]}" for move in moves if move.uci() in scores]
+            if (after := found.get(then.epd())) is not None:
+                reply, score = then.parse_uci(after.lines[0].move), pov_score(after.lines[0], then.turn)
+                told.append(f"{board.san(moves[-1])} is answered by {then.san(reply)}, {pawns_text(score)}")
+            if told:
+                return f"{key[0]}, in pawns for White: {'; '.join(told)}."
+    return ""
 
 
 def _urgent(drill: Drill, card: DrillCard) -> float:

@@ -36,7 +36,7 @@ from precomp_games.algorithms.preparation.best_precomputation import (
 from precomp_games.algorithms.zero_sum.equilibrium import meta_equilibrium
 from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium, meta_exploitability
 from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
-from precomp_games.chess.books.book import Book, write_polyglot
+from precomp_games.chess.books.book import Book, percent, points, points_axis, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.game import move_of
 from precomp_games.chess.preparation.prepared_book import preparation_book
@@ -107,7 +107,7 @@ def run(given: flags.FlagValues) -> None:
         print(
             f"White ({names[0]}) and Black ({names[1]}) play by "
             f"{settings.opponent_limit}, {settings.opponent_play}, and prepare by "
-            f"{settings.analyst_limit}; a position costs {settings.penalty:g}.",
+            f"{settings.analyst_limit}; a position costs {points(settings.penalty)} points in 100 games.",
             flush=True,
         )
         with engines.progress("Searching") as progress:
@@ -193,16 +193,20 @@ def _print_values(
         f"\n{tree.num_histories} histories ({tree.work['expanded']} looked at), {tree.num_infosets} may be "
         f"worth memorizing; {searches} new searches\n"
         f"{solved_by(first)}\n"
-        f"Value to White {first.value:.4f}; before penalties, {score} {first.utility:.4f}\n"
+        f"Value to White {points(first.value)}; before penalties, {score} {points(first.utility)}\n"
     )
     print_table(
         [
-            (row["penalty_text"], *(row[k] for k in ("nobody", "white", "black", "both")), *_sizes(row))
+            (
+                row["penalty_text"],
+                *(points(row[k]) for k in ("nobody", "white", "black", "both")),
+                *_sizes(row),
+            )
             for row in rows
         ],
         ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
     )
-    print(f"({score} of White; positions memorized by the one who prepares alone, and by both)")
+    print(f"({score} of White in 100 games; positions memorized by the one who prepares alone, and by both)")
 
 
 def _sizes(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -326,7 +330,7 @@ def _print_side(side: _Side, states: int) -> None:
         f"\n{side.name.capitalize()} memorizes {size:.1f} positions on average, {provoked:.1f} of them only "
         f"because the other side prepares{other_move},\n"
         f"and never {dropped} of the {len(side.alone)} that it would learn alone. "
-        f"That book would lose {side.unaware_loss:.4f} to a prepared {rival}.\n"
+        f"That book would lose {points(side.unaware_loss)} points in 100 games to a prepared {rival}.\n"
         f"(of {len(side.states)} positions; {len(side.book)} were drawn)"
     )
     if not states:
@@ -358,9 +362,9 @@ def _table_row(side: _Side, state: MemorizedState, unprepared: MemorizedState) -
     known = side.alone.get(state.infoset)
     return (
         state.probability,
-        f"{state.net_gain:.5f}",
-        f"{100 * state.reach:.1f}%",
-        f"{100 * unprepared.reach:.1f}%",
+        points(state.net_gain),
+        percent(state.reach),
+        percent(unprepared.reach),
         _moves_text(side.tree, state.entry, board),
         "-" if known is None else _moves_text(side.tree, known, board),
         line,
@@ -383,7 +387,8 @@ def _plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: s
         )
         for key, label, style in lines:
             left.plot(penalties, [row[key] for row in rows], style, ms=4, label=label)
-        left.set(xscale="log", xlabel="penalty a position", ylabel=f"{score} of White")
+        left.set(xscale="log", xlabel="penalty a position", ylabel=f"{score} of White, in 100 games")
+        points_axis(left.yaxis)
         left.legend(title="who prepares")
         for key, label, style in (
             ("size_white", "White, both prepare", "C0-o"),

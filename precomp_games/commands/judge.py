@@ -13,10 +13,12 @@ of --penalty of games or more, it says
   * what forgetting each position costs, and what to drop first;
   * what to learn next: the positions that add most together, given the book, in the order to learn them;
   * holes: replies without an answer, by what they cost;
-  * moves that lose against the analyst's, and positions that this opponent never lets you reach.
+  * moves of the book that are worth less than another one, and positions that this opponent never lets you
+    reach.
 
 Without flags, a small book is judged against a person of whom there are a few games, without an engine.
-Writes result.json, positions.csv, learn.csv, holes.csv and not_met.csv.
+Prints points in 100 games, and writes shares of a game: result.json, positions.csv, learn.csv, holes.csv and
+not_met.csv.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ from precomp_games.chess.preparation.prepare import exits_of
 from precomp_games.chess.preparation.prepared_book import preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import preparation_tree
+from precomp_games.chess.study.words import points, range_words
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
@@ -262,10 +263,10 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
         table.append(
             (
                 len(result.book),
-                math.nan if promised is None else promised,
-                result.score,
-                result.standard_error,
-                f"{low:.3f} to {high:.3f}",
+                "" if promised is None else points(promised),
+                points(result.score),
+                points(result.standard_error),
+                range_words((low, high)),
                 result.inside,
                 name,
             )
@@ -303,9 +304,10 @@ def _print_exits(given: flags.FlagValues, book: Book, rows: Sequence[ExitScore])
     for row in rows:
         line = book.start.variation_san(row.exit.history) or "(start)"
         line = line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
-        promised = math.nan if row.exit.promised is None else row.exit.promised
+        promised = "" if row.exit.promised is None else points(row.exit.promised)
+        scored = "" if math.isnan(row.score) else points(row.score)
         expected = given.match_games * row.exit.reach
-        table.append((f"{expected:.1f}", row.games, promised, row.score, line + " (end)" * row.exit.over))
+        table.append((f"{expected:.1f}", row.games, promised, scored, line + " (end)" * row.exit.over))
     print_table(table, ("expected", "games", "promised", "scored", "after"))
     print()
 

@@ -56,6 +56,7 @@ from precomp_games.commands._files import DATA, output_folder, print_table, writ
 from precomp_games.commands._flags import Define, define_export_store_flag
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
+    LINES,
     best_book_in,
     define_preparation_flags,
     preparation_settings,
@@ -350,7 +351,7 @@ def _print_book(
         f"{'Guesses':<20}{guesses_words(positions, len(rows), adds, math.fsum(made.gains))}"
     )
     if given.lines:
-        print(f"Lines, by how often they come up:\n{made.book.first_lines(given.lines)}")
+        print(f"{LINES}\n{made.book.first_lines(given.lines)}")
     most = sorted(
         zip(rows, made.book.positions, strict=True),
         key=lambda pair: (-pair[0]["last_games"], -pair[0]["games"], -pair[0]["reach"]),

@@ -38,6 +38,7 @@ from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.neighbors import play_neighbors
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
+from precomp_games.chess.study.words import points, range_words, signed_points
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table
@@ -89,7 +90,7 @@ def run(given: flags.FlagValues) -> None:
             f"{given.side.capitalize()} prepares with {engines.analyst.engine_id} "
             f"({settings.analyst_limit}) against {told_opponent(settings, engines.opponent.engine_id)}; "
             + (
-                f"a position costs {settings.penalty:g}."
+                f"a position costs {points(settings.penalty)} points in 100 games."
                 if given.budget is None and not given.plan
                 else f"at most {given.plan[-1] if given.plan else given.budget} positions are learnt."
             ),
@@ -159,23 +160,27 @@ def _print_games(made: Preparation, matches: Mapping[str, MatchResult] | None, e
         low, high = without.interval
         if not low <= made.unprepared <= high:
             print(
-                f"Refuted             {made.score_name} {made.unprepared:.2f} unprepared: games without the "
-                f"book score {without.score:.2f} (95 %: {low:.2f} to {high:.2f})"
+                f"Refuted             {made.score_name} {points(made.unprepared)} unprepared: games without "
+                f"the book score {points(without.score)} (95 %: {range_words((low, high))})"
             )
     if made.neighbors:
         rows = [
-            (each.score, each.unprepared, f"{each.gain:+.2f} +- {each.standard_error:.2f}", each.name)
+            (
+                *(points(each.score), points(each.unprepared)),
+                *(f"{signed_points(each.gain)} +- {points(each.standard_error)}", each.name),
+            )
             for each in made.neighbors
         ]
-        print(f"\nAgainst neighbors of the model, {made.neighbors[0].games} games each:")
+        print(f"\nAgainst neighbors of the model, {made.neighbors[0].games} games each, points in 100 games:")
         print_table(rows, ("the book", "no book", "gain", "opponent"))
 
 
 def match_line(promised: float | None, result: MatchResult, without: MatchResult | None) -> str:
     """What a book promised and what it scored, in words."""
-    scored = f"scored {result.score:.2f} +- {result.standard_error:.2f} in {len(result.games)} games"
-    line = scored if promised is None else f"promised {promised:.2f}, {scored}"
-    return line if without is None else f"{line}; without the book {without.score:.2f}"
+    scored = f"scored {points(result.score)} +- {points(result.standard_error)} in {len(result.games)} games"
+    line = scored if promised is None else f"promised {points(promised)}, {scored}"
+    line = line if without is None else f"{line}; without the book {points(without.score)}"
+    return f"{line} (points in 100 games)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,13 +3,13 @@ r"""Reviews games that you have played: where your book was left, by whom, what 
   precomp-games review --games=new.pgn --player="Me" --from=output/karpov_anatoli
   precomp-games review --games=new.pgn --player="Me" --book=mine.pgn --side=white
 
-In each game it follows the book to the move at which you played something else, the opponent a reply that the
-book does not have, or its line was at an end, and says how much less the move that you then played is worth
-than the book's, or the analyst's. The opponent's replies in these games are then added to the model of it,
-which is worth --prior_games games, and the book is judged once more, as `precomp-games judge` does, against
-the opponent as it is known now. Flags are those of `precomp-games judge`. Without flags, on a small sample,
-without an engine. Writes result.json, games.csv, to_learn.csv, replies.csv, and the tables of
-`precomp-games judge`.
+In each game it follows the book's positions to where you played something else, the opponent a reply that
+the book does not have, or a line was at an end, and on where other moves lead back to the book. It says how
+much less the move that you then played is worth than the book's, or the analyst's. The opponent's replies in
+these games are then added to the model of it, which is worth --prior_games games, and the book is judged once
+more, as `precomp-games judge` does, against the opponent as it is known now. Flags are those of
+`precomp-games judge`. Without flags, on a small sample, without an engine. Writes result.json, games.csv,
+to_learn.csv, replies.csv, and the tables of `precomp-games judge`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import chess
 from absl import flags
 
+from precomp_games._support.messages import counted
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.preparation.review import (
     AT_ITS_END,
@@ -75,9 +76,9 @@ def run(given: flags.FlagValues) -> None:
         now = judged_by_flags(given, book, settings, engines, review.policies, "Searching again")
         left_by = review.left_by
         print(
-            f"{'The book was left':<20}by you in {left_by[BY_OWNER]} games, by the opponent in "
-            f"{left_by[BY_OPPONENT]}, at its end in {left_by[AT_ITS_END]}, and never in "
-            f"{len(games) - left_by.total()}"
+            f"{'The book was left':<20}{counted(left_by.total(), 'time')}: {left_by[BY_OWNER]} by you, "
+            f"{left_by[BY_OPPONENT]} by the opponent, {left_by[AT_ITS_END]} at its end; "
+            f"{counted(len(games) - len({row['game'] for row in review.games}), 'game')} never left it"
         )
         _print_review(review, given.prior_games, given.rows)
         print("\nThe book against the opponent as it was known before:")
@@ -128,13 +129,18 @@ def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRec
 def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
     """Prints where games left the book, what they teach, and what the opponent replied."""
     print_rows(
-        "Where each game left the book, and what the move that was played there cost",
+        "Where each game left the book, and what your move there cost, in points of 100 games (below 0: it "
+        "is worth more)",
         review.games,
-        {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "better": "better"},
+        {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "book": "book"}
+        | {"better": "better", "back": "came back by"},
         most,
     )
     print_rows(
-        "What these games teach", review.to_learn, {"cost": "cost", "games": "games", "learn": "play"}, most
+        "What these games teach, with these costs added up",
+        review.to_learn,
+        {"cost": "cost", "games": "games", "learn": "play"},
+        most,
     )
     print_rows(
         f"Replies of the opponent, whose model was worth {prior_games:g} games before",

@@ -126,6 +126,38 @@ def test_every_position_is_on_a_line(drawn: Any) -> None:
     assert not any(board.move_stack for board in book.boards)
 
 
+def test_the_lines_that_carry_most_come_first() -> None:
+    """The position that most of the worth hangs on is on the first line, though others come up more often."""
+    often = ("c7c5", "c7c6", "e7e6", "d7d5", "g8f6", "b8c6")
+    book = Book(
+        chess.Board(),
+        chess.WHITE,
+        [
+            entry("", {"e2e4": 1.0}, 1.0, 0.2),
+            *(entry(f"e2e4 {reply}", {"b1c3": 1.0}, 0.12, 0.01) for reply in often),
+            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.2, 0.13),
+            entry("e2e4 e7e5 g1f3 b8c6", {"f1b5": 1.0}, 0.02, 0.06),
+            entry("e2e4 e7e5 g1f3 g8f6", {"f3e5": 1.0}, 0.03, 0.08),  # its own worth is behind it
+            entry("e2e4 e7e5 g1f3 g8f6 f3e5 d7d6", {"e5f3": 1.0}, 0.01, 0.09),
+        ],
+    )
+    lines = book.first_lines(3).splitlines()
+    assert lines[0] == "      1%  1. e4 e5 2. Nf3 Nf6 3. Nxe5 d6 4. Nf3"
+    assert lines[1] == "      2%  1. e4 e5 2. Nf3 Nc6 3. Bb5" and lines[2].startswith("     12%  1. e4 ")
+    shown = {line[10:] for line in book.first_lines(99).splitlines()}
+    assert shown == {chess.Board().variation_san(moves) for moves in _moves_of(book.lines())}
+
+
+def _moves_of(lines: list[BookLine]) -> list[list[chess.Move]]:
+    found = []
+    for line in lines:
+        board = chess.Board()
+        for san in line.moves:
+            board.push_san(san)
+        found.append(board.move_stack)
+    return found
+
+
 def test_lines_of_black_from_another_start() -> None:
     start = chess.Board(ITALIAN)
     book = Book(start, chess.BLACK, [entry("e1g1", {"g8f6": 1.0}, 0.4567)])

@@ -86,6 +86,18 @@ def test_wrong_answers_come_again_and_are_rated_once(tmp_path):
         assert file.execute("SELECT count(*), sum(correct) FROM answers").fetchone() == (4, 3)
 
 
+@pytest.mark.parametrize(
+    "move", [chess.Move.null(), chess.Move.from_uci("e2e5"), chess.Move.from_uci("e7e5")]
+)
+def test_what_is_no_legal_move_is_no_answer(move):
+    with Drill(small_book(), ":memory:") as drill:
+        first = drill.next(_START)
+        with pytest.raises(ValueError, match="expected a legal move, or None"):
+            drill.answer(first, move, _START)
+        assert drill.next(_START) is first and answer(drill, _START) is first
+        assert drill.known(first, _START) == 1.0
+
+
 def test_progress_belongs_to_positions_of_a_side(tmp_path):
     path = tmp_path / "progress.sqlite"
     with Drill(small_book(), path) as drill:

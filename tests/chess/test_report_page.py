@@ -13,12 +13,16 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from precomp_games.chess import Book, BookMove, BookPosition, ReportBook
 from precomp_games.chess.study.words import GLOSSARY, points
 from tests.chess.test_book import uci
 from tests.chess.test_report import (
+    data_of,
     line,
     opened,
+    page_of,
     press,
+    resize,
     rows,
     small,
     text,
@@ -45,10 +49,10 @@ def run(browser, modules, script, *arguments):
 
 @pytest.mark.browser
 def test_moves_are_those_of_python_chess(browser, small_page):
-    """Where pieces stand after moves; and every pseudo-legal move is one of the squares that are reached."""
+    """Where pieces stand after moves."""
     opened(browser, small_page)
     rng = random.Random(1)
-    lines, fens, legal = [], [], []
+    lines, fens = [], []
     starts = ["", "r3k2r/pPp3p1/8/3pP3/1p6/8/P1P3pP/R3K2R w KQkq d6 0 1"]
     for start in starts * 20:
         board, line, after = chess.Board(start or chess.STARTING_FEN), [], []
@@ -57,28 +61,18 @@ def test_moves_are_those_of_python_chess(browser, small_page):
             line.append(move.uci())
             board.push(move)
             after.append(" ".join(board.fen().split()[:2]))
-        squares = {(move.from_square, move.to_square) for move in board.pseudo_legal_moves}
         lines.append([start or chess.STARTING_FEN, line])
         fens.append(after)
-        legal.append(sorted(map(list, squares)))
     told = run(
         browser,
         ["rules"],
         """return arguments[0].map(([start, line]) => {
              let place = placed(start)
-             const fens = line.map((move) => fenOf(place = played(place, move)))
-             const pairs = []
-             for (let from = 0; from < 64; from++)
-               for (let to = 0; to < 64; to++) if (reaches(place, from, to)) pairs.push([from, to])
-             return [fens, pairs]
+             return line.map((move) => fenOf(place = played(place, move)))
            })""",
         lines,
     )
-    assert [each for each, _ in told] == fens
-    # Castling and captures by pawns may be reached that are none: only what is legal is in a book.
-    for (_, found), pairs in zip(told, legal, strict=True):
-        assert [pair for pair in pairs if pair not in found] == []
-        assert len(found) <= len(pairs) + 20
+    assert told == fens
 
 
 @pytest.mark.browser
@@ -258,6 +252,73 @@ def test_a_drill_from_the_first_move(browser, small_page):
     browser.find_element(By.CSS_SELECTOR, "#drill input[value=cost]").click()
     press(browser, Keys.ESCAPE)
     assert browser.find_element(By.ID, "here").is_displayed()
+    browser.execute_script("localStorage.clear()")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "words",
+    [["--", "0000", "?", "help", ""], ["Z0", "@@@@", "Ke2", "dxe5", "e2e5", "O-O", "0-0-0"]],
+)
+def test_what_is_no_move_is_no_answer(browser, tmp_path, words):
+    each = small()
+    first, *others = each.book.positions
+    first = dataclasses.replace(first, others=((*uci("d2d4"), 0.02), (*uci("g1f3"), 0.031)))
+    book = Book(each.book.start, each.book.side, [first, *others])
+    page = written(tmp_path / "report.html", dataclasses.replace(each, book=book))
+    opened(browser, page)
+    browser.execute_script("localStorage.clear()")
+    opened(browser, page)
+    press(browser, "d")
+    for word in words:
+        press(browser, *[word] * bool(word), Keys.ENTER)
+        told = f"“{word}” is no move here" if word else "Type a move, or say that you do not know"
+        assert told in text(browser, "#drill .warn") and "0 of 0 right" in text(browser, "#drill")
+    assert browser.execute_script("return localStorage.getItem('precomp-games drill')") is None
+    press(browser, "Nf3", Keys.ENTER)  # a move, and known to be worse
+    assert "No. The book plays e4" in text(browser, "#drill") and "0 of 1 right" in text(browser, "#drill")
+    assert text(browser, "#why").endswith("d4 instead would cost 2.0. Nf3 instead would cost 3.1.")
+    browser.execute_script("localStorage.clear()")
+
+
+def test_answers_on_the_page_are_legal_moves(tmp_path):
+    """What the page's drill takes for an answer, at each position, is what python-chess has."""
+    squares = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    starts = [
+        chess.STARTING_FEN,
+        "r3k2r/pPp3p1/8/3pP3/1p6/8/P1P3pP/R3K2R w KQkq d6 0 1",
+        "4k3/8/8/8/1b6/8/3N4/4K2R w K - 0 1",  # a pin
+        "4r1k1/8/8/8/8/8/8/R3K2R w KQ - 0 1",  # a check, in which nobody castles
+        "8/8/8/2k5/2pP4/8/8/4K3 b - d3 0 1",
+    ]
+    for fen in starts:
+        board = chess.Board(fen)
+        move = next(iter(board.legal_moves))
+        book = Book(board, board.turn, [BookPosition((), (BookMove(move, 1.0),), 1.0, 0.1)])
+        (data,) = data_of(page_of(tmp_path / "page.html", ReportBook(book, [0.1], 0.6, 0.5)))
+        told = data["positions"][0]["legal"]
+        pairs = {(squares.index(a), squares.index(b)) for a, b in zip(told[::2], told[1::2], strict=True)}
+        assert pairs == {(each.from_square, each.to_square) for each in board.legal_moves}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (360, 740), (390, 664)])
+def test_a_drill_on_a_phone_shows_its_board(browser, person_page, width, height):
+    """The whole board, the question and where to answer it, without scrolling, from anywhere on the page."""
+    opened(browser, person_page)
+    resize(browser, width, height)
+    browser.execute_script("scrollTo(0, 600)")
+    browser.execute_script("document.getElementById('drill-button').click()")
+    for _ in range(2):
+        ends = """return ['board', 'answer'].map((id) => {
+                    const {top, bottom} = document.getElementById(id).getBoundingClientRect()
+                    return [top, bottom]
+                  })"""
+        for top, bottom in browser.execute_script(ends):
+            assert 0 <= top < bottom <= height
+        press(browser, "e4", Keys.ENTER, Keys.ENTER)
+    press(browser, Keys.ESCAPE, Keys.ESCAPE)
+    assert browser.find_element(By.CSS_SELECTOR, ".tiles").is_displayed()
     browser.execute_script("localStorage.clear()")
 
 

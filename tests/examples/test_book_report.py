@@ -59,17 +59,17 @@ def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     assert "Page: book/report.html" in said
     assert 20 < answer["size"] <= 150
     # What games say is called so, with its error, and the value is the sum that it is.
-    found = (
-        f"{answer['unprepared']:.4f} unprepared, {answer['utility']:.4f} +- {answer['standard_error']:.4f}"
-    )
+    told = {name: points(answer[name]) for name in ("unprepared", "utility", "standard_error", "value")}
+    found = f"{told['unprepared']} unprepared, {told['utility']} +- {told['standard_error']}"
     assert f"Expected score      {found} with the book" in said
-    value = f"{answer['value']:.4f} = {answer['utility']:.4f} - {answer['size']} x 0.0001 "
+    assert not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", said)
+    value = f"{told['value']} = {told['utility']} - {answer['size']} x 0.01 "
     assert f"Value               {value}" in said
     assert "nalyst's score" not in said
     # The match is in the store as well, and keeps the promise.
     pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
     promised, scored, error = map(float, re.search(pattern, said, re.MULTILINE).groups())
-    assert abs(promised - scored) <= 4.0 * math.hypot(error, answer["standard_error"]) + 0.01
+    assert abs(promised - scored) <= 4.0 * math.hypot(error, 100.0 * answer["standard_error"]) + 1.0
     costs = re.findall(r"forgetting\s+it\s+(costs|saves)", (folder / "book" / "book.pgn").read_text())
     assert len(costs) >= answer["size"] and set(costs) == {"costs"}
 

@@ -2,12 +2,15 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
+import chess
 import pytest
 
-from precomp_games.chess import PreparationSettings
+from precomp_games.chess import EvaluationStore, PreparationSettings
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tests.examples.launcher import printed
 from tests.examples.test_examples import ROOT
 
@@ -16,8 +19,10 @@ def write_book(folder):
     """A preparation of three positions, as chess_preparation.py writes it."""
     folder.mkdir()
     told = [("", "e2e4", 1.0, 0.4), ("e2e4 e7e5", "g1f3", 0.7, 0.3), ("e2e4 c7c5", "b1c3", 0.3, 0.1)]
+    others = {"": {"c2c4": -0.02, "g1f3": -0.005, "b1c3": 0.0123}}
     memorized = [
         {"after": line.split(), "play": {move: 1.0}, "reach": reach, "gain": worth, "net_gain": worth}
+        | {"instead": others.get(line, {})}
         for line, move, reach, worth in told
     ]
     numbers = {
@@ -35,7 +40,7 @@ def write_book(folder):
 def test_a_drill(tmp_path):
     write_book(tmp_path / "book")
     flags = ("--book_dir=book", "--progress=kept/progress.sqlite", "--drill_seed=1")
-    (tmp_path / "first").write_text("e4\nNf9\nb1c3\n\n")
+    (tmp_path / "first").write_text("e4\nNf9\nb1c3\n\n\n")
     first = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "first")
     for words in (
         "Right: e4. It comes up in every game. Forgetting it costs 40 points in 100 games.",
@@ -51,9 +56,59 @@ def test_a_drill(tmp_path):
     assert "Nothing is left to ask today." in printed("drill", *flags, "--nounicode", cwd=tmp_path)
 
 
+_NO_ANSWERS = (
+    ["--", "0000", "?", "help"],
+    ["@@@@", "Z0", "h", "HELP", " "],
+    ["Ke2", "e5", "e2e5", "a7a8q", "1. e4", "resign", "\u2654", "a1a1"],
+)
+
+
+@pytest.mark.seconds("a run of the command")
+@pytest.mark.parametrize("words", _NO_ANSWERS)
+def test_what_is_no_move_is_no_answer(tmp_path, words):
+    """It is asked again, and nothing is kept; the right move counts after it."""
+    write_book(tmp_path / "book")
+    (tmp_path / "typed").write_text("\n".join([*words, "e4", "", "quit", ""]))
+    flags = ("--book_dir=book", "--progress=p.sqlite", "--drill_seed=1")
+    said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
+    assert "Right: e4." in said and "1 of 1 right" in said and "No:" not in said
+    explained = said.count("is no legal move here: answer as in Nf3") + said.count("Enter once more")
+    assert explained == len(words) + 1
+    with sqlite3.connect(tmp_path / "p.sqlite") as file:
+        assert file.execute("SELECT answer FROM answers").fetchall() == [("e2e4",)]
+
+
+@pytest.mark.seconds("four runs of the command")
+def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
+    """Where the preparation and stored searches know it; of what they do not know, nothing is said."""
+    write_book(tmp_path / "book")
+    settings = PreparationSettings()
+    start, board = chess.Board(), chess.Board()
+    board.push_san("c4")
+    with EvaluationStore(tmp_path / "kept.sqlite") as store:
+        lines = (Line("e2e4", 40, None), Line("b1c3", None, -3))
+        for epd, found in ((start.epd(), lines), (board.epd(), (Line("e7e5", 35, None),))):
+            store.put("Fake", settings.analyst_limit, settings.multipv, epd, SearchResult(found, 5, 9))
+    told = {
+        "c4": ("c4 instead would cost 2.0.", "e4 0.40; c4 is answered by e5, -0.35."),
+        "Nc3": ("Nc3 instead would bring 1.2.", "e4 0.40; Nc3 #-3."),
+        "a4": ("Nc3 instead would bring 1.2.", "e4 0.40."),
+    }
+    for kept, move in (("kept", "c4"), ("kept", "Nc3"), ("kept", "a4"), ("none", "c4")):
+        cost, searched = told[move]
+        (tmp_path / "typed").write_text(f"{move}\nq\n")
+        flags = ("--book_dir=book", f"--progress={kept}{move}.sqlite", f"--store={kept}.sqlite")
+        said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
+        assert (
+            f"No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games. {cost}" in said
+        )
+        assert (f"Fake, in pawns for White: {searched}" in said) == (kept == "kept")
+        assert ("in pawns" in said) == (kept == "kept")
+
+
 def test_whole_lines(tmp_path):
     write_book(tmp_path / "book")
-    (tmp_path / "typed").write_text("e4\n\ne4\nq\n")
+    (tmp_path / "typed").write_text("e4\n\n\ne4\nq\n")
     said = printed(
         "drill",
         "--book_dir=book",

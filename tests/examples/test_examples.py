@@ -14,6 +14,7 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree
+from precomp_games.chess.study.words import points
 from tests.chess.test_book import nodes_of, read_back, read_moves
 from tests.chess.test_game_records import game
 from tests.examples.launcher import fails, files, launch, printed, result_of, table
@@ -82,7 +83,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
     assert 0 < answer["size"] == len(answer["memorized"])
     assert answer["utility"] > answer["unprepared"] or evaluation == "calibrated"  # few games say little
     assert answer["value"] == pytest.approx(answer["utility"] - 0.01 * answer["size"])
-    match = rf"promised {answer['utility']:.2f}, scored \d\.\d\d \+- .* in 2 games; without the book \d\.\d\d"
+    match = rf"promised {points(answer['utility'])}, scored [\d.]+ \+- .* in 2 games; without the book [\d.]+"
     assert re.search(rf"^Match +{match}$", said, re.MULTILINE)
     # Only games give what games are expected to score.
     text = " ".join((out / "book.pgn").read_text().split())

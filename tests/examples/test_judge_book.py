@@ -1,5 +1,7 @@
 """Judging one's own book and reviewing one's games: on the shipped samples, and what is refused."""
 
+import re
+
 import pytest
 
 from tests.examples.launcher import printed, result_of, table
@@ -37,8 +39,26 @@ def test_the_sample_book(judged):
     assert sum(each["because"] == "the opponent" for each in result["not_met"]) == 54
     for name in ("positions", "learn", "holes", "not_met"):
         assert len(table(folder / "judge_book" / f"{name}.csv")) == len(result[name])
-    for title in ("forgetting", "drop first", "learn next", "without an answer", "lose", "hardly lets you"):
+    titles = (
+        "forgetting",
+        "drop first",
+        "learn next",
+        "without an answer",
+        "are worth less",
+        "hardly lets you",
+    )
+    for title in titles:
         assert title in said["judge_book"]
+
+
+def test_scores_are_points_in_100_games(judged):
+    """No share of a game is printed; what is listed as worth less is so by a hundredth of a point or more."""
+    _, said = judged
+    for text in said.values():
+        assert "points in 100 games" in text and not re.search(r"(?<![\d.])-?[01]\.\d{3,}(?![\d%])", text)
+        _, _, rest = text.partition("worth less than another one, by these scores")
+        less = re.findall(r"^ *([\d.]+) +[\d.]+%", rest.partition("\n\n")[0], re.MULTILINE)
+        assert less and all(float(each) > 0.0 for each in less) and " lose" not in text
 
 
 def test_a_table_of_an_earlier_run_goes(tmp_path):

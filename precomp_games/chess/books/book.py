@@ -237,14 +237,25 @@ class Book(Result):
 
     @public
     def first_lines(self, n: NonNegativeInt) -> str:
-        """The `n` most reached lines as text, one a line: reach, then numbered moves.
+        """The `n` lines that carry most as text, one a line: their ends' reach, then numbered moves.
+
+        A line goes from the position of the largest worth, then reach, that stands on no line before it, by
+        the positions of the largest worth behind it. So what most of the book's worth is behind comes first,
+        however seldom single lines through it come up.
 
         Raises:
           ValueError: negative `n`.
         """
-        return "\n".join(
-            f"{percent(reach):>8}  {self.start.variation_san(moves)}" for moves, reach in self._lines()[:n]
-        )
+        rest = sorted(self.positions, key=lambda each: (-each.worth, -each.reach, len(each.history)))
+        lines: list[str] = []
+        while rest and len(lines) < n:
+            on: BookPosition | None = rest[0]
+            while on is not None:
+                end, line = on, (*on.history, _best_move(on))
+                on = next((each for each in rest if each.history[: len(line)] == line), None)
+            rest = [each for each in rest if each.history != line[: len(each.history)]]
+            lines.append(f"{percent(end.reach):>8}  {self.start.variation_san(line)}")
+        return "\n".join(lines)
 
     def _lines(self) -> list[tuple[tuple[chess.Move, ...], float]]:
         """The lines in order, each as its moves and its last position's reach."""
@@ -395,6 +406,11 @@ def points(fraction: float) -> str:
     value = abs(100.0 * fraction)
     text = f"{value:.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.995 else f"{value:.2f}"
     return ("−" if fraction < 0.0 and float(text) else "") + text
+
+
+def points_axis(axis: Any) -> None:
+    """Numbers a plot's axis of scores in points in 100 games."""
+    axis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
 
 
 def percent(fraction: float) -> str:

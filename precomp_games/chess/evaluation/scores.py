@@ -44,6 +44,12 @@ def centipawns(line: Line) -> int:
     return MATE_CP - line.mate if line.mate > 0 else -MATE_CP - line.mate
 
 
+def pov_score(line: Line, side: chess.Color) -> chess.engine.PovScore:
+    """A line's score, of a search in which `side` was to move."""
+    score = chess.engine.Cp(line.cp or 0) if line.mate is None else chess.engine.Mate(line.mate)
+    return chess.engine.PovScore(score, side)
+
+
 class ScoreUtility(Protocol):
     """Turns a score into the expected result of the side to move."""
 
@@ -108,9 +114,7 @@ class WdlUtility:
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
-        score: chess.engine.Score = chess.engine.Cp(line.cp or 0)
-        if line.mate is not None:
-            score = chess.engine.Mate(line.mate)
+        score = pov_score(line, board.turn).relative
         return score.wdl(model=self.model, ply=board.ply()).expectation()
 
 

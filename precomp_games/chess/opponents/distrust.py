@@ -27,6 +27,7 @@ import numpy as np
 from precomp_games._support.arguments import Ge, Lt, public
 from precomp_games._support.checks import ArgumentError, check_instance
 from precomp_games._support.results import Result
+from precomp_games.chess.books.book import points
 from precomp_games.chess.game import ChessState
 from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, own_states
 
@@ -50,8 +51,8 @@ class DistrustFit(Result):
     def __str__(self) -> str:
         """One line."""
         return (
-            f"{self.share:.2f} +- {self.standard_error:.2f}, by {self.moves} moves, after which there was "
-            f"{self.missing:.4f} less than was expected"
+            f"{self.share:.2f} +- {self.standard_error:.2f}, by {self.moves} moves, after which there were "
+            f"{points(self.missing)} points in 100 games less than was expected"
         )
 
 

@@ -37,7 +37,7 @@ from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
 from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Axes, Result, axes_of, html_table
-from precomp_games.chess.books.book import Book, BookExit, Exits
+from precomp_games.chess.books.book import Book, BookExit, Exits, points_axis
 from precomp_games.chess.books.pgn import set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
 from precomp_games.chess.records.game_records import RESULTS
@@ -161,7 +161,8 @@ class MatchResult(Result):
         low, high = zip(*(mean_interval(self.scores[:n], 0.0, 1.0) for n in after), strict=True)
         axes.fill_between(after, low, high, color="0.85", label="95 %")
         axes.plot(after, np.cumsum(self.scores)[np.array(after) - 1] / after, "C0-", label="score")
-        axes.set(xlabel="games", ylabel="score of the games so far", ylim=(0.0, 1.02))
+        axes.set(xlabel="games", ylabel="points of the games so far, in 100 games", ylim=(0.0, 1.02))
+        points_axis(axes.yaxis)
         axes.legend(loc="lower right")
         return axes
 
@@ -245,7 +246,8 @@ class MatchComparison(Result):
                 axes.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
         axes.set_yticks(range(len(rows)), [f"{name} ({len(result.book)})" for name, result in rows])
         axes.set(xlim=(0.0, 1.02), ylim=(-0.6, len(rows) - 0.4))
-        axes.set_xlabel("score (in brackets: positions in the book)")
+        axes.set_xlabel("points in 100 games (in brackets: positions in the book)")
+        points_axis(axes.xaxis)
         axes.grid(visible=False, axis="y")
         if alone:
             axes.legend(loc="lower right")

@@ -11,7 +11,7 @@ import chess
 import chess.pgn
 
 from precomp_games._support.files import atomic_write
-from precomp_games.chess.books.book import BookExit
+from precomp_games.chess.books.book import BookExit, points
 from precomp_games.chess.books.pgn import pgn_text, set_headers
 from precomp_games.chess.play.match import MatchResult
 
@@ -45,7 +45,7 @@ class Opening:
 
     def __str__(self) -> str:
         """What is known of it."""
-        return f"White scored {self.score:.2f} in {self.games} games"
+        return f"White scored {points(self.score)} points in 100 games, by {self.games} of them"
 
 
 def openings_near(matches: Iterable[tuple[MatchResult, Sequence[BookExit]]], value: float) -> list[Opening]:

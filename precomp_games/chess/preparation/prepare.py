@@ -37,7 +37,8 @@ from precomp_games.algorithms import (
     value_against_components,
 )
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
-from precomp_games.chess.books.book import Book, BookExit
+from precomp_games.chess.books.book import Book, BookExit, points
+from precomp_games.chess.evaluation.scores import pov_score
 from precomp_games.chess.game import ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
@@ -164,7 +165,7 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         [board.epd() for board in book.boards], settings.analyst_limit, settings.multipv
     )
     evaluations = {
-        position.history: _score(result.lines[0], book.side)
+        position.history: pov_score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)
     }
     games, person = _games_behind(book, exits, opponent)
@@ -176,12 +177,6 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         person=person,
         files=ModelFiles.of(settings, opponent, policies.leaf_value),
     )
-
-
-def _score(line: Any, side: chess.Color) -> chess.engine.PovScore:
-    """What the analyst said of a position, for the side that is to move."""
-    score = chess.engine.Cp(line.cp) if line.mate is None else chess.engine.Mate(line.mate)
-    return chess.engine.PovScore(score, side)
 
 
 def _games_behind(
@@ -409,7 +404,9 @@ def _by_best_first(
             max_evaluations=max_evaluations,
             position_key=position_key,
             min_probability=settings.min_probability,
-            progress=lambda done, lower, upper: told(done, f"worth {lower:.4f} to {upper:.4f}"),
+            progress=lambda done, lower, upper: told(
+                done, f"worth {points(lower)} to {points(upper)} points in 100 games"
+            ),
             improved=improved,
         )
     how = {"upper": found.upper, "order": order, "work": found.work}

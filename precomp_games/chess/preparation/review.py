@@ -1,8 +1,9 @@
 """Reviewing games that were played with a repertoire: where it was left, what that cost, what it teaches.
 
-Each game is followed to the move at which its owner played something else, the opponent a reply that the
-repertoire does not have, or its line was at an end. The opponent's replies are then added to the model of it:
-`CountsPolicy`, with what was known before as the prior.
+Each game is followed by positions. It leaves the repertoire where its owner plays something else, the
+opponent a reply that the repertoire does not have, or a line is at an end; it comes back where other moves
+lead to a position of the repertoire, and may leave it again. The opponent's replies are then added to the
+model of it: `CountsPolicy`, with what was known before as the prior.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ BY_OWNER = "you"
 BY_OPPONENT = "the opponent"
 AT_ITS_END = "the book's end"
 
+_LEAST = 5e-5  # what is less than this is told as 0.00 points in 100 games
+
 
 @dataclasses.dataclass(frozen=True)
 class GamesReview(Result):
-    """What games say about a repertoire; lines and moves are in SAN, costs are in points.
+    """What games say about a repertoire; lines and moves are in SAN, costs are utilities in [-1, 1].
 
     Attributes:
-      games: Rows with each game's number ("game"), who left the book ("left_by"), the line up to there
-        ("after"), the move that was played, a better one, "" where there is none, and what that cost.
+      games: Rows, one for each time that a game left the book, with its number ("game"), who left it
+        ("left_by"), the line up to there ("after"), the move that was played, the book's ("book"), a better
+        one, each "" where there is none, what was played cost, below 0 where it is worth more than the
+        book's, and the move by which the game came back ("back"), "" where it did not. A move is called
+        better only where each search that speaks of both says so.
       to_learn: Rows with positions ("after") in which a better move is known ("learn"), the number of games
         and what they lost there, the dearest first.
       replies: Rows with the opponent's replies while the book was followed ("after", "reply", "games") and
@@ -51,7 +57,7 @@ class GamesReview(Result):
 
     @property
     def left_by(self) -> collections.Counter[str]:
-        """How many games left the book, by `BY_OWNER` and the others."""
+        """How often games left the book, by `BY_OWNER` and the others."""
         return collections.Counter(row["left_by"] for row in self.games)
 
 
@@ -72,12 +78,15 @@ def review_games(
       prior_games: how many games that knowledge is worth, more than 0.
     """
     start, replies = settings.game().new_initial_state(), _answered(repertoire)
-    every = [_departure(k, game.actions, repertoire, replies, start) for k, game in games.items()]
-    departures = [each for each in every if each is not None]
+    departures: list[_Departure] = []
+    met: list[tuple[ChessState, int]] = []
+    for number, game in games.items():
+        found, answered = _followed(number, game.actions, repertoire, replies, start)
+        departures += found
+        met += answered
     rows = _departure_rows(departures, repertoire, policies) if departures else []
-    records = list(games.values())
-    now = _updated(policies, settings, repertoire, records, prior_games)
-    return GamesReview(rows, _lessons(rows), _reply_rows(records, repertoire, start, policies, now), now)
+    now = _updated(policies, settings, repertoire, list(games.values()), prior_games)
+    return GamesReview(rows, _lessons(rows), _reply_rows(met, repertoire, policies, now), now)
 
 
 class _Departure(NamedTuple):
@@ -89,6 +98,7 @@ class _Departure(NamedTuple):
       state: the position, with the book's owner to move.
       played: the move that was played there.
       book: what the book plays there, None where it has nothing.
+      back: the move by which the game came back, "" where it did not.
     """
 
     number: int
@@ -96,6 +106,7 @@ class _Departure(NamedTuple):
     state: ChessState
     played: int
     book: int | None
+    back: str = ""
 
 
 def _answered(book: Repertoire) -> set[str]:
@@ -113,33 +124,42 @@ def _answered(book: Repertoire) -> set[str]:
     return positions
 
 
-def _departure(
+def _followed(
     number: int, actions: Sequence[int], book: Repertoire, replies: set[str], start: ChessState
-) -> _Departure | None:
-    """Where a game left the book; None where it ended in it."""
-    state, before = start, ""
-    for action in actions:
-        if state.current_player() == book.player:
-            known = book.actions_at(board_key(state))
-            if not known:
-                by = BY_OPPONENT if before in replies else AT_ITS_END
-                return _Departure(number, by, state, action, None)
-            if action not in known:
-                return _Departure(number, BY_OWNER, state, action, known[0])
-        before = board_key(state)
-        state = state.child(action)
+) -> tuple[list[_Departure], list[tuple[ChessState, int]]]:
+    """Each time that a game left the book, and the opponent's replies, with their positions, while in it."""
+    departures: list[_Departure] = []
+    met: list[tuple[ChessState, int]] = []
+    state, before, away = start, None, False
+    for action in (*actions, None):  # None: the game is over, or its record
+        key, own = board_key(state), state.current_player() == book.player
+        known = book.actions_at(key) if own else ()
+        if away and before is not None and (known or (not own and key in replies)):
+            moved = before.board.variation_san([state.moves()[-1]])
+            departures[-1], away = departures[-1]._replace(back=moved), False
+        if action is None:
+            break
+        if not own and not away:
+            met.append((state, action))
+        elif own and not away and action not in known:
+            answered = before is not None and board_key(before) in replies
+            by = BY_OWNER if known else BY_OPPONENT if answered else AT_ITS_END
+            departures.append(_Departure(number, by, state, action, known[0] if known else None))
+            away = True
+        before, state = state, state.child(action)
         if state.is_terminal():
-            return None
-    return None
+            break
+    return departures, met
 
 
 def _departure_rows(
     departures: Sequence[_Departure], book: Repertoire, policies: PreparationPolicies
 ) -> list[dict[str, Any]]:
-    """Each game's departure, with what the move that was played there cost by the analyst.
+    """Each departure, with what the move that was played there cost by the analyst.
 
     A search of the position compares the two moves; where it does not have one of them, searches of the
-    positions after them do.
+    positions after them do. These have an error: by the first one, a move that it has is better than any that
+    it does not have, and where the two kinds differ, neither move is called better.
     """
     evaluation = policies.leaf_value
     epds = [board_key(each.state) for each in departures]
@@ -147,23 +167,25 @@ def _departure_rows(
     rows = []
     for each, search in zip(departures, searches, strict=True):
         board, played = each.state.board, each.played
-        lines = {action_of(chess.Move.from_uci(line.move)): line for line in search.lines}
-        better = next(iter(lines)) if each.book is None else each.book
-        if better == played:
-            cost = 0.0
-        elif better in lines and played in lines:
-            best, own = (evaluation.utility.mover_utility(lines[move], board) for move in (better, played))
-            cost = best - own
-        else:
-            cost = _worth_of(each.state, better, policies) - _worth_of(each.state, played, policies)
+        worth = {
+            action_of(chess.Move.from_uci(line.move)): evaluation.utility.mover_utility(line, board)
+            for line in search.lines
+        }
+        other = next(iter(worth)) if each.book is None else each.book
+        agreed = other in worth or played not in worth
+        if other != played and not {other, played} <= worth.keys():
+            worth = {move: _worth_of(each.state, move, policies) for move in (other, played)}
+        cost = worth[other] - worth[played] if other != played else 0.0
         rows.append(
             {
                 "game": each.number,
                 "left_by": each.by,
                 "after": line_of(book.start, each.state.moves()),
                 "played": board.san(move_of(played)),
-                "better": board.san(move_of(better)) if better != played else "",
+                "book": "" if each.book is None else board.san(move_of(each.book)),
+                "better": board.san(move_of(other)) if agreed and cost >= _LEAST else "",
                 "cost": cost,
+                "back": each.back,
             }
         )
     return rows
@@ -180,7 +202,7 @@ def _lessons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What these games teach: positions in which a better move is known, by what that cost in all of them."""
     total: dict[tuple[str, str], list[float]] = collections.defaultdict(list)
     for row in rows:
-        if row["cost"] > 0.0:
+        if row["better"]:
             total[row["after"], row["better"]].append(row["cost"])
     lessons = [
         {"after": after, "learn": move, "games": len(costs), "cost": sum(costs)}
@@ -222,9 +244,8 @@ def _updated(
 
 
 def _reply_rows(
-    games: Sequence[GameRecord],
+    replies: Iterable[tuple[ChessState, int]],
     book: Repertoire,
-    start: ChessState,
     before: PreparationPolicies,
     after: PreparationPolicies,
 ) -> list[dict[str, Any]]:
@@ -232,18 +253,9 @@ def _reply_rows(
     met: dict[tuple[Hashable, int], tuple[ChessState, list[int]]] = {}
     rival = 1 - book.player
     whole = any(is_of_history(each.sigma[rival]) for each in (before, after))
-    for record in games:
-        state = start
-        for action in record.actions:
-            if state.current_player() == book.player:
-                if action not in book.actions_at(board_key(state)):
-                    break
-            else:
-                key = tuple(state.history()) if whole else board_key(state)
-                met.setdefault((key, action), (state, []))[1].append(action)
-            state = state.child(action)
-            if state.is_terminal():
-                break
+    for state, action in replies:
+        key = tuple(state.history()) if whole else board_key(state)
+        met.setdefault((key, action), (state, []))[1].append(action)
     rows = []
     for (_, action), (state, times) in met.items():
         old, new = (

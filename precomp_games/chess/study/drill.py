@@ -265,8 +265,10 @@ class Drill(Shown):
           Whether the book plays it.
 
         Raises:
-          ValueError: an argument is none of these, or the file cannot be written.
+          ValueError: an argument is none of these, a move is not legal, or the file cannot be written.
         """
+        if move is not None and not chess.Board(f"{card.epd} 0 1").is_legal(move):
+            raise ArgumentError(f"expected a legal move, or None, got {move.uci()} in {card.epd}")
         self._asked += 1
         correct = move in card.moves
         repeated = any(card is other for _, other in self._again)

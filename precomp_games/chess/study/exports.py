@@ -42,7 +42,7 @@ from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.page import book_nodes
 from precomp_games.chess.study.report import ReportBook, ReportBooks, shown_books
 from precomp_games.chess.study.studies import studies
-from precomp_games.chess.study.words import SEEN, points
+from precomp_games.chess.study.words import SEEN, pawns_text, points
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")
 """What `write_exports` writes."""
@@ -295,14 +295,7 @@ def _row(each: ReportBook, number: int, board: chess.Board, score: float | None)
         "forgetting_costs": position.worth,
         "gain": float(each.gains[number]),
         "reply": "" if each.person is None or not position.history else _seen(each, position.history),
-        "evaluation_pawns_white": None if evaluation is None else _pawns(evaluation),
+        "evaluation_pawns_white": None if evaluation is None else pawns_text(evaluation),
         "instead": _cell("; ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in others)),
         "note": _cell(each.notes.get(position.history, "")),
     }
-
-
-def _pawns(score: chess.engine.PovScore) -> str:
-    """An evaluation from White's viewpoint: pawns, or #3 and #-3 for mates."""
-    white = score.white()
-    pawns = white.score()
-    return f"#{white.mate()}" if pawns is None else f"{pawns / 100:.2f}"

@@ -157,12 +157,17 @@ def _position_data(
             if entry.probability > 0.0
         ],
         "others": [[move.uci(), san, loss] for move, san, loss in others],
+        "legal": "".join(_squares(move) for move in board.legal_moves),
         "why": why_words(position.reach, position.worth, [(san, loss) for _, san, loss in others]),
     }
     if score is not None:
         white = score.white()
         told["evaluation"] = white.score() if white.mate() is None else f"#{white.mate()}"
     return told
+
+
+def _squares(move: chess.Move) -> str:
+    return _SQUARES[move.from_square] + _SQUARES[move.to_square]
 
 
 def _game_data(game: PlayedGame) -> list[Any]:
@@ -173,7 +178,7 @@ def _game_data(game: PlayedGame) -> list[Any]:
             break
         sans.append(board.san(move))
         # Under-promotions are told by their SAN.
-        squares.append(_SQUARES[move.from_square] + _SQUARES[move.to_square])
+        squares.append(_squares(move))
         board.push(move)
     return [game.white, game.black, game.year, game.result, " ".join(sans), "".join(squares)]
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import chess.engine
+
 from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import points as points
 from precomp_games.chess.opponents.played import Person
@@ -45,6 +47,16 @@ GLOSSARY: Mapping[str, str] = {
 def more_points(gain: float) -> str:
     """What a gain is worth, such as "17 more points in 100 games"."""
     return f"{points(abs(gain))} {'more' if gain >= 0.0 else 'fewer'} points in 100 games"
+
+
+def signed_points(gain: float) -> str:
+    """A gain as points in 100 games, such as "+1.4"."""
+    return ("+" if gain > 0.0 else "") + points(gain)
+
+
+def range_words(ends: Sequence[float]) -> str:
+    """From where to where scores may lie, in points of 100 games."""
+    return f"{points(ends[0])} to {points(ends[1])}"
 
 
 SEEN = "seen in {} of their games"
@@ -95,6 +107,13 @@ def often(share: float) -> str:
     if share >= 0.095:
         return f"{100.0 * share:.0f} of 100 games"
     return f"1 of {1.0 / share:,.0f} games" if share >= 1e-6 else "next to no game"
+
+
+def pawns_text(score: chess.engine.PovScore) -> str:
+    """An evaluation from White's viewpoint: pawns, or #3 and #-3 for mates."""
+    white = score.white()
+    pawns = white.score()
+    return f"#{white.mate()}" if pawns is None else f"{pawns / 100:.2f}"
 
 
 def opponent_title(settings: PreparationSettings, engine: str) -> str:

@@ -119,6 +119,7 @@ function startDrill() {
     byId("drill").hidden = false
     byId("drill-button").textContent = "Stop"
     turn(tree.side === "white" ? COLOR.white : COLOR.black)
+    scrollTo(0, 0) // to the board
     ask()
 }
 
@@ -170,7 +171,7 @@ function answer(move) {
         progress.set(card.key, reviewed(progress.get(card.key) ?? null, right, Date.now()))
         saveProgress()
     }
-    question.answered = {right, move: right ? move : plays[0][0]}
+    question.answered = {right, given: move, move: right ? move : plays[0][0]}
     const after = played(node.place, question.answered.move)
     board.setPosition(fenOf(after), true)
     showQuestion()
@@ -190,30 +191,42 @@ function answeredOnBoard(event) {
     if (answered) return false
     if (event.type === INPUT_EVENT_TYPE.moveInputStarted) return event.piece[0] === node.place.turn
     const squares = event.squareFrom + event.squareTo
-    if (event.type === INPUT_EVENT_TYPE.validateMoveInput) return reaches(node.place, squareOf(event.squareFrom), squareOf(event.squareTo))
+    if (event.type === INPUT_EVENT_TYPE.validateMoveInput) return legalMoves(node).includes(squares)
     if (event.type === INPUT_EVENT_TYPE.moveInputFinished && event.legalMove) {
         const known = tree.positions[node.position].play.find(([uci]) => uci.startsWith(squares))
         setTimeout(() => answer(known ? known[0] : squares))
     }
 }
 
-/** A move that was typed, in UCI notation as far as it is known; undefined where it is none. */
+/** The legal moves at a question, as two squares each. */
+function legalMoves(node) {
+    const pairs = tree.positions[node.position].legal.match(/../g) ?? []
+    return pairs.map((pair) => [...pair].map((each) => squareName(SQUARES.indexOf(each))).join(""))
+}
+
+/** A move that was typed, in UCI notation as far as it is known; undefined where it is no legal one. */
 function typedMove(text) {
     const {node} = question
     const plain = plainMove(text.trim()).replace(/0/g, "O")
     const known = tree.positions[node.position].play.find(([uci, san]) => plainMove(san) === plain || uci === plain.toLowerCase())
     if (known) return known[0]
-    const squares = [...node.place.squares.keys()]
-    const uci = /^([a-h][1-8])([a-h][1-8])[qrbn]?$/i.exec(plain)
-    if (uci) return reaches(node.place, squareOf(uci[1].toLowerCase()), squareOf(uci[2].toLowerCase())) ? plain.toLowerCase() : undefined
-    const king = squares.find((square) => node.place.squares[square] === (node.place.turn === "w" ? "K" : "k"))
-    if (/^O-O(-O)?$/.test(plain)) return reaches(node.place, king, plain === "O-O" ? king + 2 : king - 2) ? plain : undefined
+    const moves = legalMoves(node)
+    const pieceAt = (name) => node.place.squares[squareOf(name)].toUpperCase()
+    if (/^[a-h][1-8][a-h][1-8][qrbn]?$/i.test(plain)) return moves.find((move) => move === plain.slice(0, 4).toLowerCase())
+    if (/^O-O(-O)?$/.test(plain)) {
+        return moves.find((move) => pieceAt(move) === "K" && move[0] === "e" && move[2] === (plain === "O-O" ? "g" : "c"))
+    }
     const san = /^([KQRBN]?)([a-h]?)([1-8]?)([a-h][1-8])[QRBN]?$/.exec(plain)
     if (!san) return undefined
     const [, kind, file, rank, target] = san
-    const from = squares.find((square) => node.place.squares[square].toUpperCase() === (kind || "P")
-        && squareName(square).includes(file) && squareName(square).includes(rank) && reaches(node.place, square, squareOf(target)))
-    return from === undefined ? undefined : squareName(from) + target
+    return moves.find((move) => move.endsWith(target) && pieceAt(move) === (kind || "P") && move[0].includes(file) && move[1].includes(rank))
+}
+
+/** What an answer that was wrong costs, where the book knows it and its best other move is another one. */
+function costWords(node, move) {
+    const [best, ...others] = tree.positions[node.position].others
+    const found = others.find(([uci]) => uci === move)
+    return best && found ? `${found[1]} instead would ${found[2] >= 0 ? "cost" : "bring"} ${points(Math.abs(found[2]))}.` : ""
 }
 
 function showQuestion(problem = "") {
@@ -244,7 +257,7 @@ function showQuestion(problem = "") {
         parts.push(
             element("p", {class: `verdict ${answered.right ? "" : "warn"}`}, answered.right ? "Right: " : "No. The book plays ",
                 element("b", {}, tree.answer(node))),
-            element("p", {id: "why"}, tree.positions[node.position].why),
+            element("p", {id: "why"}, `${tree.positions[node.position].why} ${answered.right ? "" : costWords(node, answered.given)}`.trim()),
             node.note ? element("p", {class: "note"}, element("bdi", {}, node.note)) : "",
         )
     }
@@ -255,10 +268,10 @@ function showQuestion(problem = "") {
 }
 
 function give() {
-    const text = byId("answer").value
-    const move = text.trim() ? typedMove(text) : null
-    if (move === undefined) showQuestion(`“${text.trim()}” is no move here.`)
-    else answer(move)
+    const text = byId("answer").value.trim()
+    const move = typedMove(text)
+    if (move !== undefined) answer(move)
+    else showQuestion(text ? `“${text}” is no move here.` : "Type a move, or say that you do not know.")
 }
 
 function drillOptions() {

@@ -1,4 +1,4 @@
-/* Where pieces stand after moves that are known to be legal, and which squares a piece reaches. */
+/* Where pieces stand after moves that are known to be legal. */
 
 const FILES = "abcdefgh"
 const SQUARES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" // a1, b1, ..., h8
@@ -53,29 +53,3 @@ function played(position, uci) {
 }
 
 const isWhite = (piece) => piece !== "" && piece === piece.toUpperCase()
-
-/** Whether a piece of the side to move may go there, but for checks. */
-function reaches({squares, turn}, from, to) {
-    const piece = squares[from]
-    if (!piece || isWhite(piece) !== (turn === "w") || (squares[to] && isWhite(squares[to]) === isWhite(piece))) return false
-    const [files, ranks] = [(to % 8) - (from % 8), Math.floor(to / 8) - Math.floor(from / 8)]
-    const [wide, high] = [Math.abs(files), Math.abs(ranks)]
-    const step = Math.sign(files) + 8 * Math.sign(ranks)
-    const free = () => {
-        for (let square = from + step; square !== to; square += step) if (squares[square]) return false
-        return true
-    }
-    switch (piece.toLowerCase()) {
-        case "n": return wide * high === 2
-        case "b": return wide === high && free()
-        case "r": return wide * high === 0 && free()
-        case "q": return (wide === high || wide * high === 0) && free()
-        case "k": return Math.max(wide, high) === 1 || (wide === 2 && high === 0 && free())
-        default: {
-            const ahead = isWhite(piece) ? ranks : -ranks
-            const home = Math.floor(from / 8) === (isWhite(piece) ? 1 : 6)
-            if (wide === 1) return ahead === 1
-            return wide === 0 && !squares[to] && (ahead === 1 || (ahead === 2 && home && free()))
-        }
-    }
-}
