@@ -1,0 +1,146 @@
+"""How long a run may take: one deadline for all of it, shares of what is left for its parts.
+
+Whoever searches asks `time_is_up` before it begins another search, and raises `OutOfTimeError` in its place.
+Work that is worth something in part is done in steps that grow, of which the last one counts that there is
+time for (`as_far_as_time_goes`): the first is small, and taken in any case, so that there is a result in the
+end. A step finds what the one before it has searched. Without a deadline, the last step alone is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+Step = TypeVar("Step")
+Found = TypeVar("Found")
+
+
+class OutOfTimeError(Exception):
+    """There is no time left for what was to be begun."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadline:
+    """When work ends.
+
+    Attributes:
+      end: By `time.monotonic`; infinity: never by itself.
+      stopped: Whether somebody has ended it before.
+    """
+
+    end: float
+    stopped: Callable[[], bool] = lambda: False
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 where it is over."""
+        return 0.0 if self.stopped() else max(0.0, self.end - time.monotonic())
+
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return self.left <= 0.0
+
+
+_current: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar("deadline", default=None)
+
+
+def deadline() -> Deadline | None:
+    """That of the work that is under way; None where it may take as long as it does."""
+    return _current.get()
+
+
+def time_is_up() -> bool:
+    """Whether it is over."""
+    now = _current.get()
+    return now is not None and now.is_over()
+
+
+def check_finished(done: int, of: int) -> None:
+    """Raises `OutOfTimeError` where time did not do for all of some work."""
+    if done < of:
+        raise OutOfTimeError(f"expected time for {of} searches, got it for {done}")
+
+
+@contextlib.contextmanager
+def limited(until: Deadline | None) -> Iterator[None]:
+    """Within it, work has this deadline, or none."""
+    token = _current.set(until)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextlib.contextmanager
+def part(share: float) -> Iterator[None]:
+    """Within it, there is this share of the time that is left."""
+    now = _current.get()
+    if now is None or math.isinf(now.end):
+        yield
+        return
+    with limited(dataclasses.replace(now, end=time.monotonic() + share * now.left)):
+        yield
+
+
+def as_far_as_time_goes(
+    steps: Sequence[Step], work: Callable[[Step], Found], share: float = 1.0
+) -> tuple[Step, Found]:
+    """The last one of growing steps that there is time for, and what was found by it.
+
+    Args:
+      steps: each takes about twice the time of the one before, or less.
+      work: raises `OutOfTimeError` where time is up; the first step has no deadline.
+      share: of the time that is left, for the others.
+    """
+    now = _current.get()
+    if now is None:
+        return steps[-1], work(steps[-1])
+    if math.isinf(now.end):  # as without a deadline, unless somebody ends it
+        with contextlib.suppress(OutOfTimeError):
+            return steps[-1], work(steps[-1])
+    with part(share):
+        began = time.monotonic()
+        with limited(None):
+            done = steps[0], work(steps[0])
+        for step in steps[1:]:
+            before, began = began, time.monotonic()
+            if began - before > (deadline() or now).left:  # it takes no less than the one before it
+                break
+            try:
+                done = step, work(step)
+            except OutOfTimeError:
+                break
+    return done
+
+
+def sample_in_time(
+    items: Sequence[Step],
+    work: Callable[[list[Step]], Found],
+    *,
+    seed: int,
+    share: float = 1.0,
+    first: int = 32,
+) -> tuple[int, Found]:
+    """How many of some things there is time for, and what was found by these, which are drawn.
+
+    Args:
+      items: all of them.
+      work: is given some of them, in their order; see `as_far_as_time_goes`.
+      seed: of the drawing.
+      share: see there.
+      first: how many are taken in any case.
+    """
+    order = np.random.default_rng(seed).permutation(len(items))
+    sizes = [
+        *itertools.takewhile(lambda n: n < len(items), (first << k for k in itertools.count())),
+        len(items),
+    ]
+    return as_far_as_time_goes(sizes, lambda n: work([items[k] for k in sorted(order[:n].tolist())]), share)
