@@ -11,16 +11,18 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
+Item = TypeVar("Item")
 Step = TypeVar("Step")
 Found = TypeVar("Found")
+
+_IN_HASTE = 0.8  # of the time that is left, for the next step: it may take longer than it seems
 
 
 class OutOfTimeError(Exception):
@@ -91,39 +93,41 @@ def part(share: float) -> Iterator[None]:
 
 
 def as_far_as_time_goes(
-    steps: Sequence[Step], work: Callable[[Step], Found], share: float = 1.0
+    steps: Iterable[Step], whole: Step, work: Callable[[Step], Found], share: float = 1.0
 ) -> tuple[Step, Found]:
     """The last one of growing steps that there is time for, and what was found by it.
 
     Args:
-      steps: each takes about twice the time of the one before, or less.
+      steps: each takes no less time than the one before; there is one.
+      whole: the last of them, which is taken where time is not limited.
       work: raises `OutOfTimeError` where time is up; the first step has no deadline.
       share: of the time that is left, for the others.
     """
     now = _current.get()
     if now is None:
-        return steps[-1], work(steps[-1])
+        return whole, work(whole)
     if math.isinf(now.end):  # as without a deadline, unless somebody ends it
         with contextlib.suppress(OutOfTimeError):
-            return steps[-1], work(steps[-1])
+            return whole, work(whole)
+    done: list[tuple[Step, Found]] = []
     with part(share):
-        began = time.monotonic()
-        with limited(None):
-            done = steps[0], work(steps[0])
-        for step in steps[1:]:
-            before, began = began, time.monotonic()
-            if began - before > (deadline() or now).left:  # it takes no less than the one before it
+        took = 0.0
+        for step in steps:
+            if done and took > (deadline() or now).left:
                 break
+            began = time.monotonic()
             try:
-                done = step, work(step)
+                with contextlib.nullcontext() if done else limited(None):
+                    done.append((step, work(step)))
             except OutOfTimeError:
                 break
-    return done
+            took = time.monotonic() - began
+    return done[-1]
 
 
 def sample_in_time(
-    items: Sequence[Step],
-    work: Callable[[list[Step]], Found],
+    items: Sequence[Item],
+    work: Callable[[list[Item]], Found],
     *,
     seed: int,
     share: float = 1.0,
@@ -138,9 +142,19 @@ def sample_in_time(
       share: see there.
       first: how many are taken in any case.
     """
-    order = np.random.default_rng(seed).permutation(len(items))
-    sizes = [
-        *itertools.takewhile(lambda n: n < len(items), (first << k for k in itertools.count())),
-        len(items),
-    ]
-    return as_far_as_time_goes(sizes, lambda n: work([items[k] for k in sorted(order[:n].tolist())]), share)
+    whole = len(items)
+    order = np.random.default_rng(seed).permutation(whole)
+
+    def sizes() -> Iterator[int]:
+        before, size = 0, min(first, whole)
+        while size > before:
+            began = time.monotonic()
+            yield size
+            now = time.monotonic()
+            left = _IN_HASTE * (deadline() or Deadline(math.inf)).left
+            more = int(min(size, left * (size - before) / max(now - began, 1e-6)))
+            before, size = size, min(size + more, whole)
+
+    return as_far_as_time_goes(
+        sizes(), whole, lambda size: work([items[k] for k in sorted(order[:size].tolist())]), share
+    )

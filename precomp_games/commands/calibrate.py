@@ -416,4 +416,4 @@ def _as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

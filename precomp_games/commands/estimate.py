@@ -209,4 +209,4 @@ def _as_json(top_k: int, found: NodesFit) -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

@@ -375,4 +375,4 @@ def _plot(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

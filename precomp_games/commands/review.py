@@ -146,4 +146,4 @@ def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

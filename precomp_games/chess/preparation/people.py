@@ -37,6 +37,7 @@ from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.move_counts import GameTable, own_states
 from precomp_games.chess.records.names import printable_name
 from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
 
 FITTED = "fitted"
@@ -45,7 +46,7 @@ _LIMITS = (1000, 20_000)  # nodes of these engines
 _TEMPERATURES_CP = (10.0, 20.0, 40.0, 80.0)
 _TOP_K = 8
 _MOST_LAST = 500  # moves that distrust is fitted to; more would change it little, and each takes ten searches
-_SHARE = 0.25  # of the time that is left, for each of two fits
+_SHARE = 0.3  # of the time that is left, for each of two fits
 _FIRST = 2  # games that they look at in any case
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 _IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
@@ -222,8 +223,8 @@ class ModelledPerson:
       engines: that are behind them; None: another policy is.
       distrust: of itself; None: it was given, or there is nothing to fit it to.
       first: the year in which the last games begin; NaN where no game has a date.
-      bits: how much each of the last moves surprises the model of the earlier ones, and how many they are;
-        None: there are no earlier ones, or no last ones.
+      bits: how much each of the last moves surprises the model of the earlier ones, the standard error of
+        that, and how many moves they are; None: there are no earlier ones, or no last ones.
       looked_at: to how many of the games it was fitted, drawn; all of them count.
     """
 
@@ -233,7 +234,7 @@ class ModelledPerson:
     engines: EnginesFit | None
     distrust: DistrustFit | None
     first: float
-    bits: tuple[float, int] | None
+    bits: tuple[float, float, int] | None
     looked_at: int
 
     @property
@@ -267,23 +268,23 @@ def model_person(
     first = float(years.max() - last_years + 1) if len(years) else math.nan
     any_before = bool((person.table.years < first).any())
     before, when, seed = first if any_before else math.inf, person.table.years, settings.seed
-    older = np.flatnonzero(when < first) if any_before else np.arange(len(when))
+    older = np.flatnonzero(when < before) if len(years) else np.arange(len(when))
     later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
 
-    def fitted(drawn: list[int]) -> tuple[KnownPerson, EnginesFit | None, Sequence[CountFit | None]]:
-        """By some of the older games and as large a part of the others; counts are not fitted to all."""
-        with_later = math.ceil(len(later) * len(drawn) / len(older))
-        part = dataclasses.replace(person, table=_some(person.table, [*drawn, *later[:with_later]]))
+    def fitted(drawn: list[int]) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None]]:
+        """By some of the older games, and as large a part of the others; to all games specs are fitted."""
+        looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
+        part = dataclasses.replace(person, table=_some(person.table, looked))
         like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
-        if deadline() is None or not len(part.years):
-            return part, like, (None, None)
+        if deadline() is None or not len(years):
+            return looked, like, (None, None)
         spec = person.behind(plies, behind if like is None else like.spec)
         prior = opponent_policy(ChessGame(), spec, engines.opponent, trusted=settings.trusted)
-        rolling = RollingCounts(part.table)
-        odds = prior_of_moves(prior, part.table)[rolling.moves]  # of all games, too: so these are searched
-        return part, like, rolling.fits(odds, [before, math.inf]) if len(drawn) < len(older) else (None, None)
+        rolling, odds, among = _rolled(person.table, looked, prior)  # of all games, too: all is searched
+        every = len(looked) == len(when)
+        return looked, like, (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
 
-    _, (part, like, fits) = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
+    _, (looked, like, fits) = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
     behind = behind if like is None else like.spec
     doubt = None
     if any_before and distrusts:
@@ -294,19 +295,30 @@ def model_person(
     settings = dataclasses.replace(settings, opponent=person.spec(plies, behind, fit=fits[1]))
     model = engines.policies(settings).sigma[1 - settings.player]
     assert isinstance(model, GamesPolicy)
-    bits = _predicted(part, model, first)
-    return ModelledPerson(person, settings, model, like, doubt, first, bits, part.table.num_games)
+    bits = _predicted(person.table, looked, model, first) if any_before else None
+    return ModelledPerson(person, settings, model, like, doubt, first, bits, len(looked))
 
 
-def _predicted(person: KnownPerson, model: GamesPolicy, since: float) -> tuple[float, int] | None:
-    """Bits a move from a year on, fitted to the years before, and how many moves; None without either."""
-    if not (person.table.years < since).any():
-        return None
-    rolling = RollingCounts(person.table)
-    prior = prior_of_moves(model.prior, person.table)[rolling.moves]
-    (fit,) = rolling.fits(prior, [since])
+def _rolled(
+    table: GameTable, looked: Sequence[int], prior: PolicyLike | None
+) -> tuple[RollingCounts, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Counts of all games, what is behind them for the moves of those looked at, and which these are."""
+    rolling = RollingCounts(table)
+    among = np.isin(table.game[table.own], looked)
+    odds = np.ones(len(among))
+    odds[among] = prior_of_moves(prior, _some(table, looked))
+    return rolling, odds[rolling.moves], among[rolling.moves]
+
+
+def _predicted(
+    table: GameTable, looked: Sequence[int], model: GamesPolicy, since: float
+) -> tuple[float, float, int] | None:
+    """Bits a move from a year on, fitted to the years before, and of how many; None without either."""
+    rolling, prior, among = _rolled(table, looked, model.prior)
+    (fit,) = rolling.fits(prior, [since], among=among)
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
-    late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()], bool)
+    late = among & np.array([rolling.start(block) >= since for block in rolling.block.tolist()], bool)
     if not late.any():
         return None
-    return float(-np.log2(np.maximum(odds[late], _LEAST)).mean()), int(late.sum())
+    bits = -np.log2(np.maximum(odds[late], _LEAST))
+    return float(bits.mean()), float(bits.std()) / math.sqrt(len(bits)), len(bits)
