@@ -105,9 +105,9 @@ def define_minutes_flag(own: flags.FlagValues, default: float | None = None) -> 
     Define(own).float(
         "minutes",
         default,
-        "End after so long, all in all, with what there is by then. What there is no time for is done in part, "
-        "or on a sample that is drawn with --seed, and it is said which. Searches are kept: the same command "
-        "goes on from there.",
+        "End after so long, all in all, with what there is by then. What there is no time for is done in "
+        "part, or on a sample that is drawn with --seed, and it is said which. Searches are kept: the same "
+        "command goes on from there.",
         lower_bound=0.0,
     )
 

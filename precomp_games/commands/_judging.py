@@ -24,12 +24,15 @@ from precomp_games.commands._flags import (
     define_chess_flags,
     define_export_store_flag,
     define_menu_flags,
+    define_minutes_flag,
     define_opponent_flag,
     settings_of,
     with_flags,
 )
 from precomp_games.commands._showing import define_from_flag, earlier_run, not_said
 from precomp_games.policies.specs import quoted
+
+_MINUTES = 3.0
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
@@ -63,6 +66,7 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     define.integer("rows", 10, "Rows of each table that are printed.", lower_bound=1)
     define.string("output_dir", output_dir, "Where files go.")
     define_export_store_flag(own)
+    define_minutes_flag(own, _MINUTES)
     define_chess_flags(own)
     define_opponent_flag(own)
     define_menu_flags(own, 1, "With more, the analyst's books grow quickly.")
@@ -215,8 +219,9 @@ def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> 
     best = judgment.best
     print(
         f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by {judgment.size} "
-        f"orders of moves, each in a share of {settings.penalty:g} of games or more\n"
-        f"{score:<20}{judgment.unprepared:.4f} unprepared, {judgment.utility:.4f} with the book: "
+        f"orders of moves, each in a share of {judged.penalty:g} of games or more"
+        + (f"; for {settings.penalty:g} there was no time\n" if judged.penalty > settings.penalty else "\n")
+        + f"{score:<20}{judgment.unprepared:.4f} unprepared, {judgment.utility:.4f} with the book: "
         f"{more_points(judgment.utility - judgment.unprepared)}\n"
         f"{'Best of its size':<20}{best.utility:.4f}: regret {judgment.regret:.4f}"
         + (f", and up to {best.truncation_loss:.4f} more by rarer lines" if best.truncation_loss > 0 else "")

@@ -154,7 +154,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         opponent=family_of(given) or given.opponent,
     )
     limited = given.budget is not None or given.plan
-    if given.minutes is not None and not limited and not _chooses(given, settings):
+    if given["minutes"].present and not limited and not _chooses(given, settings):
         raise ValueError(
             "--minutes: expected --menu of 2 or more, or games, or else --budget or --plan with it, since "
             "--penalty says what is in the book where the whole tree is looked at"

@@ -68,20 +68,20 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
 
 @pytest.mark.seconds("four preparations")
 def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(tmp_path, monkeypatch, capsys):
-    """With time it is the tree of --penalty, and with none that of sixteen times the penalty."""
+    """With time it is the tree of --penalty, and with none that of 256 times the penalty."""
     monkeypatch.chdir(tmp_path)
     engine = tmp_path / "engine"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}"\n')
     engine.chmod(0o755)
     small = [f"--engine={engine}", "--evaluation=linear", "--menu=1", "--max_plies=4", "--budget=3"]
     small += ["--match_games=0", "--neighbors=0", "--opponent_nodes=10", "--analyst_nodes=20"]
-    runs = {"whole": ["--penalty=0.01"], "first": ["--penalty=0.16"]}
+    runs = {"whole": ["--penalty=0.01"], "first": ["--penalty=2.56"]}
     runs |= {"enough": ["--penalty=0.01", "--minutes=10"], "none": ["--penalty=0.01", "--minutes=0"]}
     results = {}
     for name, each in runs.items():
         assert prepare.main(["prepare", *small, *each, f"--output_dir={name}"]) == 0
         results[name] = json.loads((tmp_path / name / "result.json").read_text())
-        stopped = "by --minutes=0, at --penalty=0.16, not yet 0.01" in capsys.readouterr().out
+        stopped = "by --minutes=0, at --penalty=2.56, not yet 0.01" in capsys.readouterr().out
         assert stopped == (name == "none")
     assert results["enough"] == results["whole"] != results["first"] == results["none"]
 
