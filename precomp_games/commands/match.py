@@ -64,7 +64,6 @@ from precomp_games.commands._showing import (
 from precomp_games.commands.prepare import match_line
 from precomp_games.tree.history_tree import HistoryTree
 
-
 _PREPARING = 0.4  # of the time, where there is no book yet
 _PLAYERS = 6  # at most
 

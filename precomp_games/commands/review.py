@@ -86,8 +86,8 @@ def run(given: flags.FlagValues) -> None:
         left_by = review.left_by
         if review.looked_at < len(games):
             print(
-                f"{'Looked at':<20}{review.looked_at} of {counted(len(games), 'game')}, drawn with --seed, as "
-                "there was time for by --minutes; the model of the opponent is made by all of them"
+                f"{'Looked at':<20}{review.looked_at} of {counted(len(games), 'game')}, drawn with --seed, "
+                "as there was time for by --minutes; the model of the opponent is made by all of them"
             )
         print(
             f"{'The book was left':<20}by you in {left_by[BY_OWNER]} games, by the opponent in "
