@@ -59,10 +59,15 @@ def deadline() -> Deadline | None:
     return _current.get()
 
 
+def seconds_left() -> float:
+    """Until it; infinity where there is none."""
+    now = _current.get()
+    return math.inf if now is None else now.left
+
+
 def time_is_up() -> bool:
     """Whether it is over."""
-    now = _current.get()
-    return now is not None and now.is_over()
+    return seconds_left() <= 0.0
 
 
 def check_finished(done: int, of: int) -> None:
@@ -113,7 +118,7 @@ def as_far_as_time_goes(
     with part(share):
         took = 0.0
         for step in steps:
-            if done and took > (deadline() or now).left:
+            if done and took > seconds_left():
                 break
             began = time.monotonic()
             try:
@@ -151,7 +156,7 @@ def sample_in_time(
             began = time.monotonic()
             yield size
             now = time.monotonic()
-            left = _IN_HASTE * (deadline() or Deadline(math.inf)).left
+            left = _IN_HASTE * seconds_left()
             more = int(min(size, left * (size - before) / max(now - began, 1e-6)))
             before, size = size, min(size + more, whole)
 

@@ -14,7 +14,7 @@ from typing import Any
 import chess
 from absl import flags
 
-from precomp_games._support.deadlines import deadline
+from precomp_games._support.deadlines import seconds_left
 from precomp_games._support.messages import counted
 from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.book import BookPosition
@@ -259,9 +259,8 @@ def prepared(
             by = "by Ctrl-C" if given.minutes is None else f"by --minutes={given.minutes:g}"
             print(f"{'Stopped':<20}{by}, {at}; the same command goes on from here.", flush=True)
         return made
-    until = deadline()
-    minutes = None if improved is None else math.inf
-    with looking_until(minutes if until is None else _LOOKING * until.left / 60.0) as enough:
+    minutes = _LOOKING * seconds_left() / 60.0
+    with looking_until(None if improved is None and math.isinf(minutes) else minutes) as enough:
         return look(settings, enough)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support import bars
-from precomp_games._support.deadlines import deadline, limited, time_is_up
+from precomp_games._support.deadlines import limited, seconds_left, time_is_up
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import find_engine
@@ -126,7 +126,7 @@ class Sparring:
         Of the last one is said what knowing all replies would be worth.
         """
         hope = _HOPE if self.random else 0.0
-        left = math.inf if (until := deadline()) is None else until.left / 60.0
+        left = seconds_left() / 60.0
         with looking_until(min(_MINUTES, left if last else _LOOKING * left)) as enough, limited(None):
             return prepare_from_games(
                 self.settings,

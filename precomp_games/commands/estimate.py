@@ -46,6 +46,7 @@ from precomp_games.commands._flags import Define, define_chess_flags, define_min
 _NODES = "200-5000"
 _PLAYED_NODES = 1000
 _PLAYING = 0.3  # of --minutes, where an engine's moves are to be seen first
+_SEARCHING = 0.5  # of the others; the rest is for fits
 
 
 def define(own: flags.FlagValues) -> None:
@@ -97,18 +98,18 @@ def run(given: flags.FlagValues) -> None:
             name, every = _observed(given, engines)
         epds = list(dict.fromkeys(epd for epd, _ in every))
 
-        def fitted(drawn: list[str]) -> tuple[Moves, dict[int, NodesFit]]:
+        def searched(drawn: list[str]) -> tuple[Moves, list[Callable[[int], Sequence[Choice]]]]:
             moves = every if len(drawn) == len(epds) else _moves_at(every, drawn)
-            with engines.progress("Searching"):
-                choices = [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
-            fits = {}
-            with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
-                for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
-                    fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
-                    show(k + 1)
-            return moves, fits
+            return moves, [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
 
-        looked_at, (moves, fits) = sample_in_time(epds, fitted, seed=given.seed)
+        with engines.progress("Searching"):
+            looked_at, (moves, choices) = sample_in_time(epds, searched, seed=given.seed, share=_SEARCHING)
+        fits: dict[int, NodesFit] = {}
+        with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
+            for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
+                with part(1.0 / (len(top_ks) - k)):
+                    fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
+                show(k + 1)
         model = engines.analyst.engine_id
     if looked_at < len(epds):
         print(f"{looked_at} of {counted(len(epds), 'position')}, drawn with --seed, as --minutes allow.")

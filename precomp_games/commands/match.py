@@ -24,12 +24,13 @@ import dataclasses
 import math
 import pathlib
 import textwrap
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
 
-from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, time_is_up
+from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
@@ -65,7 +66,9 @@ from precomp_games.commands.prepare import match_line
 from precomp_games.tree.history_tree import HistoryTree
 
 _PREPARING = 0.4  # of the time, where there is no book yet
+_SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
+_FEW = 8  # games of a control, for fewer of which it is not worth the time
 
 
 def define(own: flags.FlagValues) -> None:
@@ -192,20 +195,20 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
         result = engines.match(f"{made.side}, {name}", each, settings, given.match_games, **how)
         played.append(Played(name, result, promised, exits))
 
-    def share() -> contextlib.AbstractContextManager[None]:
-        return part(1.0 / max(1, (_PLAYERS if given.controls else 2) - len(played)))
-
-    for name, each in (("no book", empty), ("the book", book)):
-        with share():
-            play(name, each)
+    with part(_SHARE if given.controls else 0.5):
+        play("no book", empty)
+    began = time.monotonic()
+    with part(0.5 if given.controls else 1.0):
+        play("the book", book)
+    few = _FEW * (time.monotonic() - began) / len(played[-1].result.games)
+    others = controls(made, engines) if given.controls else iter(())
     with contextlib.suppress(OutOfTimeError):
-        others = controls(made, engines) if given.controls else iter(())
-        while not time_is_up():
-            with share():
+        while (share := 1.0 / max(1, _PLAYERS - len(played))) * seconds_left() >= few:
+            with part(share):
                 if (other := next(others, None)) is None:
                     break
                 play(*other)
-        if given.controls and not time_is_up():
+        if given.controls and seconds_left() >= few:
             limit, game = settings.analyst_limit, settings.game()
             deep = EnginePolicy(game, engines.analyst, limit, settings.own_temperature_cp, settings.top_k)
             play("analyst all game", empty, deep)
@@ -275,7 +278,7 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
     """Prints scores, and where the book's games leave it."""
     print()
     if any(len(each.result.games) < given.match_games for each in played):
-        print(f"As many of {given.match_games} games each as there was time for by --minutes:\n")
+        print(f"As many of {given.match_games} games, and of controls, as there was time for by --minutes:\n")
     table = []
     for name, result, promised, _ in played:
         low, high = result.interval

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -40,7 +41,7 @@ from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_polici
 
 _NORMAL_95 = 1.959963984540054
 _GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked about it turn by turn
-_IN_TIME = 16  # games under way at once where time is limited
+_IN_TIME = max(4, 2 * (os.cpu_count() or 1))  # games under way at once where time is limited
 _LEAST = 2  # games that are played to their ends whatever the time
 
 
