@@ -7,8 +7,8 @@ precomp-games opponent karpov.pgn "Karpov Anatoli"
 # As long as you like: it asks what costs most first, and remembers what you knew.
 precomp-games drill --from=output/karpov_anatoli --side=white
 
-# 1 minute: the book that you have already against the same opponent. What to learn, to mend, to drop?
+# 3 minutes at most: the book that you have already against the same opponent. What to learn, to mend, to drop?
 precomp-games judge --from=output/karpov_anatoli --side=white --book=mine.pgn
 
-# 1 minute, after new games: where they left the preparation, what that cost, and what they say of the opponent.
+# 3 minutes at most, after new games: where they left the preparation, what that cost, and what they say of the opponent.
 precomp-games review --from=output/karpov_anatoli --side=white --games=new.pgn --player="Me"

@@ -46,6 +46,7 @@ from precomp_games.commands._flags import Define, define_chess_flags, define_min
 _NODES = "200-5000"
 _PLAYED_NODES = 1000
 _PLAYING = 0.3  # of --minutes, where an engine's moves are to be seen first
+_FIRST = 16  # positions that are looked at in any case
 _SEARCHING = 0.5  # of the others; the rest is for fits
 
 
@@ -103,7 +104,9 @@ def run(given: flags.FlagValues) -> None:
             return moves, [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
 
         with engines.progress("Searching"):
-            looked_at, (moves, choices) = sample_in_time(epds, searched, seed=given.seed, share=_SEARCHING)
+            looked_at, (moves, choices) = sample_in_time(
+                epds, searched, seed=given.seed, share=_SEARCHING, first=_FIRST
+            )
         fits: dict[int, NodesFit] = {}
         with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
             for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):

@@ -37,7 +37,7 @@ from typing import Any
 
 from absl import flags
 
-from precomp_games._support.deadlines import part
+from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, weakened_by
@@ -184,7 +184,8 @@ def _with_clock(
     if settings.opponent or given["opponent_plays"].present:
         return settings
     epd = settings.game().new_initial_state().epd
-    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
+    with limited(None):
+        (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
     demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
     named = find_engine(given.opponent_engine or given.engine)
     if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):

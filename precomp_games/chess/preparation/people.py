@@ -271,12 +271,14 @@ def model_person(
     older = np.flatnonzero(when < before) if len(years) else np.arange(len(when))
     later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
 
+    hurried = deadline() is not None
+
     def fitted(drawn: list[int]) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None]]:
         """By some of the older games, and as large a part of the others; to all games specs are fitted."""
         looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
         part = dataclasses.replace(person, table=_some(person.table, looked))
         like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
-        if deadline() is None or not len(years):
+        if not hurried or not len(years):
             return looked, like, (None, None)
         spec = person.behind(plies, behind if like is None else like.spec)
         prior = opponent_policy(ChessGame(), spec, engines.opponent, trusted=settings.trusted)
