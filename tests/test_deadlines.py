@@ -7,7 +7,6 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games._support import deadlines
 from precomp_games._support.deadlines import (
     Deadline,
     OutOfTimeError,
@@ -27,7 +26,7 @@ from tests.chess import fake_engine
 def clock(monkeypatch):
     """A list whose entry is the time."""
     now = [0.0]
-    monkeypatch.setattr(deadlines.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("precomp_games._support.deadlines.time.monotonic", lambda: now[0])
     return now
 
 

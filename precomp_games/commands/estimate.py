@@ -99,13 +99,13 @@ def run(given: flags.FlagValues) -> None:
             name, every = _observed(given, engines)
         epds = list(dict.fromkeys(epd for epd, _ in every))
 
-        def searched(drawn: list[str]) -> tuple[Moves, list[Callable[[int], Sequence[Choice]]]]:
+        def looked(drawn: list[str]) -> tuple[Moves, list[Callable[[int], Sequence[Choice]]]]:
             moves = every if len(drawn) == len(epds) else _moves_at(every, drawn)
             return moves, [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
 
         with engines.progress("Searching"):
             looked_at, (moves, choices) = sample_in_time(
-                epds, searched, seed=given.seed, share=_SEARCHING, first=_FIRST
+                epds, looked, seed=given.seed, share=_SEARCHING, first=_FIRST
             )
         fits: dict[int, NodesFit] = {}
         with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:

@@ -304,8 +304,11 @@ def judge_repertoire(
     with engines.progress(description) as progress:
 
         def look(penalty: float) -> HistoryTree:
-            each, how = dataclasses.replace(settings, penalty=penalty), {"truncate": "reach"}
-            return preparation_tree(each, engines.analyst, engines.opponent, progress, policies=both, **how)
+            each, players = (
+                dataclasses.replace(settings, penalty=penalty),
+                (engines.analyst, engines.opponent),
+            )
+            return preparation_tree(each, *players, progress, policies=both, truncate="reach")
 
         looks = penalties(settings.penalty) if engines.can_search else [settings.penalty]
         penalty, tree = as_far_as_time_goes(looks, settings.penalty, look)

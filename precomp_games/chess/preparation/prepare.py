@@ -136,7 +136,7 @@ def prepare(
 
     def so_far(made: Preparation) -> None:
         files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
-        search = made.search | {"unfinished": True}
+        search = {**made.search, "unfinished": True}
         if improved is not None:
             improved(dataclasses.replace(made, budget=budget, files=files, search=search))
 
