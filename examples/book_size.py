@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> None:
             raise EngineError("expected an engine to play games, got stored searches alone")
         for size in sorted(set(sizes)):
             made = prepared(FLAGS, preparation_settings(FLAGS), engines, size)
-            books = {"the book": made.book} | match.controls(made, engines)
+            books = {"the book": made.book} | dict(match.controls(made, engines))
             if not rows:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
             matches: dict[str, Any] = {}

@@ -25,7 +25,7 @@ _SMALL = {
     "estimate_opponent": "--games=2 --plies=6 --opponent_nodes=10-20 --top_k_values=2",
     "chess_preparation": f"--penalty=0.05 --max_plies=8 --menu=2 --play_budget=9 --match_games=2 {_SEARCHES}",
     "book_match": "--games=2 --nocontrols --exits=0",
-    "sparring": "--clock=0.5+0.005 --analyst_nodes=200 --menu=2 --minutes=0.02 --play=2 --last=1",
+    "sparring": "--clock=0.5+0.005 --analyst_nodes=200 --menu=2 --max_evaluations=20 --play=2 --last=1",
 }
 
 

@@ -61,6 +61,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
 from precomp_games._support.results import Result
 from precomp_games.policies.leaf_values import Evaluator, promises
 from precomp_games.policies.playouts import mean_interval, play_on
@@ -332,7 +333,10 @@ class _Confirmed:
                 break
             if left:
                 now = min(-(-games // self._schedule.rounds), left)
-                trace.append(self._teach(chosen, now))
+                try:
+                    trace.append(self._teach(chosen, now))
+                except OutOfTimeError:
+                    self.stopped = True
                 left -= now
             before = chosen
             step -= not final
@@ -357,8 +361,9 @@ class _Confirmed:
             schedule, opened = self._schedule, self.search.tree.opened - before
             most = math.inf if self.budget is None else schedule.opened * max(self.budget, 1)
             most = min(most, schedule.between) if played_on else most
-            if opened >= most or not self.search.work(schedule.batch):
-                break
+            with limited(None):  # what is begun is not left half done
+                if opened >= most or not self.search.work(schedule.batch):
+                    break
             if self.improved is not None and self.search.has_grown():
                 chosen, bounds = self._best(self.search.so_far)
                 self.improved(self._result(chosen, bounds, bounds is None))
@@ -406,7 +411,8 @@ class _Confirmed:
         which, scores = self._play(stops, reach * unsure, games, learn=True)
         self.values.learn(self.taught)
         self.search.revalue()
-        return Round(price, len(chosen), expected, games, float(values[which].mean()), float(scores.mean()))
+        told = float(values[which].mean()), float(scores.mean())
+        return Round(price, len(chosen), expected, len(scores), *told)
 
     def _confirm(
         self,
@@ -437,8 +443,10 @@ class _Confirmed:
             played = [
                 self._play(stops, reach, min(_CHUNK, games - begun), learn=False)
                 for begun in range(0, games, _CHUNK)
+                if not begun or not time_is_up()
             ]
             which, scores = (np.concatenate(each) for each in zip(*played, strict=True))
+            games = len(scores)
             residuals, mean = scores - values[which], float(reach @ values) / left
             promise += left * float(residuals.mean())
             error = left * float(residuals.std(ddof=1)) / math.sqrt(games)
@@ -472,21 +480,26 @@ class _Confirmed:
             if state.current_player() == self.problem.player and len(passed[number]) < CREDITED:
                 passed[number].append(state.clone())
 
+        def tell(finished: int) -> None:
+            self.tell(f"playing, {finished} of {games} games")
+            if learn and self.stopped:
+                raise OutOfTimeError
+
         ends = play_on(
             [stops[k].state for k in which.tolist()],
             self.problem.sigma,
             [self._stream(self.played + k, 1) for k in range(games)],
             min_probability=self.problem.min_probability,
             visit=visit if learn else None,
-            progress=lambda finished: self.tell(f"playing, {finished} of {games} games"),
+            progress=tell,
         )
         self.played += games
         self.tell("playing")
         scores = np.array([self.problem.own_utility(end) for end in ends])
         if learn:
-            for states, score in zip(passed, scores.tolist(), strict=True):
+            for states, score in zip(passed[: len(scores)], scores.tolist(), strict=True):
                 self.learn(states, score)
-        return which, scores
+        return which[: len(scores)], scores
 
     def learn(self, states: Sequence[Any], score: float | Sequence[float]) -> None:
         """Counts a game for the turns that it has passed."""
@@ -503,3 +516,4 @@ class _Confirmed:
         if self.progress is not None:
             said = self.progress(self.search.evaluations, self.played, what)
             self.stopped = self.stopped or said is False
+        self.stopped = self.stopped or time_is_up()

@@ -49,7 +49,6 @@ from .budget import best_within_budget
 from .decisions import Decisions, Treeplex
 from .frontier import frontier_of
 
-
 _ROUNDING = 1e-12  # of the tree's scale: moves that differ by less are worth the same
 
 

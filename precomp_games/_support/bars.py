@@ -32,11 +32,13 @@ def bar(**arguments: Any) -> Any:
 def progress(description: str, unit: str, **arguments: Any) -> Iterator[Callable[..., None]]:
     """A bar for work that says how far it is; it stays when the work is done.
 
-    Gives a function of the work that is done so far, None where that is as before, and of a note.
+    Gives a function of the work that is done so far, None where that is as before, of a note, and of how much
+    there is, where that shows later.
     """
     with bar(desc=description, unit=f" {unit}", **({"leave": True} | arguments)) as shown:
 
-        def show(done: int | None = None, note: str | None = None) -> None:
+        def show(done: int | None = None, note: str | None = None, total: int | None = None) -> None:
+            shown.total = shown.total if total is None else total
             if note is not None:
                 shown.set_postfix_str(note)
             if done is not None:

@@ -9,6 +9,7 @@ import importlib
 import os
 import resource
 import sys
+import time
 from collections.abc import Sequence
 
 from precomp_games._support.messages import did_you_mean, one_line
@@ -29,6 +30,9 @@ COMMANDS = {
 }
 """Each command's name and what it gives."""
 
+process_began: float | None = None
+"""When the process began, by `time.monotonic`, where it is there for one command."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command that the first word names; returns the exit status.
@@ -36,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
       argv: the command line; by default the process's.
     """
+    if argv is None:
+        global process_began
+        process_began = time.monotonic() - time.process_time()  # imports take seconds
     program, *words = sys.argv if argv is None else argv
     if not words or words[0] in ("--help", "-h", "help"):
         try:

@@ -14,19 +14,22 @@ import logging
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyspiel
 from absl import app, flags
 
+from precomp_games import commands
 from precomp_games._support import bars
+from precomp_games._support.deadlines import OutOfTimeError
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
 from precomp_games.commands import of_address_space
 from precomp_games.commands._files import remove_empty_made_folders, start_of_run
-from precomp_games.commands._progress import CLOCK, progress_bar
+from precomp_games.commands._progress import CLOCK, progress_bar, running_until
 
 _LONGEST_FLAG = 100  # characters of a name
 _LONGEST_ERROR = 2000  # characters
@@ -39,6 +42,7 @@ def run_command(
     run: Callable[[flags.FlagValues], None],
     argv: Sequence[str] | None = None,
     words: Sequence[str] = (),
+    stops: bool = False,
 ) -> int:
     """Runs a command; returns the exit status. The process is left as it was: a program may call this.
 
@@ -48,7 +52,9 @@ def run_command(
       run: does the work by them.
       argv: the command line, which begins with the command's name; by default the process's.
       words: flags that words without one are the values of, in their order.
+      stops: whether Ctrl-C, pressed once, ends the work as --minutes does.
     """
+    began = time.monotonic() if commands.process_began is None else commands.process_began
     line = list(sys.argv if argv is None else argv)
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=given)
@@ -74,7 +80,9 @@ def run_command(
             return 0
         if given["only_check_args"].value:
             return 0
-        return _guarded(functools.partial(run, given), given, rest, run.__code__.co_filename)
+        minutes = given["minutes"].value if "minutes" in given else None
+        with running_until(minutes, began=began, stops=stops):
+            return _guarded(functools.partial(run, given), given, rest, run.__code__.co_filename)
 
 
 def run_example(main: Callable[[Sequence[str]], None]) -> None:
@@ -122,6 +130,8 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
         text = (_by_file(error, given) if isinstance(error, OSError) else "") or str(error)
         # OpenSpiel lists every game that it knows.
         return _failed(_by_flag((text.splitlines() or [repr(error)])[0], given))
+    except OutOfTimeError as error:
+        return _failed(f"--minutes: {error}; searches are kept, so the same command goes on from there")
     except MemoryError as error:
         text = one_line(error)  # of ours, or of what knows nothing of flags
         lower = "expected work that fits into memory, got none left: lower the flags that count"

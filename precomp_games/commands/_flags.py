@@ -100,6 +100,18 @@ def define_memory_flag(own: flags.FlagValues) -> None:
     )
 
 
+def define_minutes_flag(own: flags.FlagValues, default: float | None = None) -> None:
+    """How long the command may take; whoever has this flag ends by it (`run_command`)."""
+    Define(own).float(
+        "minutes",
+        default,
+        "End after so long, all in all, with what there is by then. What there is no time for is done in "
+        "part, or on a sample that is drawn with --seed, and it is said which. Searches are kept: the same "
+        "command goes on from there.",
+        lower_bound=0.0,
+    )
+
+
 class _NumberOrRange(flags.ArgumentParser[int | tuple[int, int]]):
     """A whole number, or a range of them, "400-3000", which becomes a pair."""
 

@@ -26,6 +26,7 @@ from precomp_games.commands._flags import (
     define_chess_flags,
     define_export_store_flag,
     define_menu_flags,
+    define_minutes_flag,
     define_opponent_flag,
     settings_of,
     with_flags,
@@ -35,6 +36,7 @@ from precomp_games.policies.specs import quoted
 
 _SHARES = ("reach", "was", "is")  # columns that are no points
 _LEAST = 5e-5  # what is less than this is shown as 0.00 points
+_MINUTES = 3.0
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
@@ -68,6 +70,7 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     define.integer("rows", 10, "Rows of each table that are printed.", lower_bound=1)
     define.string("output_dir", output_dir, "Where files go.")
     define_export_store_flag(own)
+    define_minutes_flag(own, _MINUTES)
     define_chess_flags(own)
     define_opponent_flag(own)
     define_menu_flags(own, 1, "With more, the analyst's books grow quickly.")
@@ -224,8 +227,13 @@ def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> 
     more = best.truncation_loss
     print(
         f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by "
-        f"{counted(judgment.size, 'order')} of moves, each in {often(settings.penalty)} or more\n"
-        f"{score:<20}{points(judgment.unprepared)} unprepared, {points(judgment.utility)} with the book: "
+        f"{counted(judgment.size, 'order')} of moves, each in {often(judged.penalty)} or more"
+        + (
+            f"; for {often(settings.penalty)} there was no time\n"
+            if judged.penalty > settings.penalty
+            else "\n"
+        )
+        + f"{score:<20}{points(judgment.unprepared)} unprepared, {points(judgment.utility)} with the book: "
         f"{more_points(judgment.utility - judgment.unprepared)}\n"
         f"{'Best of its size':<20}{points(best.utility)}: regret {points(judgment.regret)}"
         + (f", and up to {points(more)} more by rarer lines" if more > 0 else "")

@@ -7,16 +7,14 @@ import dataclasses
 import itertools
 import math
 import pathlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
 from typing import Any
 
 import chess
 from absl import flags
 
+from precomp_games._support.deadlines import seconds_left
 from precomp_games._support.messages import counted
 from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.book import BookPosition, percent
@@ -35,17 +33,19 @@ from precomp_games.commands._flags import (
     define_match_flags,
     define_memory_flag,
     define_menu_flags,
+    define_minutes_flag,
     define_opponent_flag,
     family_of,
     positive_numbers,
     r_range,
     settings_of,
 )
+from precomp_games.commands._progress import pressed_once
 
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
 LINES = "Lines, what carries most first, and how often each comes up:"
 _SHOWN = 8  # opponents of a mixture, each with its value
-_LOOKS = (16, 8, 4, 2, 1)  # times the penalty, where there are --minutes for a whole tree
+_LOOKING = 0.5  # of --minutes: lines are looked at for so long, and then games are played
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
@@ -100,14 +100,6 @@ def define_preparation_flags(own: flags.FlagValues, *, person: bool = False) -> 
         "besides what there is without it. 0: none, and the evaluation is taken at its word.",
         lower_bound=0,
     )
-    define.float(
-        "minutes",
-        None,
-        "Look for so long at most, and then let games say what the best book so far is worth; Ctrl-C ends "
-        "the looking sooner. Where all that --penalty allows is looked at, it is looked at with greater ones "
-        "first, and the last that there is time for counts.",
-        lower_bound=0.0,
-    )
     define.enum(
         "price",
         "infosets",
@@ -138,6 +130,7 @@ def define_preparation_flags(own: flags.FlagValues, *, person: bool = False) -> 
     define_chess_flags(own, ranges=True)
     define_opponent_flag(own)
     define_memory_flag(own)
+    define_minutes_flag(own)
     define_menu_flags(
         own, None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
     )
@@ -162,7 +155,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         opponent=family_of(given) or given.opponent,
     )
     limited = given.budget is not None or given.plan
-    if given.minutes is not None and not limited and not _chooses(given, settings):
+    if given["minutes"].present and not limited and not _chooses(given, settings):
         raise ValueError(
             "--minutes: expected --menu of 2 or more, or games, or else --budget or --plan with it, since "
             "--penalty says what is in the book where the whole tree is looked at"
@@ -260,42 +253,16 @@ def prepared(
             improved=improved,
         )
 
-    minutes: float | None = given.minutes
     if not _chooses(given, settings):
-        deeper = minutes is not None and engines.can_search
-        return _looked_deeper(settings, minutes or 0.0, look, improved) if deeper else look(settings)
-    if minutes is None and improved is not None:
-        minutes = math.inf
-    with looking_until(minutes) as enough:
+        made = look(settings)
+        if made.settings.penalty > settings.penalty:
+            at = f"at --penalty={made.settings.penalty:g}, not yet {settings.penalty:g}"
+            by = "by Ctrl-C" if given.minutes is None else f"by --minutes={given.minutes:g}"
+            print(f"{'Stopped':<20}{by}, {at}; the same command goes on from here.", flush=True)
+        return made
+    minutes = _LOOKING * seconds_left() / 60.0
+    with looking_until(None if improved is None and math.isinf(minutes) else minutes) as enough:
         return look(settings, enough)
-
-
-def _looked_deeper(
-    settings: PreparationSettings,
-    minutes: float,
-    look: Callable[[PreparationSettings], Preparation],
-    improved: Callable[[Preparation], Any] | None,
-) -> Preparation:
-    """The book by the least penalty that there is time for, each half of the one before.
-
-    A budget is what limits the book: the penalty says how far is looked, and what was searched for a greater
-    one is not searched again. The next look takes twice the time of the last one, or less.
-    """
-    began = time.monotonic()
-    for times in _LOOKS:
-        before = time.monotonic()
-        made = look(dataclasses.replace(settings, penalty=times * settings.penalty))
-        if improved is not None:
-            improved(made)
-        now = time.monotonic()
-        if times > 1 and now - began + 2.0 * (now - before) > 60.0 * minutes:
-            print(
-                f"{'Stopped':<20}by --minutes={minutes:g}, at --penalty={made.settings.penalty:g}, not yet "
-                f"{settings.penalty:g}; the same command goes on from here.",
-                flush=True,
-            )
-            break
-    return made
 
 
 @contextlib.contextmanager
@@ -322,30 +289,14 @@ def best_book_in(folder: pathlib.Path) -> Iterator[Callable[[Preparation], None]
 def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
     """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever.
 
-    None, and Ctrl-C as ever, where there is no such limit. What a shell runs in the background, and threads
-    that are not the main one, hear of no Ctrl-C before, and of none here.
+    None, and Ctrl-C as ever, where there is no such limit.
     """
     if minutes is None:
         yield None
         return
-    end, pressed = time.monotonic() + 60.0 * minutes, False
-
-    def press(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-        print("Looks no further; Ctrl-C again ends the program.", flush=True)
-
-    before = signal.getsignal(signal.SIGINT)
-    hears = before is not signal.SIG_IGN and threading.current_thread() is threading.main_thread()
-    if hears:
-        signal.signal(signal.SIGINT, press)
-    try:
-        yield lambda: pressed or time.monotonic() > end
-    finally:
-        if hears:
-            signal.signal(signal.SIGINT, before)
+    end = time.monotonic() + 60.0 * minutes
+    with pressed_once() as pressed:
+        yield lambda: pressed() or time.monotonic() > end
 
 
 def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:

@@ -1,23 +1,31 @@
-"""Bars of commands: in a log, a line now and then; and a word of what runs where nothing is counted."""
+"""Bars of commands: in a log, a line now and then; and a word of what runs where nothing is counted.
+
+A command that has --minutes has a deadline (`running_until`), and its bars say what is left.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
+import signal
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 from tqdm import tqdm
 
 from precomp_games._support.bars import progress as progress
+from precomp_games._support.deadlines import Deadline, limited
 
 _SECONDS_FIRST = 2.0  # that a run says nothing, at first
 _SECONDS_A_LINE = 10.0  # in a log
+_WORKING = 0.9  # of --minutes; in the rest files are written
 
 
 class _Log:
@@ -46,12 +54,80 @@ _bars: weakref.WeakValueDictionary[int, tqdm] = weakref.WeakValueDictionary()  #
 _number = itertools.count()
 
 
+_until: Deadline | None = None  # of the command, for threads as well
+
+
+class _Bar(tqdm):
+    """A bar that says how much time is left, where that is known."""
+
+    @property
+    def format_dict(self) -> dict[str, Any]:
+        told: dict[str, Any] = super().format_dict
+        return told | {"prefix": f"{told['prefix'].removesuffix(': ')}{_time_left()}"}
+
+
+def _time_left() -> str:
+    if _until is None or math.isinf(_until.end):
+        return ""
+    return f" ({int(_until.left // 60)}:{int(_until.left % 60):02} left)"
+
+
+@contextlib.contextmanager
+def pressed_once() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed; pressed again, it interrupts as ever.
+
+    What a shell runs in the background, and threads that are not the main one, hear of no Ctrl-C before, and
+    of none here.
+    """
+    pressed = False
+
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        print("Looks no further; Ctrl-C again ends the program.", flush=True)
+
+    before = signal.getsignal(signal.SIGINT)
+    hears = before is not signal.SIG_IGN and threading.current_thread() is threading.main_thread()
+    if hears:
+        signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        if hears:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def running_until(minutes: float | None, *, began: float, stops: bool) -> Iterator[None]:
+    """Within it, the run has this deadline.
+
+    Args:
+      minutes: of all of the run; None: as long as it takes.
+      began: when it began, by `time.monotonic`.
+      stops: whether Ctrl-C, pressed once, is a deadline as well.
+    """
+    global _until
+    end = math.inf if minutes is None else began + _WORKING * 60.0 * minutes
+    with contextlib.ExitStack() as stack:
+        if stops:
+            _until = Deadline(end, stack.enter_context(pressed_once()))
+        elif minutes is not None:
+            _until = Deadline(end)
+        stack.enter_context(limited(_until))
+        try:
+            yield
+        finally:
+            _until = None
+
+
 def progress_bar(iterable: Iterable[Any] | None = None, **arguments: Any) -> tqdm:
     """Tqdm's bar on a terminal; elsewhere, such as in a log, a line with count and rate every ten seconds."""
     if sys.stderr.isatty():
-        bar = tqdm(iterable, dynamic_ncols=True, **arguments)
+        bar = _Bar(iterable, dynamic_ncols=True, **arguments)
     else:
-        bar = tqdm(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)
+        bar = _Bar(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)
     _bars[next(_number)] = bar
     return bar
 
@@ -114,7 +190,7 @@ class Clock:
             silent = time.monotonic() - self._begun
             if silent < _SECONDS_FIRST or self.waits or self._ended.is_set():
                 return
-            what = f"Working: {self._where()}"
+            what = f"Working: {self._where()}{_time_left()}"
             if not sys.stderr.isatty():
                 _log.write(f"{what}, {silent:.0f} s")
             elif self._bar is None:

@@ -16,6 +16,7 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support import bars
+from precomp_games._support.deadlines import limited, seconds_left, time_is_up
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import find_engine
@@ -48,6 +49,8 @@ _DRAWS = 200  # opponents, to say what knowing its replies would be worth
 _DOUBT, _HOPE = 0.6, 1.0
 _OPTIMISM = 0.03  # where games are random, and no move wins by itself: see docs/sparring.md
 _LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
+_MINUTES = 3.0  # that are looked for a book, and less where there are --minutes:
+_LOOKING = 0.25  # of the time that is left for rounds
 _TURN = 10  # games of the last match before as many without a book
 
 
@@ -124,7 +127,8 @@ class Sparring:
         Of the last one is said what knowing all replies would be worth.
         """
         hope = _HOPE if self.random else 0.0
-        with looking_until(self.given.minutes) as enough:
+        left = seconds_left() / 60.0
+        with looking_until(min(_MINUTES, left if last else _LOOKING * left)) as enough, limited(None):
             return prepare_from_games(
                 self.settings,
                 self.engines,
@@ -174,6 +178,8 @@ class Sparring:
             if there >= last:  # played by an earlier run
                 told.append(_Round(number, None, self._scores(games, first, last)))
                 continue
+            if time_is_up():
+                break
             made = self.plan(games) if number else None
             book = made.book if made else self.no_book
             if number:
@@ -183,6 +189,10 @@ class Sparring:
                 break
             self.play(f"Round {number}", [(book, str(number), range(there - first, last - first))])
             before, games = book, self.read()
+            if len(games.records) < last:
+                print(f"{len(games.records)} of {self.given.play} games, as there was time for by --minutes.")
+            if len(games.records) == there:
+                break
             told.append(_Round(number, made, self._scores(games, first, last)))
             what = (
                 "no book" if made is None else f"{len(made.book)} positions, expected {points(made.utility)}"

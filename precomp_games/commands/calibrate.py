@@ -31,8 +31,11 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
 
+from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
+from precomp_games._support.messages import counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.books.book import points, points_axis
+from precomp_games.chess.engines.searches import SearchResult
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
     CalibrationSample,
@@ -50,7 +53,13 @@ from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
-from precomp_games.commands._flags import Define, define_chess_flags, positive_numbers, settings_of
+from precomp_games.commands._flags import (
+    Define,
+    define_chess_flags,
+    define_minutes_flag,
+    positive_numbers,
+    settings_of,
+)
 from precomp_games.commands._progress import progress
 
 _NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
@@ -88,6 +97,7 @@ def define(own: flags.FlagValues) -> None:
         "skip_plies", 8, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
     )
     define.string("output_dir", "output/calibrate_evaluation", "Where files go.")
+    define_minutes_flag(own)
     define_chess_flags(own)
     own.set_default("evaluation", "calibrated")
 
@@ -220,7 +230,8 @@ def _sampled(
         progress=lambda games: show(finished + games, f"{label}: playing, {engines.searches} searches"),
     )
     return [
-        Position(state.board, kind, test, each) for (kind, state), each in zip(chosen, samples, strict=True)
+        Position(state.board, kind, test, each)
+        for (kind, state), each in zip(chosen, samples, strict=False)  # as far as there was time for games
     ]
 
 
@@ -239,10 +250,17 @@ def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines:
     if len(keys) > most:
         drawn = np.random.default_rng(given.seed).choice(len(keys), most, replace=False)
         keys = [keys[k] for k in sorted(drawn.tolist())]
+
+    def searched(drawn: list[tuple[bool, str]]) -> tuple[list[tuple[bool, str]], list[SearchResult]]:
+        epds = [epd for _, epd in drawn]
+        return drawn, engines.analyst.search(epds, settings.analyst_limit, settings.multipv)
+
     with engines.progress("Searching"):
-        searches = engines.analyst.search([epd for _, epd in keys], settings.analyst_limit, settings.multipv)
+        looked_at, (drawn, searches) = sample_in_time(keys, searched, seed=given.seed)
+    if looked_at < len(keys):
+        print(f"{looked_at} of {counted(len(keys), 'position')}, drawn with --seed, as --minutes allow.")
     positions = []
-    for (test, epd), result in zip(keys, searches, strict=True):
+    for (test, epd), result in zip(drawn, searches, strict=True):
         board = chess.Board(f"{epd} 0 1")
         r, (wins, draws, losses) = settings.opponent_temperatures_cp[0], counts[test, epd]
         sample = CalibrationSample(result.lines[0], material(board), r, wins, draws, losses, given.pgn)
@@ -257,11 +275,27 @@ def _from_searches(
     positions: list[Position] = []
     # A book may have fewer ends than are asked for, so the total is a bound.
     total = len(settings) * (given.positions + given.exits) * given.games
+    order = list(range(len(settings)))
+    if deadline() is not None:  # those to test with take turns with the others, drawn
+        order = _in_turns(settings, given.seed)
+    looked_at: set[bool] = set()
     with progress("Playing", "games", total=total) as show:
-        for number, (test, each) in enumerate(settings):
+        for left, number in zip(range(len(settings), 0, -1), order, strict=True):
+            test, each = settings[number]
+            if time_is_up() and test in looked_at:
+                continue
+            looked_at.add(test)
             done = sum(position.sample.games for position in positions)
-            positions += _sampled(given, number, each, engines, test=test, show=show, finished=done)
+            with part(1.0 / left):
+                positions += _sampled(given, number, each, engines, test=test, show=show, finished=done)
     return positions
+
+
+def _in_turns(settings: Sequence[tuple[bool, PreparationSettings]], seed: int) -> list[int]:
+    """The numbers of settings, drawn, of which those to fit to and those to test with take turns."""
+    drawn = np.random.default_rng(seed).permutation(len(settings)).tolist()
+    ranks = {test: [k for k in drawn if settings[k][0] is test] for test in (False, True)}
+    return sorted(drawn, key=lambda k: (ranks[settings[k][0]].index(k) / len(ranks[settings[k][0]]), k))
 
 
 def _logistic_fit(samples: Sequence[CalibrationSample]) -> float:
@@ -419,4 +453,4 @@ def _as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

@@ -25,6 +25,8 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support import bars
+from precomp_games._support.deadlines import part, sample_in_time
+from precomp_games._support.messages import counted
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.opponents.estimation import (
     Choice,
@@ -39,10 +41,13 @@ from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, define_chess_flags, ends_of, numbers
+from precomp_games.commands._flags import Define, define_chess_flags, define_minutes_flag, ends_of, numbers
 
 _NODES = "200-5000"
 _PLAYED_NODES = 1000
+_PLAYING = 0.3  # of --minutes, where an engine's moves are to be seen first
+_FIRST = 16  # positions that are looked at in any case
+_SEARCHING = 0.5  # of the others; the rest is for fits
 
 
 def define(own: flags.FlagValues) -> None:
@@ -72,6 +77,7 @@ def define(own: flags.FlagValues) -> None:
     define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
     define.float("confidence", 0.95, "How often the region shall have the true nodes and r in it.")
     define.string("output_dir", "output/estimate_opponent", "Where files go.")
+    define_minutes_flag(own)
     define_chess_flags(own, ranges=True)
     own.set_default("opponent_nodes", _NODES)
     own.set_default("opponent_plays", "bestmove")  # whose answers are read
@@ -88,16 +94,28 @@ def run(given: flags.FlagValues) -> None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
     low, high = nodes = ends_of(given.opponent_nodes)
-    fits: dict[int, NodesFit] = {}
     with open_engines(given) as engines:
-        name, moves = _observed(given, engines)
+        with part(_PLAYING):
+            name, every = _observed(given, engines)
+        epds = list(dict.fromkeys(epd for epd, _ in every))
+
+        def looked(drawn: list[str]) -> tuple[Moves, list[Callable[[int], Sequence[Choice]]]]:
+            moves = every if len(drawn) == len(epds) else _moves_at(every, drawn)
+            return moves, [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
+
         with engines.progress("Searching"):
-            choices = [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
-        model = engines.analyst.engine_id
+            looked_at, (moves, choices) = sample_in_time(
+                epds, looked, seed=given.seed, share=_SEARCHING, first=_FIRST
+            )
+        fits: dict[int, NodesFit] = {}
         with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
             for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
-                fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
+                with part(1.0 / (len(top_ks) - k)):
+                    fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
                 show(k + 1)
+        model = engines.analyst.engine_id
+    if looked_at < len(epds):
+        print(f"{looked_at} of {counted(len(epds), 'position')}, drawn with --seed, as --minutes allow.")
     best_k = max(fits, key=lambda top_k: fits[top_k].fit.log_likelihood)
     positions, searched = len({epd for epd, _ in moves}), f"{low} to {high}" if low < high else str(low)
     found = fits[best_k].fit.moves
@@ -107,6 +125,7 @@ def run(given: flags.FlagValues) -> None:
         "opponent": name,
         "model": model,
         "nodes": list(nodes),
+        "positions": looked_at,
         "best_top_k": best_k,
         "fits": [_as_json(top_k, fit) for top_k, fit in fits.items()],
     }
@@ -145,7 +164,12 @@ def _sampled(moves: Moves, most: int, seed: int) -> Moves:
     if len(epds) <= most:
         return moves
     drawn = np.random.default_rng(seed).choice(len(epds), most, replace=False)
-    kept = {epds[k] for k in drawn}
+    return _moves_at(moves, [epds[k] for k in drawn])
+
+
+def _moves_at(moves: Moves, epds: Sequence[str]) -> Moves:
+    """The moves in some positions."""
+    kept = set(epds)
     return {key: count for key, count in moves.items() if key[0] in kept}
 
 
@@ -209,4 +233,4 @@ def _as_json(top_k: int, found: NodesFit) -> dict[str, object]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

@@ -19,15 +19,18 @@ start positions for other tests. Writes result.json, games.pgn (the book's games
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import pathlib
 import textwrap
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
 
+from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
@@ -41,7 +44,7 @@ from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepare import exits_of
 from precomp_games.chess.preparation.prepared_book import preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import preparation_tree
+from precomp_games.chess.preparation.trees import penalties, preparation_tree
 from precomp_games.chess.study.words import points, range_words
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
@@ -61,6 +64,12 @@ from precomp_games.commands._showing import (
     told_opponent,
 )
 from precomp_games.commands.prepare import match_line
+from precomp_games.tree.history_tree import HistoryTree
+
+_PREPARING = 0.4  # of the time, where there is no book yet
+_SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
+_PLAYERS = 6  # at most
+_FEW = 8  # games of a control, for fewer of which it is not worth the time
 
 
 def define(own: flags.FlagValues) -> None:
@@ -89,6 +98,7 @@ def define(own: flags.FlagValues) -> None:
     )
     define.alias("games", "match_games")
     define.string("output_dir", "output/book_match", "Where files go.")
+    own.set_default("minutes", 10.0)
 
 
 def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
@@ -144,59 +154,65 @@ def _opponent_of(given: flags.FlagValues, settings: PreparationSettings) -> Prep
     return dataclasses.replace(settings, **changes)
 
 
-def controls(made: Preparation, engines: Engines) -> dict[str, Book]:
-    """Other books of the size."""
+def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
+    """Other books of the size, by name."""
     size, settings = len(made.book), made.settings
     players = (engines.analyst, engines.opponent)
-    books = {
-        "most reached": control_book(settings, *players, positions=size),
-        "main lines": control_book(settings, *players, positions=size, moves=MAIN_LINES),
-    }
+    yield "most reached", control_book(settings, *players, positions=size)
+    yield "main lines", control_book(settings, *players, positions=size, moves=MAIN_LINES)
     if settings.menu > 1 or settings.evaluation != "linear":
         plain = dataclasses.replace(settings, menu=1, evaluation="linear")
         with engines.progress("Linear evaluation") as progress:
-            tree = preparation_tree(plain, *players, progress)
+
+            def look(penalty: float) -> HistoryTree:
+                return preparation_tree(dataclasses.replace(plain, penalty=penalty), *players, progress)
+
+            _, tree = as_far_as_time_goes(penalties(plain.penalty), plain.penalty, look)
         best = best_of_frontier(memory_frontier(tree, settings.player), size)
-        books["linear evaluation"] = preparation_book(tree, settings.player, best.states())
-    return books
+        yield "linear evaluation", preparation_book(tree, settings.player, best.states())
 
 
 def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[Played]:
-    """The book, no book, and the controls."""
+    """No book, the book, and, as far as there is time, the controls."""
     settings, book = made.settings, made.book
     against = _opponent_of(given, settings)
     policies = engines.policies(settings)
     empty = Book(book.start, book.side, ())
-    books = {"no book": empty, "the book": book} | (controls(made, engines) if given.controls else {})
-    played = []
-    for name, each in books.items():
-        stops = made.stops if each is book else {}
-        exits = exits_of(each, settings, policies, stops)
+    played: list[Played] = []
+
+    def play(name: str, each: Book, own: Any = None) -> None:
+        with limited(None) if len(played) < 2 else contextlib.nullcontext():
+            stops = made.stops if each is book else {}
+            exits = exits_of(each, settings, policies, stops) if own is None else []
         promises = [exit.promised for exit in exits]
         promised = None
         if each is book:
             promised = made.utility
         elif each is empty:
-            promised = made.unprepared
+            promised = made.unprepared if own is None else None
         elif None not in promises:
             promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
-        result = engines.match(
-            f"{made.side}, {name}", each, settings, given.match_games, seed=given.match_seed, against=against
-        )
+        how = {"seed": given.match_seed, "own": own, "against": against}
+        result = engines.match(f"{made.side}, {name}", each, settings, given.match_games, **how)
         played.append(Played(name, result, promised, exits))
-    if given.controls:
-        deep = EnginePolicy(
-            settings.game(),
-            engines.analyst,
-            settings.analyst_limit,
-            settings.own_temperature_cp,
-            settings.top_k,
-        )
-        name = f"{made.side}, analyst all game"
-        result = engines.match(
-            name, empty, settings, given.match_games, seed=given.match_seed, own=deep, against=against
-        )
-        played.append(Played("analyst all game", result, None, []))
+
+    with part(_SHARE if given.controls else 0.5):
+        play("no book", empty)
+    began = time.monotonic()
+    with part(0.5 if given.controls else 1.0):
+        play("the book", book)
+    few = _FEW * (time.monotonic() - began) / len(played[-1].result.games)
+    others = controls(made, engines) if given.controls else iter(())
+    with contextlib.suppress(OutOfTimeError):
+        while (share := 1.0 / max(1, _PLAYERS - len(played))) * seconds_left() >= few:
+            with part(share):
+                if (other := next(others, None)) is None:
+                    break
+                play(*other)
+        if given.controls and seconds_left() >= few:
+            limit, game = settings.analyst_limit, settings.game()
+            deep = EnginePolicy(game, engines.analyst, limit, settings.own_temperature_cp, settings.top_k)
+            play("analyst all game", empty, deep)
     return played
 
 
@@ -212,10 +228,15 @@ def run(given: flags.FlagValues) -> None:
     with open_engines(given) as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
-        for made in read or [prepared(given, preparation_settings(given), engines, given.budget)]:
+        every = read
+        if not read:
+            with part(_PREPARING):
+                every = [prepared(given, preparation_settings(given), engines, given.budget)]
+        for made in every:
             _introduce(given, made, engines)
             before = engines.searches
-            played = _play(given, made, engines)
+            with part(1.0 / (len(every) - len(panels))):
+                played = _play(given, made, engines)
             panels.append((made, played))
             _report(given, made, played, engines.searches - before)
             rows += [_row(made, each) for each in played]
@@ -257,12 +278,15 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
 def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played], searches: int) -> None:
     """Prints scores, and where the book's games leave it."""
     print()
+    if any(len(each.result.games) < given.match_games for each in played):
+        print(f"As many of {given.match_games} games, and of controls, as there was time for by --minutes:\n")
     table = []
     for name, result, promised, _ in played:
         low, high = result.interval
         table.append(
             (
                 len(result.book),
+                len(result.games),
                 "" if promised is None else points(promised),
                 points(result.score),
                 points(result.standard_error),
@@ -271,7 +295,7 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
                 name,
             )
         )
-    header = ("positions", "promised", "scored", "+-", "95 %", "ended in book", made.side)
+    header = ("positions", "games", "promised", "scored", "+-", "95 %", "ended in book", made.side)
     print_table(table, header)
     by_name = {each.name: each for each in played}
     own = by_name["the book"]
@@ -285,11 +309,13 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
     exits = own.result.exit_scores(own.exits)
     if given.exits and made.book.positions:
         print("Where games leave the book:")
-        _print_exits(given, made.book, sorted(exits, key=lambda row: -row.games)[: given.exits])
+        _print_exits(
+            len(own.result.games), made.book, sorted(exits, key=lambda row: -row.games)[: given.exits]
+        )
         missed = sorted((row for row in exits if _loss(row) > 0.0), key=_loss, reverse=True)
         if missed:
             print("Where less was scored than promised, by more than chance explains:")
-            _print_exits(given, made.book, missed[: given.exits])
+            _print_exits(len(own.result.games), made.book, missed[: given.exits])
 
 
 def _loss(row: ExitScore) -> float:
@@ -299,14 +325,14 @@ def _loss(row: ExitScore) -> float:
     return row.games * (row.exit.promised - row.score)
 
 
-def _print_exits(given: flags.FlagValues, book: Book, rows: Sequence[ExitScore]) -> None:
+def _print_exits(games: int, book: Book, rows: Sequence[ExitScore]) -> None:
     table = []
     for row in rows:
         line = book.start.variation_san(row.exit.history) or "(start)"
         line = line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
         promised = "" if row.exit.promised is None else points(row.exit.promised)
         scored = "" if math.isnan(row.score) else points(row.score)
-        expected = given.match_games * row.exit.reach
+        expected = games * row.exit.reach
         table.append((f"{expected:.1f}", row.games, promised, scored, line + " (end)" * row.exit.over))
     print_table(table, ("expected", "games", "promised", "scored", "after"))
     print()
@@ -368,7 +394,8 @@ def _plot(
             panel.set_xlabel(panel.get_xlabel() if made is panels[-1][0] else "")
             against = _opponent_of(given, made.settings)
             opponent = textwrap.shorten(told_opponent(against, made.engines[1]), 120)
-            title = f"{made.side.capitalize()}, {given.match_games} games against {opponent}"
+            games = max(len(each.result.games) for each in played)
+            title = f"{made.side.capitalize()}, {games} games against {opponent}"
             panel.set_title(textwrap.fill(title, 80))
         handles, labels = axes[0, 0].get_legend_handles_labels()
         drawing.legend(handles, labels, loc="lower center", ncol=3)
@@ -377,4 +404,4 @@ def _plot(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

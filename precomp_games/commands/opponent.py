@@ -34,6 +34,7 @@ import chess
 from absl import flags
 
 from precomp_games._support import bars
+from precomp_games._support.deadlines import limited, part
 from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.game import action_of, move_of
@@ -105,6 +106,7 @@ def define(own: flags.FlagValues) -> None:
     own.set_default("analyst_nodes", 20_000)  # the book is to see no less than those who are behind the games
     own.set_default("calibration", "people_20000")
     own.set_default("play_budget", 0)
+    own.set_default("minutes", 10.0)
 
 
 def run(given: flags.FlagValues) -> None:
@@ -140,17 +142,33 @@ def run(given: flags.FlagValues) -> None:
                 distrusts=robust and not given["distrust"].present,
             )
         print(_told_model(against), flush=True)
-        made = [_prepared(given, against, settings, engines, folder) for settings in each]
+        made: list[Preparation] = []
+        try:
+            for settings in each:
+                with part(1.0 / (len(each) - len(made))):
+                    made.append(_prepared(given, against, settings, engines, folder))
+        except KeyboardInterrupt:
+            if made:
+                _write_page(given, against, made, folder)
+            raise
         searches = f"{len(needed)} needed, {engines.searches} of them new"
-        told = expectations(against, made)
-        books = [_shown(one, folder / one.side, told) for one in made]
-        write_books(given, folder, books)
+        told = _write_page(given, against, made, folder)
         if given.export and "anki" not in given.export and not given["export"].present:
             print("No cards for Anki: pip install 'precomp-games[study]' for them.")
         print(f"Books: {', '.join(f'{folder}/{one.side}' for one in made)} ({searches} searches)")
         print("\nWhat to expect\n" + "\n".join(told))
         if given.export_store:
             engines.export(given.export_store, needed)
+
+
+def _write_page(
+    given: flags.FlagValues, against: ModelledPerson, made: Sequence[Preparation], folder: pathlib.Path
+) -> list[str]:
+    """Writes the page and the exports of what has been made; what to expect."""
+    with limited(None):
+        told = expectations(against, made)
+        write_books(given, folder, [_shown(one, folder / one.side, told) for one in made])
+    return told
 
 
 # -- whose games -------------------------------------------------------------------------------------------
@@ -173,9 +191,9 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
         raise ValueError(f"--player: expected whose games in --games are meant, such as {most}, got none")
     spellings: list[str] = []
     every = given.all_spellings
-    for part, fitting in zip(player.split(";"), fitting_names(player, names, all_alike=every), strict=True):
+    for name, fitting in zip(player.split(";"), fitting_names(player, names, all_alike=every), strict=True):
         ask = len(fitting) > 1 and not every
-        spellings += _asked(part, {name: names[name] for name in fitting}) if ask else fitting or [part]
+        spellings += _asked(name, {each: names[each] for each in fitting}) if ask else fitting or [name]
     return path, "; ".join(name.replace(";", ",") for name in dict.fromkeys(spellings)), population
 
 
@@ -216,6 +234,11 @@ def _told_model(against: ModelledPerson) -> str:
         f"{'Games':<20}{model.report}" + (f"; {years.min()} to {years.max()}" if len(years) else ""),
         f"{'Counted':<20}{age}; what stands behind them is worth {model.alpha:.2g} games in a position",
     ]
+    if against.looked_at < person.table.num_games:
+        lines.append(
+            f"{'Fitted to':<20}{against.looked_at} of {counted(person.table.num_games, 'game')}, drawn with "
+            "--seed, as there was time for by --minutes; all of them count"
+        )
     if isinstance(model.prior, GamesPolicy):
         lines.append(f"{'Others':<20}{model.prior}")
     if against.engines is not None:
@@ -230,10 +253,10 @@ def _told_model(against: ModelledPerson) -> str:
             "with the others"
         )
     else:
-        bits, moves = against.bits
+        bits, error, moves = against.bits
         chance = 100.0 * 2.0**-bits
         lines.append(
-            f"{'Prediction':<20}{bits:.2f} bits a move from {against.first:.0f} on "
+            f"{'Prediction':<20}{bits:.2f} +- {error:.2f} bits a move from {against.first:.0f} on "
             f"({counted(moves, 'move')}), as if each had been given {chance:.0f} chances in 100; the years "
             "before are what it is fitted to"
         )
@@ -313,7 +336,7 @@ def _seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _facts(against: ModelledPerson) -> dict[str, Any]:
     """What the model is, for programs."""
     model, doubt = against.model, against.distrust
-    bits, moves = against.bits or (None, None)
+    bits, error, moves = against.bits or (None, None, None)
     return {
         "person": against.person.name,
         "read": str(model.report),
@@ -322,7 +345,9 @@ def _facts(against: ModelledPerson) -> dict[str, Any]:
         "behind": against.engines.spec if against.engines is not None else "given",
         "distrust": None if doubt is None else dataclasses.asdict(doubt),
         "bits": bits,
+        "standard_error": error,
         "moves": moves,
+        "looked_at": against.looked_at,
     }
 
 
@@ -466,4 +491,4 @@ def _first_moves(against: ModelledPerson, made: Preparation) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, words=("games", "player"))
+    return run_command(__doc__, define, run, argv, words=("games", "player"), stops=True)

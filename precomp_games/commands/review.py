@@ -14,11 +14,13 @@ to_learn.csv, replies.csv, and the tables of `precomp-games judge`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import chess
 from absl import flags
 
+from precomp_games._support.deadlines import limited, part
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.preparation.review import (
@@ -71,14 +73,26 @@ def run(given: flags.FlagValues) -> None:
         print_games(settings, engines)
         for line in engines.misfits(settings):
             print(line, flush=True)
-        review = review_games(book, games, settings, engines.policies(settings), given.prior_games)
-        before = judged_by_flags(given, book, settings, engines)
+        with engines.progress("Games"):
+            review = review_games(book, games, settings, engines.policies(settings), given.prior_games)
+        with part(0.5):
+            before = judged_by_flags(given, book, settings, engines)
         now = judged_by_flags(given, book, settings, engines, review.policies, "Searching again")
+        if now.penalty != before.penalty:  # both on what comes up as often
+            often = dataclasses.replace(settings, penalty=max(now.penalty, before.penalty))
+            with limited(None):
+                before = judged_by_flags(given, book, often, engines)
+                now = judged_by_flags(given, book, often, engines, review.policies)
         left_by = review.left_by
+        if review.looked_at < len(games):
+            print(
+                f"{'Looked at':<20}{review.looked_at} of {counted(len(games), 'game')}, drawn with --seed, "
+                "as there was time for by --minutes; the model of the opponent is made by all of them"
+            )
         print(
             f"{'The book was left':<20}{counted(left_by.total(), 'time')}: {left_by[BY_OWNER]} by you, "
             f"{left_by[BY_OPPONENT]} by the opponent, {left_by[AT_ITS_END]} at its end; "
-            f"{counted(len(games) - len({row['game'] for row in review.games}), 'game')} never left it"
+            f"{counted(review.looked_at - len({row['game'] for row in review.games}), 'game')} never left it"
         )
         _print_review(review, given.prior_games, given.rows)
         print("\nThe book against the opponent as it was known before:")
@@ -89,7 +103,7 @@ def run(given: flags.FlagValues) -> None:
         print_tables(tables, settings, given.rows)
         result = {
             "prior_games": given.prior_games,
-            "reviewed": len(games),
+            "reviewed": review.looked_at,
             "left_by": dict(left_by),
             "score": settings.kind.score_name,
             "before": before.to_json(),
@@ -152,4 +166,4 @@ def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)
+    return run_command(__doc__, define, run, argv, stops=True)

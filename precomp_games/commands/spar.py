@@ -37,6 +37,7 @@ from typing import Any
 
 from absl import flags
 
+from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, weakened_by
@@ -50,6 +51,7 @@ from precomp_games.commands._flags import (
     Define,
     define_chess_flags,
     define_menu_flags,
+    define_minutes_flag,
     define_opponent_flag,
     settings_of,
 )
@@ -64,6 +66,7 @@ _NODES = (1.0, 10.0)
 _LIMITS = 16
 _REPLIES, _REPLIES_R = 4, 5.0
 _LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
+_ROUNDS = 0.6  # of --minutes; half of the others are for the last book, and the rest for its match
 
 
 def define(own: flags.FlagValues) -> None:
@@ -97,7 +100,7 @@ def define(own: flags.FlagValues) -> None:
         upper_bound=256,
     )
     define.integer("budget", 400, "Learn at most so many positions, as well as possible.", lower_bound=0)
-    define.float("minutes", 3.0, "Look so long for each book at most.", lower_bound=0.0)
+    define_minutes_flag(own)
     define.integer("max_evaluations", 20_000, "Stop looking after so many evaluations.", lower_bound=1)
     define.string("games", None, "A PGN file to learn from; nothing is played.")
     define.string("opponent_name", None, "With --games: the opponent's name there.")
@@ -129,8 +132,10 @@ def run(given: flags.FlagValues) -> None:
             f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}.",
             flush=True,
         )
-        told = work.rounds()
-        made = work.last_book()
+        with part(_ROUNDS):
+            told = work.rounds()
+        with part(0.5):
+            made = work.last_book()
         work.tell(made, told, *work.last(made))
 
 
@@ -179,7 +184,8 @@ def _with_clock(
     if settings.opponent or given["opponent_plays"].present:
         return settings
     epd = settings.game().new_initial_state().epd
-    (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
+    with limited(None):
+        (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
     demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
     named = find_engine(given.opponent_engine or given.engine)
     if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):

@@ -21,23 +21,28 @@ differ in the share of the lost points that is lost by draws:
 The library uses the first one. For 20 games its coverage is 0.94, 0.96, 0.95 and 0.92. It needs nothing but a
 mean and a variance, so it also serves where something that was known before is subtracted from the scores.
 
-Cost: policies are asked about all games under way at once, so that an engine pool is busy.
+Cost: policies are asked about all games under way at once, so that an engine pool is busy. Where time is
+limited, fewer are, so that some end.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policies, is_of_history, movers_rows
 
 _NORMAL_95 = 1.959963984540054
 _GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked about it turn by turn
+_IN_TIME = max(4, 2 * (os.cpu_count() or 1))  # games under way at once where time is limited
+_LEAST = 2  # games that are played to their ends whatever the time
 
 
 @runtime_checkable
@@ -71,6 +76,8 @@ def play_on(
 ) -> list[Any]:
     """Plays a game on from each state; returns the states in which they end, in the order of `states`.
 
+    Where time is up (`deadline`), these are the first games, up to one that has not ended by then, or two.
+
     Args:
       states: where games go on from; they stay as they are.
       policies: what the players play. Who is `DrawnForGames` is one and the same in a whole game.
@@ -91,10 +98,12 @@ def play_on(
     }
     if any(map(is_of_history, policies)):
         batch = min(batch, _GAMES_AT_ONCE)
+    if (until := deadline()) is not None and math.isfinite(until.end):
+        batch = min(batch, _IN_TIME)
     ends: list[Any] = [None] * len(states)
     under_way: list[tuple[int, Any]] = []
     begun = finished = 0
-    while finished < len(states):
+    while under_way or begun < len(states):
         while begun < len(states) and len(under_way) < batch:
             under_way.append((begun, states[begun].clone()))
             begun += 1
@@ -112,12 +121,14 @@ def play_on(
         for player, (policy, members) in seated.items():
             who = [members[number] for number, state in under_way if state.current_player() == player]
             asks[player] = functools.partial(policy.member_rows, who)
-        rows = movers_rows(
-            [state for _, state in under_way],
-            (asks[0], asks[1]),
-            name="policy",
-            min_probability=min_probability,
-        )
+        moving = [state for _, state in under_way]
+        try:
+            with limited(until):
+                rows = movers_rows(moving, (asks[0], asks[1]), name="policy", min_probability=min_probability)
+        except OutOfTimeError:
+            until, begun = None, len(states)
+            under_way = [each for each in under_way if each[0] < _LEAST]
+            continue
         for k, (number, state) in enumerate(under_way):
             first, end = rows.start[k], rows.start[k + 1]
             cumulative = np.cumsum(rows.probability[first:end])
@@ -125,7 +136,7 @@ def play_on(
             state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
         if progress is not None:
             progress(finished)
-    return ends
+    return ends[: ends.index(None)] if None in ends else ends
 
 
 def mean_interval(values: npt.NDArray[np.float64], least: float, most: float) -> tuple[float, float]:

@@ -289,7 +289,7 @@ def fake(tmp_path, monkeypatch):
     script = tmp_path / "remembers"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}" --remembers\n')
     script.chmod(0o755)
-    return [f"--engine={script}", f"--fen={ENDGAME}", "--max_plies=8", "--minutes=0.05", "--menu=2"]
+    return [f"--engine={script}", f"--fen={ENDGAME}", "--max_plies=8", "--max_evaluations=20", "--menu=2"]
 
 
 def ran(capsys, *flags):

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from precomp_games._support.arguments import Seconds, public
+from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
@@ -208,6 +209,7 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
                 results[epd] = result
                 if on_result is not None:
                     on_result(epd, result)
+        check_finished(len(results), len(distinct))
         return [results[epd] for epd in epds]
 
     def search_each(
@@ -236,6 +238,8 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         under_way = self._under_way()
 
         def send_next(workers: int) -> bool:
+            if time_is_up():
+                return False
             if left:
                 size = self._batch_size(len(left), workers)
                 batch = left[-size:][::-1]

@@ -48,6 +48,7 @@ import chess.engine
 
 from precomp_games._support.arguments import Ge, Le, Seconds, public
 from precomp_games._support.checks import Unnamed
+from precomp_games._support.deadlines import check_finished, deadline
 from precomp_games._support.messages import one_line
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines._questions import Question, Questions, Turn, turns_before
@@ -332,6 +333,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
 
         Raises:
             ValueError, EngineError: as there.
+            OutOfTimeError: time is up (`deadline`); what was begun by then is finished.
         """
         questions = [Question.of(index, what) for index, what in enumerate(asked)]
         results: dict[int, SearchResult] = {}
@@ -353,6 +355,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                 _Batch(self, questions).run(deliver)
             finally:
                 self._searching = None
+        check_finished(len(results), len(questions))
         return [results[index] for index in range(len(questions))]
 
     async def _answer(self, worker: int, question: Question) -> SearchResult:
@@ -470,6 +473,7 @@ class _Batch:
     def __init__(self, pool: EnginePool, questions: list[Question]) -> None:
         self._pool = pool
         self._left = Questions(questions)
+        self._deadline = deadline()  # the caller's, and not the loop's
         self._workers = min(pool.workers, len(questions))
         self._task: asyncio.Task[None] | None = None
         # Results, and at the end None: the task is over, and its engines are idle or dead.
@@ -532,8 +536,8 @@ class _Batch:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _work(self, worker: int) -> None:
-        """One engine's share: whatever question is next, until there is none."""
-        while True:
+        """One engine's share: whatever question is next, until there is none, or no time."""
+        while self._deadline is None or not self._deadline.is_over():
             question = self._left.take(self._pool._idle_turns())
             if question is None:
                 return

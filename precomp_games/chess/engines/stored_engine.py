@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from precomp_games._support.arguments import Check, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
@@ -117,6 +118,7 @@ class StoredEngine(Shown):
                 iterations of another limit than nodes.
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
+            OutOfTimeError: time is up (`deadline`); what was finished by then is stored.
         """
         check_iterations(limit, iterations)
         kind = (limit, multipv, samples, iterations)
@@ -173,6 +175,8 @@ class StoredEngine(Shown):
                 "stored searches are available; install Stockfish (Debian: apt install "
                 "stockfish), or name an engine with --engine or $STOCKFISH"
             )
+        if time_is_up():
+            check_finished(0, len(missing))
         before = self.searches
         self._needed += len(missing)
         self._report()

@@ -174,6 +174,7 @@ def played_samples(
         min_probability=min_probability,
         progress=progress,
     )
+    states = states[: max(1, len(ends) // games)]  # as far as there was time for games
     epds = [state.epd for state in states]
     results = evaluation.engine.search(epds, evaluation.limit, evaluation.multipv)
     samples = []

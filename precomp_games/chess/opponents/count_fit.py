@@ -148,7 +148,11 @@ class RollingCounts:
 
     @public
     def fits(
-        self, prior: Any, before: Sequence[float], half_lives: Sequence[float] = HALF_LIVES
+        self,
+        prior: Any,
+        before: Sequence[float],
+        half_lives: Sequence[float] = HALF_LIVES,
+        among: npt.NDArray[np.bool_] | None = None,
     ) -> list[CountFit]:
         """H and alpha of the greatest likelihood, of the periods that end before each of some times.
 
@@ -156,6 +160,7 @@ class RollingCounts:
             prior: float64[n], what q says of each move.
             before: decimal years, or infinity for all periods.
             half_lives: those that are tried.
+            among: bool[n], the moves whose likelihood counts; all of them are counted. None: all.
 
         Raises:
             ValueError: numbers of another kind, or no period that ends before one of the times.
@@ -170,7 +175,9 @@ class RollingCounts:
             if not (self._ends <= year + _SLACK).any():
                 raise ArgumentError(f"expected before to be later than the first period, got {year:g}")
         sums = [self.sums(half_life) for half_life in half_lives]
-        return [self._best(prior, self._ends <= year + _SLACK, sums, half_lives) for year in before]
+        seen = [self._ends <= year + _SLACK for year in before]
+        seen = seen if among is None else [each & among for each in seen]
+        return [self._best(prior, each, sums, half_lives) for each in seen]
 
     @functools.cached_property
     def _ends(self) -> Floats:

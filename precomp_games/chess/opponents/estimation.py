@@ -50,6 +50,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_integer, shown
+from precomp_games._support.deadlines import limited, time_is_up
 from precomp_games._support.results import Result
 from precomp_games.chess.engines.searches import (
     MATE_CP,
@@ -322,6 +323,8 @@ def fit_nodes(
 ) -> NodesFit:
     """The limit, the r and the lapses that fit choices best, and all pairs of the first two that may be.
 
+    Limits are looked at in steps of 3 %, and then of 0.3 % around the best ones, as far as there is time.
+
     Args:
         choices: of the same moves at a limit, see `choices_by_nodes`.
         least_nodes: the smallest limit that may be.
@@ -340,11 +343,15 @@ def fit_nodes(
     def look(low: float, high: float, step: float) -> None:
         number = 1 + math.ceil(math.log(high / low) / step)
         for n in {round(n) for n in np.geomspace(low, high, number).tolist()} - set(curves):
-            curves[n] = _Curve(_Likelihood(_free(choices(n))))
+            with limited(None):
+                curves[n] = _Curve(_Likelihood(_free(choices(n))))
 
     look(least_nodes, most_nodes, _COARSE)
     top = max(curve.about for curve in curves.values())
-    for n in [n for n, curve in curves.items() if curve.about >= top - _NEAR]:
+    near = [n for n, curve in curves.items() if curve.about >= top - _NEAR]
+    for n in sorted(near, key=lambda n: -curves[n].about):
+        if time_is_up():
+            break
         look(max(least_nodes, n * (1.0 - _COARSE)), min(most_nodes, n * (1.0 + _COARSE)), _FINE)
     top = max(curve.about for curve in curves.values())
     least = top + math.log1p(-confidence) - _NEAR

@@ -34,6 +34,7 @@ import numpy as np
 
 from precomp_games._support.arguments import Ge, Gt, Le, NonNegativeInt, Seed, each_of, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.deadlines import time_is_up
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.books.pgn import pgn_text, set_headers
@@ -155,6 +156,8 @@ def play_engine_games(
       concurrency: how many games are under way at once, each by two engines of which one thinks. More than
         there are cores take each other's time.
 
+    Where time is up (`deadline`), no other game is begun.
+
     Raises:
       ValueError: an argument is none of these.
       EngineError: an engine cannot be started, lacks an option, or fails three times in one game.
@@ -182,6 +185,8 @@ async def _games(
             for side in sides:
                 stack.push_async_callback(side.end)
             for number, tags in todo:  # shared by all
+                if time_is_up():
+                    return
                 stream = np.random.SeedSequence(seed, spawn_key=(_STREAMS, number))
                 ended(await _played(sides, book, rows, tags, stream))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,9 +35,10 @@ class Engines(Shown):
     @public
     def policies(self, settings: PreparationSettings) -> PreparationPolicies:
         """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
-        if settings not in self._policies:
-            self._policies[settings] = preparation_policies(settings, self.analyst, self.opponent)
-        return self._policies[settings]
+        key = dataclasses.replace(settings, penalty=1.0, distrust=0.0)  # which policies do not depend on
+        if key not in self._policies:
+            self._policies[key] = preparation_policies(settings, self.analyst, self.opponent)
+        return self._policies[key]
 
     @public
     def misfits(self, settings: PreparationSettings) -> list[str]:
@@ -77,14 +79,21 @@ class Engines(Shown):
 
     @contextlib.contextmanager
     def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar of searches with their rate; how many are needed shows only level by level.
+        """A bar of searches with their rate, of those that are known to be needed: level by level.
 
         Gives a function for the progress of `HistoryTree.from_game`.
         """
         with bars.progress(description, "searches") as show:
             engines, before = self._distinct(), self.searches
+            left = dict.fromkeys(map(id, engines), 0)
+
+            def told(engine: StoredEngine, done: int, needed: int) -> None:
+                left[id(engine)] = needed - done
+                made = self.searches - before
+                show(made, total=made + sum(left.values()))
+
             for engine in engines:
-                engine.progress = lambda done, needed: show(self.searches - before)
+                engine.progress = functools.partial(told, engine)
             try:
                 yield lambda level, histories: show(note=f"ply {level}, {histories} histories")
             finally:

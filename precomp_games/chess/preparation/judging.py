@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.deadlines import as_far_as_time_goes
 from precomp_games._support.results import Result
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.books.repertoire import Repertoire
@@ -28,7 +29,7 @@ from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import preparation_tree
+from precomp_games.chess.preparation.trees import penalties, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
 
 KNOWN = ("positions", "lines")
@@ -141,12 +142,14 @@ class RepertoireJudgment(Result):
       tree: On which it is judged.
       known: What it has of the tree.
       judgment: What it is worth there, in the tree's numbers.
+      penalty: By which it was judged: that of the settings, or a greater one, as far as there was time.
     """
 
     repertoire: Repertoire
     tree: HistoryTree
     known: KnownEntries
     judgment: BookJudgment
+    penalty: float
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Rows by the name of a table, each with a line ("after") and a move in the position behind it.
@@ -282,7 +285,8 @@ def judge_repertoire(
 
     Args:
       repertoire: the book, of the side of `settings`.
-      settings: with a menu of at least 1. The tree has what comes up in a share of the penalty of games.
+      settings: with a menu of at least 1. The tree has what comes up in a share of the penalty of games;
+        where there is a deadline, of a greater penalty, as far as there is time.
       engines: whose searches.
       policies: of the settings, with another opponent; by default theirs.
       horizon: so many half-moves long may the analyst's books be; by default one more than the longest line.
@@ -296,16 +300,18 @@ def judge_repertoire(
     """
     if policies is None:
         policies = engines.policies(settings)
-    horizon = horizon or repertoire.longest + 1
+    both = repertoire_policies(policies, repertoire, horizon or repertoire.longest + 1, count)
     with engines.progress(description) as progress:
-        tree = preparation_tree(
-            settings,
-            engines.analyst,
-            engines.opponent,
-            progress,
-            policies=repertoire_policies(policies, repertoire, horizon, count),
-            truncate="reach",
-        )
+
+        def look(penalty: float) -> HistoryTree:
+            each, players = (
+                dataclasses.replace(settings, penalty=penalty),
+                (engines.analyst, engines.opponent),
+            )
+            return preparation_tree(each, *players, progress, policies=both, truncate="reach")
+
+        looks = penalties(settings.penalty) if engines.can_search else [settings.penalty]
+        penalty, tree = as_far_as_time_goes(looks, settings.penalty, look)
     entries = known_entries(tree, repertoire, known)
     judgment = judge_book(
         tree,
@@ -314,4 +320,4 @@ def judge_repertoire(
         own_entries=entries.own_entries,
         learn=learn,
     )
-    return RepertoireJudgment(repertoire, tree, entries, judgment)
+    return RepertoireJudgment(repertoire, tree, entries, judgment, penalty)

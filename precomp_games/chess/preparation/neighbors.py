@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 from precomp_games._support.arguments import PositiveInt, Seed, public
+from precomp_games._support.deadlines import time_is_up
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.evaluation.policies import ANSWERS
@@ -74,7 +75,7 @@ def play_neighbors(
     Args:
       made: whose book.
       engines: whose searches.
-      games: of each match.
+      games: of each match, as far as there is time for neighbors and games.
       seed: of the games.
 
     Raises:
@@ -83,11 +84,14 @@ def play_neighbors(
     settings, book = made.settings, made.book
     played = []
     for name, against in neighbors(settings).items():
+        if time_is_up():
+            break
         both = [
             engines.match(f"{name}, {what}", each, settings, games, seed=seed, against=against).scores
             for what, each in (("the book", book), ("no book", Book(book.start, book.side, ())))
         ]
-        spread = sum(float(scores.var(ddof=1)) for scores in both) if games > 1 else 0.0
+        count = min(map(len, both))  # as many as there was time for
+        spread = sum(float(scores.var(ddof=1)) for scores in both) if count > 1 else 0.0
         score, without = (float(scores.mean()) for scores in both)
-        played.append(Neighbor(name, games, score, without, math.sqrt(spread / games)))
+        played.append(Neighbor(name, count, score, without, math.sqrt(spread / count)))
     return tuple(played)

@@ -8,27 +8,36 @@ the model is to distrust itself (`fit_distrust`).
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine
-from precomp_games.chess.game import move_of
-from precomp_games.chess.opponents.count_fit import RollingCounts
+from precomp_games.chess.game import ChessGame, move_of
+from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
 from precomp_games.chess.opponents.distrust import DistrustFit, fit_distrust
 from precomp_games.chess.opponents.estimation import EnginesFit, fit_engines, opponent_choices
-from precomp_games.chess.opponents.policies import GamesPolicy, prior_of_moves, read_table, rolling_fit
+from precomp_games.chess.opponents.policies import (
+    GamesPolicy,
+    opponent_policy,
+    prior_of_moves,
+    read_table,
+    rolling_fit,
+)
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.move_counts import GameTable, own_states
 from precomp_games.chess.records.names import printable_name
 from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
 
 FITTED = "fitted"
@@ -37,6 +46,8 @@ _LIMITS = (1000, 20_000)  # nodes of these engines
 _TEMPERATURES_CP = (10.0, 20.0, 40.0, 80.0)
 _TOP_K = 8
 _MOST_LAST = 500  # moves that distrust is fitted to; more would change it little, and each takes ten searches
+_SHARE = 0.3  # of the time that is left, for each of two fits
+_FIRST = 2  # games that they look at in any case
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 _IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
 
@@ -55,30 +66,43 @@ class Named:
     name: str
     population: str | None
 
-    def spec(self, plies: int, behind: str, before: float = math.inf) -> str:
+    def spec(self, plies: int, behind: str, before: float = math.inf, fit: CountFit | None = None) -> str:
         """The person as an opponent, by name.
-
-        The population's half-life and alpha are those that predict its own later games best, with nothing
-        behind them: with an engine there, all their positions would have to be searched.
 
         Args:
           plies: half-moves of games that count.
           behind: the spec behind the population, or behind the person's own games where there is none.
           before: only older games count, of the person and of others.
+          fit: how the person's games are counted; None: as predicts all of them best.
         """
-        player = quoted(in_spec(self.name))
-        counted_plies = f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
-        if self.population is not None:
-            others, counted = _others(self.population, self.name, plies), "alpha=1"
-            if math.isfinite(before) or not np.isnan(others.years).all():
-                fit = rolling_fit(others, before=before)
-                counted = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
-                counted += f"alpha={fit.alpha:.3g}"
-            behind = (
-                f"games(file={quoted(self.population)},without={player},{counted},"
-                f"{counted_plies},prior={behind})"
-            )
-        return f"games(file={quoted(self.path)},player={player},fit=rolling,{counted_plies},prior={behind})"
+        name, counted = quoted(in_spec(self.name)), "fit=rolling" if fit is None else _counted(fit)
+        prior = self.behind(plies, behind, before)
+        return f"games(file={quoted(self.path)},player={name},{counted},{_read(plies, before)},prior={prior})"
+
+    def behind(self, plies: int, behind: str, before: float = math.inf) -> str:
+        """What is behind the person's own games, by name: the population, where there is one.
+
+        Its half-life and alpha are those that predict its own later games best, with nothing behind them:
+        with an engine there, all their positions would have to be searched.
+        """
+        if self.population is None:
+            return behind
+        name, read = quoted(in_spec(self.name)), _read(plies, before)
+        others, counted = _others(self.population, self.name, plies), "alpha=1"
+        if math.isfinite(before) or not np.isnan(others.years).all():
+            counted = _counted(rolling_fit(others, before=before))
+        return f"games(file={quoted(self.population)},without={name},{counted},{read},prior={behind})"
+
+
+def _counted(fit: CountFit) -> str:
+    """A fit in a spec."""
+    half_life = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
+    return f"{half_life}alpha={fit.alpha:.3g}"
+
+
+def _read(plies: int, before: float) -> str:
+    """Which part of games counts, in a spec."""
+    return f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,12 +164,21 @@ class KnownPerson(Named):
         moves = int(games.own.sum())
         if moves > _MOST_LAST:
             kept = max(1, games.num_games * _MOST_LAST // moves)
-            drawn = np.random.default_rng(seed).choice(games.num_games, kept, replace=False)
-            games = games.select(np.isin(np.arange(games.num_games), drawn))
-        try:
-            return fit_distrust(model, games, policies.leaf_value, min_probability=settings.min_probability)
-        except ArgumentError:
+            games = _some(games, np.random.default_rng(seed).choice(games.num_games, kept, replace=False))
+
+        def fitted(drawn: list[int]) -> DistrustFit | None:
+            least = settings.min_probability
+            with contextlib.suppress(ArgumentError):
+                return fit_distrust(model, _some(games, drawn), policies.leaf_value, min_probability=least)
             return None
+
+        _, found = sample_in_time(range(games.num_games), fitted, seed=seed, share=_SHARE, first=_FIRST)
+        return found
+
+
+def _some(table: GameTable, numbers: Sequence[int] | npt.NDArray[np.int64]) -> GameTable:
+    """The games of these numbers."""
+    return table.select(np.isin(np.arange(table.num_games), numbers))
 
 
 @functools.cache
@@ -190,8 +223,9 @@ class ModelledPerson:
       engines: that are behind them; None: another policy is.
       distrust: of itself; None: it was given, or there is nothing to fit it to.
       first: the year in which the last games begin; NaN where no game has a date.
-      bits: how much each of the last moves surprises the model of the earlier ones, and how many they are;
-        None: there are no earlier ones, or no last ones.
+      bits: how much each of the last moves surprises the model of the earlier ones, the standard error of
+        that, and how many moves they are; None: there are no earlier ones, or no last ones.
+      looked_at: to how many of the games it was fitted, drawn; all of them count.
     """
 
     person: KnownPerson
@@ -200,7 +234,8 @@ class ModelledPerson:
     engines: EnginesFit | None
     distrust: DistrustFit | None
     first: float
-    bits: tuple[float, int] | None
+    bits: tuple[float, float, int] | None
+    looked_at: int
 
     @property
     def last(self) -> GameTable:
@@ -232,32 +267,60 @@ def model_person(
     years = person.years
     first = float(years.max() - last_years + 1) if len(years) else math.nan
     any_before = bool((person.table.years < first).any())
-    like = None
-    if behind == FITTED:
-        before = first if any_before else math.inf
-        like = person.engines_behind(engines.opponent, before)
-        behind = like.spec
+    before, when, seed = first if any_before else math.inf, person.table.years, settings.seed
+    older = np.flatnonzero(when < before) if len(years) else np.arange(len(when))
+    later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
+
+    hurried = deadline() is not None
+
+    def fitted(drawn: list[int]) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None]]:
+        """By some of the older games, and as large a part of the others; to all games specs are fitted."""
+        looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
+        part = dataclasses.replace(person, table=_some(person.table, looked))
+        like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
+        if not hurried or not len(years):
+            return looked, like, (None, None)
+        spec = person.behind(plies, behind if like is None else like.spec)
+        prior = opponent_policy(ChessGame(), spec, engines.opponent, trusted=settings.trusted)
+        rolling, odds, among = _rolled(person.table, looked, prior)  # of all games, too: all is searched
+        every = len(looked) == len(when)
+        return looked, like, (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
+
+    _, (looked, like, fits) = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
+    behind = behind if like is None else like.spec
     doubt = None
     if any_before and distrusts:
-        spec = person.spec(plies, behind, first)
-        doubt = person.distrust(settings, engines, spec, first, seed=settings.seed)
+        spec = person.spec(plies, behind, first, fits[0])
+        doubt = person.distrust(settings, engines, spec, first, seed=seed)
         if doubt is not None:
             settings = dataclasses.replace(settings, distrust=round(doubt.share, 2))
-    settings = dataclasses.replace(settings, opponent=person.spec(plies, behind))
+    settings = dataclasses.replace(settings, opponent=person.spec(plies, behind, fit=fits[1]))
     model = engines.policies(settings).sigma[1 - settings.player]
     assert isinstance(model, GamesPolicy)
-    return ModelledPerson(person, settings, model, like, doubt, first, _predicted(person, model, first))
+    bits = _predicted(person.table, looked, model, first) if any_before else None
+    return ModelledPerson(person, settings, model, like, doubt, first, bits, len(looked))
 
 
-def _predicted(person: KnownPerson, model: GamesPolicy, since: float) -> tuple[float, int] | None:
-    """Bits a move from a year on, fitted to the years before, and how many moves; None without either."""
-    if not (person.table.years < since).any():
-        return None
-    rolling = RollingCounts(person.table)
-    prior = prior_of_moves(model.prior, person.table)[rolling.moves]
-    (fit,) = rolling.fits(prior, [since])
+def _rolled(
+    table: GameTable, looked: Sequence[int], prior: PolicyLike | None
+) -> tuple[RollingCounts, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Counts of all games, what is behind them for the moves of those looked at, and which these are."""
+    rolling = RollingCounts(table)
+    among = np.isin(table.game[table.own], looked)
+    odds = np.ones(len(among))
+    odds[among] = prior_of_moves(prior, _some(table, looked))
+    return rolling, odds[rolling.moves], among[rolling.moves]
+
+
+def _predicted(
+    table: GameTable, looked: Sequence[int], model: GamesPolicy, since: float
+) -> tuple[float, float, int] | None:
+    """Bits a move from a year on, fitted to the years before, and of how many; None without either."""
+    rolling, prior, among = _rolled(table, looked, model.prior)
+    (fit,) = rolling.fits(prior, [since], among=among)
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
-    late = np.array([rolling.start(block) >= since for block in rolling.block.tolist()], bool)
+    late = among & np.array([rolling.start(block) >= since for block in rolling.block.tolist()], bool)
     if not late.any():
         return None
-    return float(-np.log2(np.maximum(odds[late], _LEAST)).mean()), int(late.sum())
+    bits = -np.log2(np.maximum(odds[late], _LEAST))
+    return float(bits.mean()), float(bits.std()) / math.sqrt(len(bits)), len(bits)

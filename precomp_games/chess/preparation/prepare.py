@@ -21,6 +21,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
 from precomp_games._support.memory import Memory
 from precomp_games.algorithms import (
     ORDERS,
@@ -50,7 +51,7 @@ from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import kept_entries, preparation_tree
+from precomp_games.chess.preparation.trees import kept_entries, penalties, preparation_tree
 from precomp_games.chess.records.move_counts import CountsPolicy
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
@@ -102,9 +103,10 @@ def prepare(
       announce: see `preparation_tree`.
       max_memory: see there as well.
       enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
-        taken, and games say what it is worth.
-      improved: with a choice of moves, called now and then with the best book so far: `search["unfinished"]`
-        is true, no games have said what it is worth, and there is nothing in it of where games leave it.
+        taken, and games say what it is worth. A whole tree is looked at as far as the deadline allows.
+      improved: called now and then with the best book so far: `search["unfinished"]` is true, no games have
+        said what it is worth, and there is nothing in it of where games leave it. Of a whole tree, where time
+        is limited.
 
     Returns:
       The preparation. Its `search` says how it was found. Of a whole tree: "learned" (positions that are
@@ -133,13 +135,16 @@ def prepare(
         )
     policies = engines.policies(settings)
 
-    def so_far(certified: CertifiedPrecomputation) -> None:
+    def so_far(made: Preparation) -> None:
         files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
-        made = _by_estimates(settings, engines, certified, {"unfinished": True, "work": certified.work})
+        search = {**made.search, "unfinished": True}
         if improved is not None:
-            improved(dataclasses.replace(made, budget=budget, files=files))
+            improved(dataclasses.replace(made, budget=budget, files=files, search=search))
 
-    tell = None if improved is None else so_far
+    def estimated(found: CertifiedPrecomputation) -> None:
+        so_far(_by_estimates(settings, engines, found, {"work": found.work}))
+
+    tell = None if improved is None else estimated
     if is_by_games(settings, games, whole_tree=whole_tree):
         found = _by_games(settings, engines, budget, games, max_evaluations, enough, tell)
     elif settings.menu > 1:
@@ -147,7 +152,18 @@ def prepare(
     elif enough is not None:
         raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
     else:
-        found = _by_tree(settings, engines, budget, plan, keep, announce, max_memory)
+
+        def look(penalty: float) -> Preparation:
+            each = dataclasses.replace(settings, penalty=penalty)
+            made = _by_tree(each, engines, budget, plan, keep, announce, max_memory)
+            if deadline() is not None:
+                so_far(made)
+            return made
+
+        # A budget is what limits the book: the penalty then says how far is looked.
+        limits = bool(plan) or budget is not None
+        looks = penalties(settings.penalty) if limits and engines.can_search else [settings.penalty]
+        _, found = as_far_as_time_goes(looks, settings.penalty, look)
     return with_exits(dataclasses.replace(found, budget=budget), engines, policies)
 
 
@@ -160,10 +176,10 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
     """With what there is to say of the book that was found, by the policies that it was found with."""
     settings, book = found.settings, found.book
     opponent = policies.sigma[1 - settings.player]
-    exits = exits_of(book, settings, policies, found.stops)
-    results = engines.analyst.search(
-        [board.epd() for board in book.boards], settings.analyst_limit, settings.multipv
-    )
+    epds = [board.epd() for board in book.boards]
+    with limited(None):  # nearly all of which has been searched
+        exits = exits_of(book, settings, policies, found.stops)
+        results = engines.analyst.search(epds, settings.analyst_limit, settings.multipv)
     evaluations = {
         position.history: pov_score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)

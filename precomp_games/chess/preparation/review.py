@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import chess
 
+from precomp_games._support.deadlines import sample_in_time
 from precomp_games._support.results import Result
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
@@ -23,12 +24,13 @@ from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import GameRecord, position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy
-from precomp_games.policies.rows import is_of_history
+from precomp_games.policies.rows import as_batch_policy, is_of_history
 
 # Who left a repertoire, or that its line was at an end.
 BY_OWNER = "you"
 BY_OPPONENT = "the opponent"
 AT_ITS_END = "the book's end"
+_SHARE = 0.3  # of the time that is left, for looking at games
 
 _LEAST = 5e-5  # what is less than this is told as 0.00 points in 100 games
 
@@ -48,12 +50,14 @@ class GamesReview(Result):
       replies: Rows with the opponent's replies while the book was followed ("after", "reply", "games") and
         how likely they were before these games ("was") and are now ("is").
       policies: Both sides' play, the opponent's with the replies of these games.
+      looked_at: How many games the rows are about, drawn where there was no time for all.
     """
 
     games: list[dict[str, Any]]
     to_learn: list[dict[str, Any]]
     replies: list[dict[str, Any]]
     policies: PreparationPolicies
+    looked_at: int
 
     @property
     def left_by(self) -> collections.Counter[str]:
@@ -78,15 +82,21 @@ def review_games(
       prior_games: how many games that knowledge is worth, more than 0.
     """
     start, replies = settings.game().new_initial_state(), _answered(repertoire)
-    departures: list[_Departure] = []
-    met: list[tuple[ChessState, int]] = []
-    for number, game in games.items():
-        found, answered = _followed(number, game.actions, repertoire, replies, start)
-        departures += found
-        met += answered
-    rows = _departure_rows(departures, repertoire, policies) if departures else []
     now = _updated(policies, settings, repertoire, list(games.values()), prior_games)
-    return GamesReview(rows, _lessons(rows), _reply_rows(met, repertoire, policies, now), now)
+
+    def looked(drawn: list[int]) -> GamesReview:
+        departures: list[_Departure] = []
+        met: list[tuple[ChessState, int]] = []
+        for number in drawn:
+            found, answered = _followed(number, games[number].actions, repertoire, replies, start)
+            departures += found
+            met += answered
+        rows = _departure_rows(departures, repertoire, policies) if departures else []
+        answers = _reply_rows(met, repertoire, policies, now)
+        return GamesReview(rows, _lessons(rows), answers, now, len(drawn))
+
+    _, review = sample_in_time(list(games), looked, seed=settings.seed, share=_SHARE)
+    return review
 
 
 class _Departure(NamedTuple):
@@ -257,17 +267,16 @@ def _reply_rows(
         key = tuple(state.history()) if whole else board_key(state)
         met.setdefault((key, action), (state, []))[1].append(action)
     rows = []
-    for (_, action), (state, times) in met.items():
-        old, new = (
-            each.sigma[rival].action_probabilities(state).get(action, 0.0) for each in (before, after)
-        )
+    states = [state for state, _ in met.values()]
+    old_rows, new_rows = (as_batch_policy(each.sigma[rival])(states) for each in (before, after))
+    for ((_, action), (state, times)), old, new in zip(met.items(), old_rows, new_rows, strict=True):
         rows.append(
             {
                 "after": line_of(book.start, state.moves()),
                 "reply": state.board.san(move_of(action)),
                 "games": len(times),
-                "was": float(old),
-                "is": float(new),
+                "was": float(old.get(action, 0.0)),
+                "is": float(new.get(action, 0.0)),
             }
         )
     return sorted(rows, key=lambda row: (row["was"] - row["is"], row["after"]))

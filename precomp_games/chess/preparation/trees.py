@@ -29,6 +29,8 @@ from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.expansion.options import Progress, Truncation
 from precomp_games.tree.history_tree import HistoryTree
 
+_LOOKS = (256, 64, 16, 8, 4, 2, 1)  # times the penalty
+
 
 @public
 def preparation_tree(
@@ -154,6 +156,11 @@ def equilibrium_tree(
         max_memory=max_memory,
         **({"game": game, "position_key": board_key} if several else {}),
     )
+
+
+def penalties(least: float) -> list[float]:
+    """Penalties that fall to one: how far is looked, where time is limited, one after the other."""
+    return [times * least for times in _LOOKS]
 
 
 def _tree(

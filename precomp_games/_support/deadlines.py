@@ -1,0 +1,165 @@
+"""How long a run may take: one deadline for all of it, shares of what is left for its parts.
+
+Whoever searches asks `time_is_up` before it begins another search, and raises `OutOfTimeError` in its place.
+Work that is worth something in part is done in steps that grow, of which the last one counts that there is
+time for (`as_far_as_time_goes`): the first is small, and taken in any case, so that there is a result in the
+end. A step finds what the one before it has searched. Without a deadline, the last step alone is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+Item = TypeVar("Item")
+Step = TypeVar("Step")
+Found = TypeVar("Found")
+
+_IN_HASTE = 0.8  # of the time that is left, for the next step: it may take longer than it seems
+
+
+class OutOfTimeError(Exception):
+    """There is no time left for what was to be begun."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadline:
+    """When work ends.
+
+    Attributes:
+      end: By `time.monotonic`; infinity: never by itself.
+      stopped: Whether somebody has ended it before.
+    """
+
+    end: float
+    stopped: Callable[[], bool] = lambda: False
+
+    @property
+    def left(self) -> float:
+        """Seconds, 0 where it is over."""
+        return 0.0 if self.stopped() else max(0.0, self.end - time.monotonic())
+
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return self.left <= 0.0
+
+
+_current: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar("deadline", default=None)
+
+
+def deadline() -> Deadline | None:
+    """That of the work that is under way; None where it may take as long as it does."""
+    return _current.get()
+
+
+def seconds_left() -> float:
+    """Until it; infinity where there is none."""
+    now = _current.get()
+    return math.inf if now is None else now.left
+
+
+def time_is_up() -> bool:
+    """Whether it is over."""
+    return seconds_left() <= 0.0
+
+
+def check_finished(done: int, of: int) -> None:
+    """Raises `OutOfTimeError` where time did not do for all of some work."""
+    if done < of:
+        raise OutOfTimeError(f"expected time for {of} searches, got it for {done}")
+
+
+@contextlib.contextmanager
+def limited(until: Deadline | None) -> Iterator[None]:
+    """Within it, work has this deadline, or none."""
+    token = _current.set(until)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextlib.contextmanager
+def part(share: float) -> Iterator[None]:
+    """Within it, there is this share of the time that is left."""
+    now = _current.get()
+    if now is None or math.isinf(now.end):
+        yield
+        return
+    with limited(dataclasses.replace(now, end=time.monotonic() + share * now.left)):
+        yield
+
+
+def as_far_as_time_goes(
+    steps: Iterable[Step], whole: Step, work: Callable[[Step], Found], share: float = 1.0
+) -> tuple[Step, Found]:
+    """The last one of growing steps that there is time for, and what was found by it.
+
+    Args:
+      steps: each takes no less time than the one before; there is one.
+      whole: the last of them, which is taken where time is not limited.
+      work: raises `OutOfTimeError` where time is up; the first step has no deadline.
+      share: of the time that is left, for the others.
+    """
+    now = _current.get()
+    if now is None:
+        return whole, work(whole)
+    if math.isinf(now.end):  # as without a deadline, unless somebody ends it
+        with contextlib.suppress(OutOfTimeError):
+            return whole, work(whole)
+    done: list[tuple[Step, Found]] = []
+    with part(share):
+        took = 0.0
+        for step in steps:
+            if done and took > seconds_left():
+                break
+            began = time.monotonic()
+            try:
+                with contextlib.nullcontext() if done else limited(None):
+                    done.append((step, work(step)))
+            except OutOfTimeError:
+                break
+            took = time.monotonic() - began
+    return done[-1]
+
+
+def sample_in_time(
+    items: Sequence[Item],
+    work: Callable[[list[Item]], Found],
+    *,
+    seed: int,
+    share: float = 1.0,
+    first: int = 32,
+) -> tuple[int, Found]:
+    """How many of some things there is time for, and what was found by these, which are drawn.
+
+    Args:
+      items: all of them.
+      work: is given some of them, in their order; see `as_far_as_time_goes`.
+      seed: of the drawing.
+      share: see there.
+      first: how many are taken in any case.
+    """
+    whole = len(items)
+    order = np.random.default_rng(seed).permutation(whole)
+
+    def sizes() -> Iterator[int]:
+        before, size = 0, min(first, whole)
+        while size > before:
+            began = time.monotonic()
+            yield size
+            now = time.monotonic()
+            left = _IN_HASTE * seconds_left()
+            more = int(min(size, left * (size - before) / max(now - began, 1e-6)))
+            before, size = size, min(size + more, whole)
+
+    return as_far_as_time_goes(
+        sizes(), whole, lambda size: work([items[k] for k in sorted(order[:size].tolist())]), share
+    )

@@ -1,0 +1,147 @@
+"""One deadline: its parts, steps that grow, samples, searches, and games, by a clock of our own."""
+
+import math
+import sys
+
+import numpy as np
+import pyspiel
+import pytest
+
+from precomp_games._support.deadlines import (
+    Deadline,
+    OutOfTimeError,
+    as_far_as_time_goes,
+    limited,
+    part,
+    sample_in_time,
+    seconds_left,
+    time_is_up,
+)
+from precomp_games.chess import EnginePool, EvaluationStore, SearchLimit, StoredEngine
+from precomp_games.policies.playouts import play_on
+from tests.chess import fake_engine
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A list whose entry is the time."""
+    now = [0.0]
+    monkeypatch.setattr("precomp_games._support.deadlines.time.monotonic", lambda: now[0])
+    return now
+
+
+def work_for(clock, seconds):
+    """Work that takes so many seconds a step, and ends amid it where time is up."""
+
+    def work(step):
+        clock[0] += seconds(step)
+        if time_is_up():
+            raise OutOfTimeError
+        return f"found {step}"
+
+    return work
+
+
+def test_parts_are_of_what_is_left(clock):
+    assert math.isinf(seconds_left()) and not time_is_up()
+    with limited(Deadline(60.0)):
+        clock[0] = 20.0
+        with part(0.25):
+            assert seconds_left() == 10.0
+            clock[0] = 30.0
+            assert time_is_up()
+        assert seconds_left() == 30.0  # what a part leaves is there for the others
+        with limited(None):
+            assert not time_is_up()
+    pressed = []
+    with limited(Deadline(math.inf, lambda: bool(pressed))), part(0.5):
+        assert not time_is_up()
+        pressed.append("Ctrl-C")
+        assert time_is_up()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "end", "found"),
+    [(1.0, 100.0, 8), (1.0, 0.0, 1), (10.0, 35.0, 2), (10.0, 41.0, 2), (50.0, 20.0, 1), (1.0, math.inf, 8)],
+)
+def test_steps_as_far_as_time_goes(clock, seconds, end, found):
+    work = work_for(clock, lambda step: seconds * step)
+    with limited(Deadline(end)):
+        assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (found, f"found {found}")
+    assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (8, "found 8")
+
+
+def test_who_is_stopped_has_the_first_step(clock):
+    pressed = []
+
+    def work(step):
+        if step == 8:
+            pressed.append("Ctrl-C")
+        if time_is_up():
+            raise OutOfTimeError
+        return step
+
+    with limited(Deadline(math.inf, lambda: bool(pressed))):
+        assert as_far_as_time_goes([1, 2, 4, 8], 8, work) == (1, 1)
+
+
+@pytest.mark.parametrize("end", [0.0, 10.0, 50.0, 1000.0, None])
+def test_samples_are_drawn_and_in_their_order(clock, end):
+    """Not the first ones; the same by the same seed; and all of them where there is time."""
+    items = list(range(100))
+
+    def work(drawn):
+        clock[0] += len(drawn)
+        return drawn
+
+    with limited(None if end is None else Deadline(end)):
+        count, drawn = sample_in_time(items, work, seed=3, first=5)
+    assert count == len(drawn) and drawn == sorted(drawn)
+    assert count == {0.0: 5, 1000.0: 100, None: 100}.get(end, count) and (end != 50.0 or 10 <= count < 50)
+    assert drawn == sorted(np.random.default_rng(3).permutation(100)[:count].tolist())
+
+
+def test_no_search_is_begun_when_time_is_up(tmp_path, clock):
+    """What was begun is finished and kept, by programs that search for a tree and for single positions."""
+    epds = [f"4k3/8/8/8/8/8/8/{k or ''}K{7 - k or ''} w - -" for k in range(8)]
+    command = [sys.executable, fake_engine.__file__]
+    with EvaluationStore(tmp_path / "store.sqlite") as store, EnginePool(command, workers=1) as pool:
+
+        def searched(done):
+            clock[0] = float(done)
+
+        engine = StoredEngine(store, pool, on_search=searched)
+        with limited(Deadline(3.0)), pytest.raises(OutOfTimeError, match="expected time for 8 searches"):
+            engine.search(epds, SearchLimit(nodes=10), 1)
+        assert 3 <= engine.searches < 8
+        found = engine.searches
+        with limited(Deadline(0.0)):
+            assert len(engine.search(epds[:3], SearchLimit(nodes=10), 1)) == 3  # they are stored
+            with pytest.raises(OutOfTimeError):
+                engine.search(epds, SearchLimit(nodes=10), 1)
+        assert engine.searches == found
+        assert len(engine.search(epds, SearchLimit(nodes=10), 1)) == 8
+
+
+@pytest.mark.parametrize("ends", [0, 3, 40])
+def test_games_that_end_in_time_are_the_first_ones(clock, ends):
+    """And two are played to their ends in any case; each is the game that it is without a deadline."""
+    state = pyspiel.load_game("tic_tac_toe").new_initial_state()
+
+    def policy(state):
+        clock[0] += 0.25
+        if time_is_up():
+            raise OutOfTimeError
+        return dict.fromkeys(state.legal_actions(), 1.0 / len(state.legal_actions()))
+
+    def streams():
+        return [np.random.default_rng(k) for k in range(60)]
+
+    def played():
+        return play_on([state] * 60, (policy, policy), streams(), min_probability=0.0)
+
+    whole = [str(end) for end in played()]
+    clock[0] = 0.0
+    with limited(Deadline(float(ends))):
+        some = [str(end) for end in played()]
+    assert 2 <= len(some) < 60 and some == whole[: len(some)]
