@@ -165,7 +165,7 @@ def test_an_opponent_in_no_time(person, capsys):
     ):
         status, said, err = ran(person, capsys, *words, "--minutes=0", f"--output_dir={words[0]}")
         assert status == 0, err
-        assert "for 0.0005 there was no time" in said
+        assert "for 1 of 2,000 games there was no time" in said
         assert files <= {path.name for path in (person / words[0]).iterdir()}
 
 
