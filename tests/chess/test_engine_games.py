@@ -1,6 +1,7 @@
 """Games between two engine processes, as match programs play them."""
 
 import io
+import subprocess
 import sys
 
 import chess
@@ -150,3 +151,48 @@ def test_clocks():
     for wrong in ("", "1", "1+", "a+b", "0+1", "1+-1", None):
         with pytest.raises(ValueError, match="expected"):
             Clock.parse(wrong)
+
+
+@pytest.mark.parametrize(("times", "ends"), [(1, False), (2, False), (99, True)])
+def test_an_engine_that_ends_as_it_starts_is_started_again(tmp_path, times, ends):
+    faults = ("--fault=exit-at-start", f"--times={times}", f"--state={tmp_path / 'state'}")
+    if ends:  # not for ever
+        with pytest.raises(EngineError, match=r"to start as a UCI engine, got .*, 3 times running: check"):
+            played(entrant("us"), entrant("them", *faults), count=1)
+        assert (tmp_path / "state").stat().st_size == 3
+        return
+    assert played(entrant("us"), entrant("them", *faults), 1) == played(entrant("us"), entrant("them"), 1)
+    assert (tmp_path / "state").stat().st_size == times
+
+
+_INTERRUPTED = """
+import gc, sys, threading, time, os, signal
+from tests.chess.test_engine_games import EMPTY, entrant
+from precomp_games.chess import play_engine_games
+
+def press():
+    time.sleep(float(sys.argv[1]))
+    for _ in range(int(sys.argv[2])):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.03)
+
+slow = entrant("them", "--fault=slow"), [{"Round": "1"}] * 9, print
+threading.Thread(target=press).start()
+try:
+    try:
+        play_engine_games(EMPTY, entrant("us"), *slow, concurrency=3)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+except KeyboardInterrupt:
+    gc.collect()
+    print("interrupted", threading.active_count())
+"""
+
+
+@pytest.mark.seconds("processes, which are interrupted while they start and play")
+@pytest.mark.parametrize(("after", "presses"), [(0.02, 1), (0.3, 4), (0.8, 1), (0.8, 9)])
+def test_ctrl_c_ends_all_engines_before_their_loop(after, presses):
+    """However often it is pressed, and whatever they do: nothing is left, and nothing is written."""
+    command = [sys.executable, "-c", _INTERRUPTED, str(after), str(presses)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == "" and done.stdout.startswith("interrupted ")

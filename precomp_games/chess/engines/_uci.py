@@ -166,10 +166,12 @@ class EngineProcess(chess.engine.UciProtocol):
 
     async def quit_or_kill(self) -> None:
         """Asks the engine to end, and kills it where it does not within a second."""
-        if not self.returncode.done():
-            self.send_line("quit")
-            await asyncio.wait([self.returncode], timeout=QUIT_SECONDS)
-        await self.kill()
+        try:
+            if not self.returncode.done():
+                self.send_line("quit")
+                await asyncio.wait([self.returncode], timeout=QUIT_SECONDS)
+        finally:  # also where this is cancelled: a transport that is left open outlives its loop
+            await self.kill()
 
 
 class SyncCommand(chess.engine.BaseCommand[None]):

@@ -570,7 +570,13 @@ def _shut_down(
 
     with contextlib.suppress(Exception):
         asyncio.run_coroutine_threadsafe(finish(), loop).result(timeout=10.0)
-    loop.call_soon_threadsafe(loop.stop)
+
+    def stop() -> None:
+        for engine in filter(None, slots):  # which there was no time for
+            engine.signal_kill()
+        loop.stop()
+
+    loop.call_soon_threadsafe(stop)
     thread.join(timeout=5.0)
     if not thread.is_alive():
         loop.close()

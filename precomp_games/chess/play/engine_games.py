@@ -11,7 +11,11 @@ pawns ahead, and drawn after 40 moves where for eight moves of each neither sees
 what match programs do by their usual settings.
 
 A game in which an engine dies, hangs or plays no legal move is played again from its start, by new
-processes; what was played of it counts for nothing.
+processes; what was played of it counts for nothing. An engine that ends or does not answer while it starts is
+started again.
+
+The games have a thread of their own, in which nothing is interrupted: Ctrl-C ends the games, however often it
+is pressed, and the engines end before their event loop does.
 
 The text of a game is PGN: what each engine thought of its move and with how much time left, in the form that
 python-chess and Lichess read ([%eval], [%clk]), and "book" at moves of the book.
@@ -20,11 +24,13 @@ python-chess and Lichess read ([%eval], [%clk]), and "book" at moves of the book
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import dataclasses
 import re
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -50,7 +56,7 @@ _DRAW_CP, _DRAW_MOVES, _DRAW_FROM = 10, 8, 80  # half-moves from the start
 _MATE_CP = 100_000
 _OVERSTEPPED = 0.05  # seconds that a clock may be off in all, as the way through two pipes takes time
 _PATIENCE = 60.0  # seconds over its time, after which an engine is taken for hung
-_TRIES = 3  # of a game
+_TRIES = 3  # of a game, and of a start
 _STREAMS = int.from_bytes(b"spar", "big")
 _MOVES_TO_GO = 40.0
 _CLOCK = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)\+([0-9]{1,4}(?:\.[0-9]{1,3})?)")
@@ -162,7 +168,37 @@ def play_engine_games(
       ValueError: an argument is none of these.
       EngineError: an engine cannot be started, lacks an option, or fails three times in one game.
     """
-    asyncio.run(_games(book, own, opponent, headers, ended, seed, concurrency))
+    _in_a_thread(_games(book, own, opponent, headers, ended, seed, concurrency))
+
+
+def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
+    """Runs work to its end; what interrupts this thread cancels it, and waits until all of it has ended."""
+    begun: concurrent.futures.Future[Callable[[], Any]] = concurrent.futures.Future()
+    done: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    async def cancelable() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        begun.set_result(lambda: loop.call_soon_threadsafe(lambda: task.cancelling() or task.cancel()))
+        await work
+
+    def run() -> None:
+        try:
+            done.set_result(asyncio.run(cancelable()))
+        except BaseException as error:
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="engine-games", daemon=True)
+    try:
+        thread.start()
+        done.result()
+    finally:
+        while thread.is_alive():
+            # Pressed again, Ctrl-C changes nothing; and the loop may have closed just now.
+            with contextlib.suppress(KeyboardInterrupt, RuntimeError):
+                if begun.done() and not done.done():
+                    begun.result()()
+                thread.join(0.1)
 
 
 async def _games(
@@ -195,7 +231,9 @@ async def _games(
         await asyncio.gather(*tasks)
     finally:
         for task in tasks:
-            task.cancel()
+            # Cancelled once, and not by the gathering before: what ends its engines is not to be cut short.
+            if not task.cancelling():
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -260,20 +298,26 @@ class _Side:
 
     async def _start(self) -> None:
         command = list(self.player.command)
-        try:
-            _, self._engine = await EngineProcess.popen(command, setpgrp=True)
-            async with asyncio.timeout(_PATIENCE):
-                await self._engine.initialize()
-                given = chess.engine.UciOptionMap(self.player.options.items())
-                for name, usual in BASE_OPTIONS.items():
-                    if name in self._engine.options:
-                        given.setdefault(name, usual)
-                await self._engine.configure(given)
-        except _PROBLEMS as error:
-            raise EngineError(
-                f"expected {' '.join(command)!r} to start as a UCI engine, got {self._words(error)}: check "
-                "that it runs by itself, and has these options"
-            ) from None
+        for tried in range(1, _TRIES + 1):
+            try:
+                _, self._engine = await EngineProcess.popen(command, setpgrp=True)
+                async with asyncio.timeout(_PATIENCE):
+                    await self._engine.initialize()
+                    given = chess.engine.UciOptionMap(self.player.options.items())
+                    for name, usual in BASE_OPTIONS.items():
+                        if name in self._engine.options:
+                            given.setdefault(name, usual)
+                    await self._engine.configure(given)
+                return
+            except _PROBLEMS as error:
+                await self.end()
+                if tried < _TRIES and isinstance(error, chess.engine.EngineTerminatedError):
+                    continue
+                times = f", {tried} times running" if tried > 1 else ""
+                raise EngineError(
+                    f"expected {' '.join(command)!r} to start as a UCI engine, got "
+                    f"{self._words(error)}{times}: check that it runs by itself, and has these options"
+                ) from None
 
     async def end(self) -> None:
         """Ends the engine, in whatever state it is."""
