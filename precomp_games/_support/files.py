@@ -28,6 +28,8 @@ from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 
+_DEEPEST = 40  # lists and objects in each other, in JSON
+
 
 @overload
 def atomic_write(path: FilePath, mode: Literal["w"] = "w") -> AbstractContextManager[TextIO]: ...
@@ -142,6 +144,36 @@ def _moving(folder: str) -> Iterator[pathlib.Path]:
         for path in sorted(drafts.iterdir()):
             os.replace(path, os.path.join(folder, path.name))
     _sync_folder(folder)
+
+
+def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str, Any]:
+    """Reads an object of JSON, of which nothing is trusted: each field is checked by whoever reads it.
+
+    Args:
+      path: the file.
+      most: bytes that it may have at most.
+
+    Raises:
+      OSError: the file cannot be opened.
+      ValueError: it is no such object, or its lists and objects stand in each other too deeply to be worked with.
+    """
+    with open(path, "rb") as file:
+        raw = file.read() if most is None else file.read(most + 1)
+    try:
+        if most is not None and len(raw) > most:
+            raise ValueError(f"more than {most} bytes")
+        told = json.loads(raw.decode("utf-8"))
+        if not isinstance(told, dict):
+            raise ValueError(f"no JSON object, but {shown(told)}")
+        inner: list[Any] = [told]
+        for _ in range(_DEEPEST):
+            parts = [each.values() if isinstance(each, dict) else each for each in inner]
+            inner = [each for part in parts for each in part if isinstance(each, dict | list)]
+        if inner:
+            raise ValueError(f"more than {_DEEPEST} lists and objects in each other")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(one_line(repr(error))) from None
+    return told
 
 
 def write_archive(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

@@ -16,13 +16,19 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support import bars
+from precomp_games._support.checks import check_integer
 from precomp_games._support.deadlines import limited, seconds_left, time_is_up
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import find_engine
 from precomp_games.chess.engines.searches import named_options, weakened_by
 from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
+from precomp_games.chess.play.engine_games import (
+    Clock,
+    MatchEngine,
+    cut_to_whole_games,
+    play_engine_games,
+)
 from precomp_games.chess.play.match_statistics import MatchStatistics
 from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
@@ -116,6 +122,19 @@ class Sparring:
             **{f"{name}_command": list(each.command) for name, each in played},
             **{f"{name}_options": dict(each.options) for name, each in played},
         }
+
+    def cut_back(self) -> None:
+        """Takes half a game, as a full disk leaves it, off the end of each file of games.
+
+        Raises:
+          ValueError: a file is a link, or its end is longer than a game.
+        """
+        for name in ("games.pgn", *(f"{each}.pgn" for each in _LAST)):
+            path = self.folder / name
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise ValueError(f"--output_dir: expected {name} to be a file of its own, got {str(path)!r}")
+            if path.exists() and (lost := cut_to_whole_games(path)):
+                print(f"{name} ended amid a game: its last {lost} bytes were cut off.", flush=True)
 
     def read(self, name: str = "games.pgn") -> SparringGames:
         """The games that are there already."""
@@ -220,7 +239,14 @@ class Sparring:
         games, count = self.read(), len(self.read("last.pgn").records)
         if count and (self.folder / "result.json").is_file():
             made = read_preparation(self.folder)
-            played = made.search.get("games", {}).get("played")
+            before = [getattr(made.settings, name) for name in ("player", "fen")]
+            if before != [self.settings.player, self.settings.fen]:
+                raise ValueError(
+                    f"--output_dir: expected the last book of these games, got {str(self.folder)!r} with "
+                    "that of another side or start position"
+                )
+            # A name of a file is made of this number, which is one, whatever the file says.
+            played = check_integer(made.search.get("games", {}).get("played", 0), "played", least=0)
             if played == len(games.records):
                 return made
             os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")

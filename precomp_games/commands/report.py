@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import os
 import pathlib
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ import chess
 import chess.pgn
 from absl import flags
 
+from precomp_games._support.files import read_json
 from precomp_games.chess.opponents.played import games_behind
 from precomp_games.chess.records.movetext import Standard, standard
 from precomp_games.chess.records.pgn_files import GameReport, game_texts
@@ -85,8 +85,8 @@ def _read_match(folder: str) -> list[dict[str, Any]]:
     """The matches that `precomp-games match` wrote."""
     path = pathlib.Path(folder) / "result.json"
     try:
-        return list(json.loads(path.read_text(encoding="utf-8"))["matches"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return list(read_json(path)["matches"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         told = " ".join(repr(error).split())[:300]
         raise ValueError(
             f"--match_dir: expected an output folder of `precomp-games match`, got {folder!r} ({told})"

@@ -29,7 +29,6 @@ Writes games.pgn, last.pgn and without.pgn, with evaluations and clocks; book.bi
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pathlib
 from collections.abc import Sequence
@@ -37,7 +36,9 @@ from typing import Any
 
 from absl import flags
 
+from precomp_games._support.checks import shown
 from precomp_games._support.deadlines import limited, part
+from precomp_games._support.files import read_json
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, weakened_by
@@ -127,6 +128,7 @@ def run(given: flags.FlagValues) -> None:
             work.learn()
             return
         _check_conditions(folder / "sparring.json", work.conditions())
+        work.cut_back()
         print(
             f"{given.side.capitalize()}, against {engines.opponent.engine_id} ({work.opponent.limit}), "
             f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}.",
@@ -204,19 +206,19 @@ def _with_clock(
 def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
     """Refuses to go on with games that were played under other conditions."""
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_json(path)
     except FileNotFoundError:
         write_json(path, now)
         return
-    except (ValueError, RecursionError):
-        before = None
-    if not isinstance(before, dict):
-        before = {}
+    except ValueError as error:
+        raise ValueError(
+            f"--output_dir: expected a new folder, or one of this command, got {str(path)!r} ({error})"
+        ) from None
     for name, value in now.items():
-        if before.get(name) != value:
+        if type(before.get(name)) is not type(value) or before[name] != value:
             raise ValueError(
                 f"--output_dir: expected a new folder, or games with {name} {value!r}, got {path.parent} "
-                f"with {before.get(name)!r}"
+                f"with {shown(before.get(name))}"
             )
 
 

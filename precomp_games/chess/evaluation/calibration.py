@@ -44,7 +44,7 @@ import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.arguments import Check, FilePath, Ge, Le, PositiveFloat, Seed, each_of, public
 from precomp_games._support.checks import ArgumentError, check_choice, check_number, check_path, shown
-from precomp_games._support.files import atomic_write
+from precomp_games._support.files import atomic_write, read_json
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, UnfinishedStates
@@ -478,13 +478,9 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
     """
     shipped = _SHIPPED.get(path) if path is None or isinstance(path, str) else None
     name = str(shipped) if shipped else check_path(path, "path")
-    with open(name, "rb") as file:
-        raw = file.read(_MOST_BYTES + 1)
     try:
-        if len(raw) > _MOST_BYTES:
-            raise ValueError(f"more than {_MOST_BYTES} bytes")
-        return of_json(json.loads(raw.decode("utf-8")))
-    except (ValueError, RecursionError) as error:
+        return of_json(read_json(name, _MOST_BYTES))
+    except ValueError as error:
         raise ArgumentError(f"expected a calibration, got {shown(name)} ({one_line(error)})") from None
 
 

@@ -27,6 +27,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import dataclasses
+import os
 import re
 import threading
 import time
@@ -50,6 +51,7 @@ from precomp_games.chess.engines.searches import Options, SearchLimit, check_com
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import MATCH_PLIES, memorized_rows
 from precomp_games.chess.records.game_records import BOOK_MOVE
+from precomp_games.chess.records.pgn_files import MAX_TEXT
 
 _RESIGN_CP, _RESIGN_MOVES = 1000, 3
 _DRAW_CP, _DRAW_MOVES, _DRAW_FROM = 10, 8, 80  # half-moves from the start
@@ -60,6 +62,10 @@ _TRIES = 3  # of a game, and of a start
 _STREAMS = int.from_bytes(b"spar", "big")
 _MOVES_TO_GO = 40.0
 _CLOCK = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)\+([0-9]{1,4}(?:\.[0-9]{1,3})?)")
+# A result at the end of moves, which stand in no line of tags, before an empty line, tags or nothing.
+_GAME_END = re.compile(
+    rb'^(?!\[\w+\s+")(?:[^\n]*[ \t])?(?:1-0|0-1|1/2-1/2|\*)(?=\s*\Z|[ \t\r]*\n[ \t\r]*(?:\n|\[))', re.M
+)
 _NO_NAME = re.compile(r'["\\\x00-\x1f\x7f]')  # of a tag, which is written as it is
 
 Rows = Mapping[tuple[int, ...], Mapping[int, float]]
@@ -199,6 +205,33 @@ def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
                 if begun.done() and not done.done():
                     begun.result()()
                 thread.join(0.1)
+
+
+def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
+    """Cuts a file to which games are added back to its last whole one; how many bytes that took off.
+
+    A whole game is one whose moves end in a result. What follows the last one is half a game, as a full disk or
+    a power cut leaves it, and would be glued to the next. A line break that lacks is added.
+
+    Raises:
+      ValueError: more than a game would be lost: it is another kind of file.
+      OSError: the file cannot be read, or not be written to.
+    """
+    with open(path, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = file.seek(max(0, size - 2 * MAX_TEXT))
+        data = file.read()
+        whole = max((found.end() for found in _GAME_END.finditer(data)), default=0)
+        rest, after = data[whole:], b"\n\n" if whole else b""
+        lost = len(rest) if rest.strip() else 0
+        if lost and (lost > MAX_TEXT or (start and not whole) or rest.count(b"[Event ") > 1):
+            raise ArgumentError(f"expected games that end in a result, got {os.fspath(path)!r}")
+        if rest != after:
+            file.truncate(file.seek(start + whole))
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+    return lost
 
 
 async def _games(

@@ -23,8 +23,15 @@ from precomp_games._support.arguments import (
     PositiveInt,
     public,
 )
-from precomp_games._support.checks import ArgumentError, check_integer, check_number, check_numbers, shown
-from precomp_games._support.files import atomic_write, write_together
+from precomp_games._support.checks import (
+    ArgumentError,
+    check_instance,
+    check_integer,
+    check_number,
+    check_numbers,
+    shown,
+)
+from precomp_games._support.files import atomic_write, read_json, write_together
 from precomp_games._support.messages import one_line, plain_text
 from precomp_games._support.results import Result
 from precomp_games.algorithms import MemoryFrontier
@@ -281,7 +288,7 @@ class Preparation(Result):
             },
             {_moves(each["after"]): _games(each, listed) for each in data.get("replies", ())},
             None if data.get("person") is None else _person(data["person"]),
-            {name: value for name, value in data.items() if name not in _OWN_NAMES},
+            _search(data),
             tuple(
                 Neighbor(**each | {"name": plain_text(each["name"])}) for each in data.get("neighbors", ())
             ),
@@ -300,6 +307,31 @@ _OWN_NAMES = {
     *("settings", "analyst", "opponent", "value", "utility", "unprepared", "score", "size"),
     *("distinct_positions", "budget", "memorized", "exits", "replies", "played_games", "person", "neighbors"),
 }
+
+# What is known of a search, and what kind of JSON it is. What else a file has is for programs.
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("games", "work", "tree", "kept", "refused", "robust"), dict),
+    **dict.fromkeys(("stops", "plan", "rounds", "components"), list),
+    **dict.fromkeys(("interval", "unprepared_interval"), list),
+    "unfinished": bool,
+    "order": str,
+}
+
+
+def _search(data: Mapping[str, Any]) -> dict[str, Any]:
+    """How a book was found; of what is known, each has its kind."""
+    found = {name: value for name, value in data.items() if name not in _OWN_NAMES}
+    for name, kind in _KINDS.items():
+        if name in found:
+            check_instance(found[name], kind, name)
+    for name in {"interval", "unprepared_interval"} & found.keys():
+        check_numbers(found[name], 2, name)
+    for name in {"truncation_loss", "upper"} & found.keys():
+        check_number(found[name], name)
+    for name in ("games", "work"):
+        for each, count in found.get(name, {}).items():
+            check_integer(count, f"{name}.{each}", least=0)
+    return found
 
 
 def _uci(moves: Sequence[chess.Move]) -> list[str]:
@@ -361,7 +393,7 @@ def read_preparation(folder: FilePath) -> Preparation:
     """
     path = pathlib.Path(folder) / "result.json"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_json(path)
         model = path.with_name(MODEL_FILE)
         files = ModelFiles.load(model) if model.is_file() else None
     except OSError as error:
@@ -369,8 +401,10 @@ def read_preparation(folder: FilePath) -> Preparation:
             f"expected an output folder of precomp-games prepare, got {str(folder)!r} "
             f"({error.strerror}: {path})"
         ) from None
-    except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
+    except ArgumentError:  # of the model's file
+        raise
+    except ValueError as error:
+        raise ValueError(_NO_RESULT.format(str(path), error)) from None
     try:
         return Preparation._parsed(data, files)
     except _PROBLEMS as error:
