@@ -43,7 +43,7 @@ class Audit:
         """Files within `work` may be read and written; Python's own and the checkout's may be read."""
         self.events: list[tuple[str, str, str]] = []
         self.is_on = False
-        self._within = str(work)
+        self._work = self._within = str(work)
         paths = {
             sys.prefix,
             sys.base_prefix,
@@ -62,9 +62,10 @@ class Audit:
         sys.addaudithook(self._hook)
 
     @contextlib.contextmanager
-    def on(self) -> Iterator[None]:
-        """While something runs that is watched."""
+    def on(self, work: str | os.PathLike[str] | None = None) -> Iterator[None]:
+        """While something runs that is watched; it may write in `work`, and nowhere else of its own."""
         self.events.clear()
+        self._within = self._work if work is None else f"{os.path.abspath(work)}{os.sep}"
         self.is_on = True
         try:
             yield
@@ -103,7 +104,7 @@ class Audit:
         if name.startswith("/proc/self/fd/"):
             name = os.path.realpath(name)
         allowed = (self._within,) if writes else (self._within, *self._readable)
-        return not name.startswith(allowed) and name != os.devnull and not _for_numba()
+        return not f"{name}{os.sep}".startswith(allowed) and name != os.devnull and not _for_numba()
 
 
 def _for_numba() -> bool:

@@ -207,7 +207,7 @@ def _documents(told: Any) -> Iterable[Any]:
         yield top
 
 
-def _json(told: Any) -> Iterable[bytes]:
+def json_documents(told: Any) -> Iterable[bytes]:
     return (json.dumps(each).encode() for each in _documents(told))
 
 
@@ -224,7 +224,7 @@ def _hostile_results() -> Iterable[bytes]:
         yield json.dumps(told | {"analyst": text, "opponent": text}).encode()
         more = {"evaluation": "calibrated", "calibration": text}
         yield json.dumps(told | {"settings": told["settings"] | more}).encode()
-    yield from _json(told)
+    yield from json_documents(told)
 
 
 def _use_result(path: pathlib.Path) -> object:
@@ -256,7 +256,7 @@ def _model_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
         files.save(path)
         header, arrays = read_archive(path, ("keys_0", "actions_0", "weights_0"))
         header["named"]["opponent"] = _NAMED  # and not a folder's name, which is another one each time
-        return header, arrays, _archive(header, arrays)
+        return header, arrays, archive(header, arrays)
 
 
 _NAMED = "games(file=games.pgn)"
@@ -266,11 +266,11 @@ def _hostile_models() -> Iterable[bytes]:
     header, arrays, _ = _model_file()
     for spec in SPECS:
         for part in (spec, parsed_spec(spec), {"name": "noisy", "policy": spec}):
-            yield _archive(header | {"opponent": part}, arrays)
+            yield archive(header | {"opponent": part}, arrays)
             counts = {"name": "counts", "source": 0, "alpha": 1.0, "prior": part}
-            yield _archive(header | {"opponent": counts}, arrays)
+            yield archive(header | {"opponent": counts}, arrays)
     for told in _documents(header):
-        yield _archive(told, arrays)
+        yield archive(told, arrays)
 
 
 def _use_model(path: pathlib.Path) -> object:
@@ -302,7 +302,7 @@ def _members(path: pathlib.Path) -> list[str]:
         return archive.namelist()
 
 
-def _archive(header: Any, arrays: Any) -> bytes:
+def archive(header: Any, arrays: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         write_archive(pathlib.Path(folder, "x"), header, arrays)
         return pathlib.Path(folder, "x").read_bytes()
@@ -314,9 +314,9 @@ def _hostile_trees() -> Iterable[bytes]:
     for game in (*GAMES, *SPECS, *PLACES):
         told = header | {"game": game}
         told["fingerprint"] = dataclasses.replace(own, game_string=game).fingerprint
-        yield _archive(told, arrays)
+        yield archive(told, arrays)
     for text in PLACES:
-        yield _archive(header | {"infoset_keys": [text] * len(header["infoset_keys"])}, arrays)
+        yield archive(header | {"infoset_keys": [text] * len(header["infoset_keys"])}, arrays)
 
 
 def _use_tree(path: pathlib.Path) -> object:
@@ -347,9 +347,9 @@ def _policy_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
 def _hostile_policies() -> Iterable[bytes]:
     header, arrays, _ = _policy_file()
     for game in (*GAMES, *SPECS, *PLACES):
-        yield _archive(header | {"game": game}, arrays)
+        yield archive(header | {"game": game}, arrays)
     for told in _documents(header):
-        yield _archive(told, arrays)
+        yield archive(told, arrays)
 
 
 READERS["policy"] = Reader(("load_policy",), lambda: [_policy_file()[2]], _hostile_policies, load_policy)
@@ -370,7 +370,7 @@ def _hostile_checkpoints() -> Iterable[bytes]:
         names = [name.removesuffix(".npy") for name in _members(path) if name != "header.npy"]
         header, arrays = read_archive(path, names)
     for told in _documents(header):
-        yield _archive(told, arrays)
+        yield archive(told, arrays)
 
 
 def _use_checkpoint(path: pathlib.Path) -> object:
@@ -388,7 +388,7 @@ def _good_games() -> list[bytes]:
     return [books.sample_games()[-1]]
 
 
-def _hostile_games() -> Iterable[bytes]:
+def hostile_games() -> Iterable[bytes]:
     moves = b"\n1. e4 e5 2. Nf3 *\n\n"
     for text in PLACES:
         value = text.replace('"', "'").encode("utf-8", "surrogateescape")
@@ -418,7 +418,7 @@ for _name, _covers, _read in (
     ("games_policy", "games_policy", lambda path: str(games_policy(ChessGame({}), path))),
 ):
     covered = (_covers, "SparringGames") if _name == "sparring" else (_covers,)
-    READERS[_name] = Reader(covered, _good_games, _hostile_games, _read, "games.pgn")
+    READERS[_name] = Reader(covered, _good_games, hostile_games, _read, "games.pgn")
 
 
 # -- books and databases -------------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ _ANSWER: dict[str, Any] = {
     "opening": {"eco": "A00", "name": "x"},
 }  # fmt: skip
 READERS["explorer"] = Reader(("ExplorerCounts", "explorer_policy"), lambda: [json.dumps(_ANSWER).encode()],
-                             lambda: _json(_ANSWER), _use_answers, "start.json")  # fmt: skip
+                             lambda: json_documents(_ANSWER), _use_answers, "start.json")  # fmt: skip
 
 
 # -- fits ----------------------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def _fits() -> list[bytes]:
 
 
 READERS["calibration"] = Reader(("load_calibration",), _fits,
-                                lambda: _json(books.calibrations()[0]), load_calibration)  # fmt: skip
+                                lambda: json_documents(books.calibrations()[0]), load_calibration)  # fmt: skip
 
 
 # -- databases -----------------------------------------------------------------------------------------------
@@ -493,7 +493,7 @@ _HARM = (
 )
 
 
-def _hostile_databases(sample: bytes) -> Iterable[bytes]:
+def hostile_databases(sample: bytes) -> Iterable[bytes]:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as plain:
         plain.deserialize(sample)
         tables = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -527,7 +527,7 @@ def _use_store(path: pathlib.Path) -> object:
 
 
 READERS["store"] = Reader(("EvaluationStore",), lambda: files.stores(),
-                          lambda: _hostile_databases(files.stores()[1]), _use_store)  # fmt: skip
+                          lambda: hostile_databases(files.stores()[1]), _use_store)  # fmt: skip
 
 
 def _use_drill(path: pathlib.Path) -> object:
@@ -539,7 +539,7 @@ def _use_drill(path: pathlib.Path) -> object:
 
 
 READERS["drill"] = Reader(("Drill",), lambda: books.drills(),
-                          lambda: _hostile_databases(books.drills()[0]), _use_drill)  # fmt: skip
+                          lambda: hostile_databases(books.drills()[0]), _use_drill)  # fmt: skip
 
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -571,21 +571,23 @@ READERS["spec"] = Reader(("make_policy", "opponent_policy"), lambda: [b"uniform"
 
 def main(step: int = 1) -> None:
     """Runs all readers, on every `step`th of the hostile files."""
+    from tools.fuzz.targets.trust import WATCHED  # which has these readers, and more
+
     told: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as name:
-        inputs = {key: ([*each.good()], [*each.hostile()][::step]) for key, each in READERS.items()}
-        for key, reader in READERS.items():  # what Numba compiles comes out of its cache now
+        inputs = {key: ([*each.good()], [*each.hostile()][::step]) for key, each in WATCHED.items()}
+        for key, reader in WATCHED.items():  # what Numba compiles comes out of its cache now
             _run(reader, inputs[key][0][0], pathlib.Path(name))
         watch = Audit(pathlib.Path(name))
         # Engines are looked for by `shutil.which`, which no audit event tells of.
         shutil.which = lambda command, *_, **__: watch.events.append(  # type: ignore[assignment]
             ("audit", "which", str(command))
         )
-        for key, reader in READERS.items():
+        for key, reader in WATCHED.items():
             good, hostile = inputs[key]
             row = told[key] = {"good": len(good), "hostile": len(hostile), "read": 0, "events": []}
             for number, data in enumerate((*good, *hostile)):
-                with tempfile.TemporaryDirectory(dir=name) as folder, watch.on():
+                with tempfile.TemporaryDirectory(dir=name) as folder, watch.on(folder):
                     ok = _run(reader, data, pathlib.Path(folder))
                 row["read"] += ok and number < len(good)
                 row["events"] += [f"{event} of input {number}" for _, event, _ in watch.events]

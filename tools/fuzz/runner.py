@@ -242,7 +242,7 @@ def _outcome(
     target: Target, data: bytes, number: int, work: pathlib.Path, watch: _Watch
 ) -> tuple[Finding | None, bool]:
     """(what should not have come out, whether the input was accepted)."""
-    with tempfile.TemporaryDirectory(dir=work) as name, watch.input(data):
+    with tempfile.TemporaryDirectory(dir=work) as name, watch.input(data, name):
         try:
             target.use(data, pathlib.Path(name))
         except target.refusals as error:
@@ -328,10 +328,10 @@ class _Watch(Audit):
         sys.unraisablehook = lambda told: self._add("thread", told.exc_value)
 
     @contextlib.contextmanager
-    def input(self, data: bytes) -> Iterator[None]:
-        """While an input runs, which may be a user's own words, and name files."""
+    def input(self, data: bytes, folder: str) -> Iterator[None]:
+        """While an input runs in its folder, which may be a user's own words, and name files."""
         self._data = data
-        with self.on():
+        with self.on(folder):
             yield
 
     def named(self, path: str | bytes | os.PathLike[str]) -> bool:

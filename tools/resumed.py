@@ -1,0 +1,293 @@
+"""The commands that go on from what is in a folder, as readers of each file of it.
+
+They run in this process: an engine scores moves by number, and games between engines are one that is there
+already. An input is the number of a file in the folder that a whole run has left, and what stands in it in
+place of that; a result is a run to its end. Nothing but files of that folder, of names that are known, may be
+there afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from unittest import mock
+
+import chess
+import chess.pgn
+
+from precomp_games._support.files import read_archive
+from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngine
+from precomp_games.chess.books.pgn import pgn_text
+from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.commands import _sparring, drill, opponent, prepare, report, solve, spar
+from tools.readers import PLACES, Reader, archive, hostile_databases, hostile_games, json_documents
+
+__all__ = ["RESUMED"]
+
+_ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
+_FEW = ("--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2", "--max_plies=4", f"--fen={_ENDGAME}")
+_SPAR = (
+    *("--menu=2", "--play=2", "--round=2", "--last=1", "--minutes=0.02", "--budget=3", "--max_evaluations=30"),
+    *("--opponent_plays=softmax", "--calibration=engines"),
+)
+_PREPARE = (
+    *("--menu=1", "--evaluation=linear", "--minutes=0", "--budget=2", "--penalty=0.05", "--match_games=0", "--neighbors=0"),
+)
+_OPPONENT = (
+    *("--player=B", "--behind=uniform", "--plies=4", "--distrust=0.05", "--evaluation=linear"),
+    *("--penalty=0.05", "--budget=2", "--minutes=1", "--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2"),
+    *("--max_plies=2", "--noreport", "--export=csv"),
+)
+
+
+class _Pool(EnginePool):
+    """Scores by number, in place of engines."""
+
+    def __init__(self) -> None:
+        self.engine_id = "Fake 1.0"
+
+    def search_each(  # type: ignore[override]
+        self, asked: Any, on_result: Callable[[Any, SearchResult], None]
+    ) -> None:
+        for what in asked:
+            moves = sorted(move.uci() for move in chess.Board(f"{what.epd} 0 1").legal_moves)
+            lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[: what.multipv]))
+            on_result(what, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(what.samples, 1)),), lines))
+
+
+def _played(book: Any, own: Any, opponent: Any, headers: Any, ended: Any, **how: Any) -> None:
+    """In place of games between engines: one that is drawn by agreement."""
+    for tags in headers:
+        game = chess.pgn.Game()
+        game.setup(book.start)
+        game.add_line(map(chess.Move.from_uci, ("d2d4", "f7e6", "e2e3")))
+        names = {"White": own.name, "Black": opponent.name, "Result": "1/2-1/2"}
+        game.headers.update({**tags, **(names if book.side else {**names, "White": opponent.name, "Black": own.name})})
+        ended(pgn_text(game))
+
+
+@contextlib.contextmanager
+def _no_figure(*arguments: Any, **how: Any) -> Iterator[tuple[Any, Any]]:
+    yield mock.MagicMock(), mock.MagicMock()
+
+
+@contextlib.contextmanager
+def _engines(given: Any) -> Iterator[Engines]:
+    with EvaluationStore(given.store) as store:
+        engine = StoredEngine(store, _Pool())
+        yield Engines(engine, engine)
+
+
+class _Refused(ValueError):
+    """A command has ended with one line."""
+
+
+def _run(command: Any, folder: pathlib.Path, *flags: str) -> None:
+    """A command, in a folder, with no process; what it prints is looked at where it refuses."""
+    replaced: dict[Any, dict[str, Any]] = {
+        command: {"open_engines": _engines, "find_engine": str},
+        _sparring: {"play_engine_games": _played, "find_engine": str, "figure": _no_figure},
+        sys.modules["precomp_games.commands._memory"]: {"figure": _no_figure},
+    }
+    said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
+    with contextlib.ExitStack() as stack:
+        for module, each in replaced.items():
+            for name, value in each.items():
+                if hasattr(module, name):
+                    stack.enter_context(mock.patch.object(module, name, value))
+        stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO("e2e4\nd2d4\n\nx\n")))
+        stack.enter_context(contextlib.redirect_stdout(said))
+        stack.enter_context(contextlib.redirect_stderr(errors))
+        name = command.__name__.rpartition(".")[2]
+        status = command.main([name, *(flag.format(folder=folder) for flag in flags)])
+    for path in folder.rglob("*"):
+        if not _KNOWN.fullmatch(path.relative_to(folder).as_posix()):
+            raise AssertionError(f"wrote {path.relative_to(folder)}")
+    if status:
+        raise _Refused(errors.getvalue().removesuffix("\n"))
+
+
+_KNOWN = re.compile(
+    r"input|black|white|((black|white)/)?(result\.json|book\.(bin|pgn)|opponent\.npz|(memory|plan|positions)\.csv)"
+    r"|sparring\.json|(games|last|without|last_\d{1,20})\.pgn|rounds\.csv|.*\.sqlite(-wal|-shm|-journal)?|run"
+    r"|report\.html|policy\.npz|nash_conv\.png|study\.pgn|lichess[\w-]*\.pgn|[\w-]+\.(csv|pgn)"
+)
+
+
+@functools.cache
+def _left(name: str) -> dict[str, bytes]:
+    """The files that a whole run has left, by name."""
+    with tempfile.TemporaryDirectory() as where:
+        folder = pathlib.Path(where)
+        for file, data in _COMMANDS[name][2]().items():
+            (folder / file).write_bytes(data)
+        _COMMANDS[name][0](folder)
+        return {
+            path.relative_to(folder).as_posix(): _without_journal(path.read_bytes())
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+
+
+def _without_journal(data: bytes) -> bytes:
+    """A database as one that has no journal of its own, which can be opened in memory."""
+    return data[:18] + b"\1\1" + data[20:] if data.startswith(b"SQLite format 3\0") else data
+
+
+def _spar(folder: pathlib.Path) -> None:
+    _run(spar, folder, *_FEW, *_SPAR, "--engine=x", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+
+
+def _drill(folder: pathlib.Path) -> None:
+    _run(drill, folder, "--book_dir={folder}", "--progress={folder}/progress.sqlite", "--questions=3")
+
+
+def _solve(folder: pathlib.Path) -> None:
+    flags = ("--game=kuhn_poker", "--method=cfr+", "--iterations=6", "--checkpoint={folder}/run")
+    _run(solve, folder, *flags, "--infosets=2")
+
+
+def _prepare(folder: pathlib.Path) -> None:
+    flags = ("--keep={folder}/kept.pgn", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+    _run(prepare, folder, *_FEW, *_PREPARE, *flags)
+
+
+def _report(folder: pathlib.Path) -> None:
+    _run(report, folder, "--book_dir={folder}", "--output_dir={folder}", "--export=csv")
+
+
+def _opponent(folder: pathlib.Path) -> None:
+    flags = ("--games={folder}/games.pgn", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+    _run(opponent, folder, *_OPPONENT, *flags)
+
+
+def _prepared() -> dict[str, bytes]:
+    """A folder to drill."""
+    from tools.fuzz.targets import books
+
+    (told,) = books.results()
+    return {"result.json": json.dumps(told).encode()}
+
+
+def _games() -> dict[str, bytes]:
+    """Games of a person, with both colors, in two years."""
+    text = "".join(
+        f'[Event "?"]\n[Date "{year}.01.01"]\n[White "{one}"]\n[Black "{other}"]\n[Result "1-0"]\n\n{moves} 1-0\n\n'
+        for year in (1990, 1991)
+        for one, other in (("A", "B"), ("B", "A"))
+        for moves in ("1. e4 e5 2. Nf3 Nc6", "1. d4 d5 2. c4 e6")
+    )
+    return {"games.pgn": text.encode()}
+
+
+def _sized() -> dict[str, bytes]:
+    """A folder to look at."""
+    return {name: _left("prepare")[name] for name in ("result.json", "memory.csv")}
+
+
+def _kept() -> dict[str, bytes]:
+    return {"kept.pgn": f'[FEN "{_ENDGAME}"]\n[SetUp "1"]\n\n1. d4 Ke6 2. Ke3 *\n\n'.encode()}
+
+
+# What is run, which files are read in it as state, and what a first run needs.
+_COMMANDS: dict[str, tuple[Callable[[pathlib.Path], None], tuple[str, ...], Callable[[], Mapping[str, bytes]]]] = {
+    "spar": (
+        _spar,
+        ("result.json", "sparring.json", "games.pgn", "last.pgn", "opponent.npz", "kept.sqlite"),
+        dict,
+    ),
+    "drill": (_drill, ("result.json", "progress.sqlite"), _prepared),
+    "solve": (_solve, ("run",), dict),
+    "prepare": (_prepare, ("kept.sqlite", "kept.pgn"), _kept),
+    "report": (_report, ("memory.csv", "result.json"), _sized),
+    "opponent": (_opponent, ("games.pgn", "kept.sqlite"), _games),
+}
+
+
+def _use(name: str, path: pathlib.Path) -> None:
+    """Runs a command in the folder of an input."""
+    run, files, _ = _COMMANDS[name]
+    number, _, data = path.read_bytes().partition(b"\n")
+    changed = files[int(number) % len(files)] if number.isdigit() and len(number) < 4 else files[0]
+    for file, whole in _left(name).items():
+        where = path.parent / file
+        where.parent.mkdir(exist_ok=True)
+        where.write_bytes(data if file == changed else whole)
+    run(path.parent)
+
+
+def _input(number: int, data: bytes) -> bytes:
+    return b"%d\n" % number + data
+
+
+def _good(name: str) -> Iterable[bytes]:
+    left = _left(name)
+    return [_input(k, left[file]) for k, file in enumerate(_COMMANDS[name][1]) if file in left]
+
+
+def _hostile(name: str) -> Iterable[bytes]:
+    left = _left(name)
+    for k, file in enumerate(_COMMANDS[name][1]):
+        if file in left:
+            for data in _of_kind(file, left[file]):
+                yield _input(k, data)
+
+
+def _of_kind(file: str, data: bytes) -> Iterable[bytes]:
+    """Hostile files in place of one, by its kind."""
+    if file.endswith(".json"):
+        yield from json_documents(json.loads(data))
+        for value in _VALUES:  # of each field in turn
+            for told in _each_field(json.loads(data), value):
+                yield json.dumps(told).encode()
+    elif file.endswith(".sqlite"):
+        yield from hostile_databases(data)
+    elif file.endswith(".pgn"):
+        yield from hostile_games()
+        yield from (data[: -k or None] for k in range(0, 120, 7))
+    elif file.endswith(".csv"):
+        for text in PLACES:
+            yield data.replace(b",", b"," + text.encode("utf-8", "surrogateescape"), 3)
+    else:
+        with tempfile.TemporaryDirectory() as where:
+            path = pathlib.Path(where, "x")
+            path.write_bytes(data)
+            with zipfile.ZipFile(path) as members:
+                names = [each.removesuffix(".npy") for each in members.namelist()]
+            header, arrays = read_archive(path, [each for each in names if each != "header"])
+        for told in json_documents(header):
+            yield archive(json.loads(told), arrays)
+
+
+_VALUES: tuple[Any, ...] = (True, None, -1, 1e400, 10**30, float("nan"), "x/../../victim/repertoire", [], {})
+
+
+def _each_field(told: dict[str, Any], value: Any) -> Iterable[dict[str, Any]]:
+    """An object with a value in place of each of its fields, and of each of theirs."""
+    for name, inner in told.items():
+        yield told | {name: value}
+        if isinstance(inner, dict):
+            for each in inner:
+                yield told | {name: inner | {each: value}}
+
+
+RESUMED: dict[str, Reader] = {
+    name: Reader(
+        (name,),
+        functools.partial(_good, name),
+        functools.partial(_hostile, name),
+        functools.partial(_use, name),
+        "input",
+    )
+    for name in _COMMANDS
+}
+"""Readers by the name of their command."""
