@@ -16,7 +16,13 @@ import pytest
 from precomp_games import HistoryTree, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import best_precomputation
-from precomp_games.chess import PreparationSettings, preparation_policies, read_preparation
+from precomp_games.chess import (
+    PreparationSettings,
+    preparation_policies,
+    read_preparation,
+    report_book,
+)
+from precomp_games.commands import spar
 from precomp_games.commands.uci import main
 from precomp_games.policies import specs as policy_specs
 from precomp_games.tree import base_game
@@ -28,6 +34,7 @@ from tools.fuzz.targets.books import results
 from tools.fuzz.targets.files import sample_trees
 from tools.fuzz.targets.trust import WATCHED
 from tools.readers import READERS
+from tools.resumed import VALUES, left, resume
 
 _ROOT = pathlib.Path(__file__).parents[1]
 
@@ -137,6 +144,115 @@ def test_the_error_of_a_wrong_fingerprint_does_not_tell_the_right_one(tmp_path):
         HistoryTree.load(tmp_path / "tree.npz")
     right = dataclasses.replace(sample_trees()[0], value=arrays["value"]).fingerprint
     assert right not in str(error.value)
+
+
+# -- folders in which a command goes on -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x/../../victim/repertoire", "../victim/repertoire", "/victim/repertoire", "x", "1", 0.5, -1),
+        *(True, None, [], [1], float("nan"), float("inf")),
+    ],
+)
+@pytest.mark.parametrize("field", ["games.played", "games", "work"])
+def test_a_result_names_no_file_of_a_sparring(field, text, tmp_path):
+    """Whatever a field says that a file's name could be made of; folders are there for ways out of them."""
+    folder, victim = tmp_path / "out", tmp_path / "victim" / "repertoire.pgn"
+    for name in ("last_x", "last_", "last_..", "last_1"):
+        (folder / name).mkdir(parents=True)
+    victim.parent.mkdir()
+    victim.write_text("1. e4 *\n")
+    told = json.loads(left("spar")["result.json"])
+    told |= {"games": {"played": text}} if field == "games.played" else {field: text}
+    with pytest.raises(ValueError, match=r"^error: .*expected"):
+        resume("spar", folder, {"result.json": json.dumps(told).encode()})
+    assert victim.read_text() == "1. e4 *\n" and (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
+
+
+def test_an_earlier_match_is_put_aside_by_number(tmp_path):
+    told = json.loads(left("spar")["result.json"]) | {"games": {"played": 1}}
+    resume("spar", tmp_path, {"result.json": json.dumps(told).encode()})
+    assert (tmp_path / "last_1.pgn").read_bytes() == left("spar")["last.pgn"]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "whole"), [("games.pgn", -5, 1), ("games.pgn", 70, 0), ("last.pgn", 100, 0)]
+)
+def test_a_sparring_goes_on_behind_its_last_whole_game(name, size, whole, tmp_path):
+    """What is cut off is told in one line, and played again."""
+    before = left("spar")[name]
+    said = resume("spar", tmp_path, {name: before[:size]})
+    assert f"{name} ended amid a game: its last " in said and said.count("ended amid") == 1
+    assert (tmp_path / name).read_bytes().count(b"[Event ") == before.count(b"[Event ")
+    assert whole == 0 or (tmp_path / name).read_bytes().startswith(before[: len(before) // 2])
+
+
+@pytest.mark.parametrize("name", ["games.pgn", "last.pgn", "without.pgn"])
+def test_games_are_not_written_through_links(name, tmp_path):
+    folder, victim = tmp_path / "out", tmp_path / "repertoire.pgn"
+    folder.mkdir()
+    victim.write_text("1. e4")
+    files = left("spar")
+    files.pop(name, None)
+    for file, data in files.items():
+        (folder / file).write_bytes(data)
+    (folder / name).symlink_to(victim)
+    with pytest.raises(ValueError, match=f"--output_dir: expected {name} to be a file of its own"):
+        resume("spar", folder, {name: b"1. e4"})
+    assert victim.read_text() == "1. e4"
+
+
+@pytest.mark.seconds("each field of a folder's state, and each kind of JSON in its place")
+@pytest.mark.parametrize("name", ["spar", "report"])
+def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name, tmp_path, cases):
+    """What is read can be shown, and written again."""
+    told = json.loads(left(name)["result.json"])
+    places = list(_places(told))
+    path = tmp_path / "result.json"
+    for number, where in enumerate(places):
+        for value in VALUES[number % 2 :: 8 // cases(8)]:
+            path.write_text(json.dumps(_with(told, where, value)))
+            try:
+                made = read_preparation(tmp_path)
+                json.dumps(made.to_json(), indent=1)
+                assert report_book(made) and str(made) and made.columns()
+            except ValueError as error:
+                assert str(error).count("\n") == 0, (where, value)
+    for value in VALUES:  # the whole file, too
+        path.write_text(json.dumps(value))
+        with pytest.raises(ValueError, match=r"expected a result\.json of precomp-games prepare, got"):
+            read_preparation(tmp_path)
+
+
+def _places(told, above=()):
+    """The ways to all fields and elements of a document."""
+    for key, inner in told.items() if isinstance(told, dict) else enumerate(told):
+        yield (*above, key)
+        if isinstance(inner, dict | list):
+            yield from _places(inner, (*above, key))
+
+
+def _with(told, where, value):
+    """A document with another value at a place."""
+    told = json.loads(json.dumps(told))
+    part = told
+    for key in where[:-1]:
+        part = part[key]
+    part[where[-1]] = value
+    return told
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(value, tmp_path):
+    told = json.loads(left("spar")["sparring.json"])
+    each = [value, *(told | {name: value} for name in told if told[name] != value)]
+    for number, changed in enumerate(each):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(changed))
+        with pytest.raises(ValueError, match=r"^--output_dir: expected a new folder, or [^\n]*$"):
+            spar._check_conditions(path, told)
 
 
 # -- trust ---------------------------------------------------------------------------------------------------

@@ -31,12 +31,12 @@ from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import _sparring, drill, opponent, prepare, report, solve, spar
 from tools.readers import PLACES, Reader, archive, hostile_databases, hostile_games, json_documents
 
-__all__ = ["RESUMED"]
+__all__ = ["RESUMED", "VALUES", "left", "resume"]
 
 _ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 _FEW = ("--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2", "--max_plies=4", f"--fen={_ENDGAME}")
 _SPAR = (
-    *("--menu=2", "--play=2", "--round=2", "--last=1", "--minutes=0.02", "--budget=3", "--max_evaluations=30"),
+    *("--menu=2", "--play=2", "--round=2", "--last=1", "--minutes=0.02", "--budget=3", "--max_evaluations=20"),
     *("--opponent_plays=softmax", "--calibration=engines"),
 )
 _PREPARE = (
@@ -91,11 +91,12 @@ class _Refused(ValueError):
     """A command has ended with one line."""
 
 
-def _run(command: Any, folder: pathlib.Path, *flags: str) -> None:
-    """A command, in a folder, with no process; what it prints is looked at where it refuses."""
+def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
+    """What a command prints, in a folder, with no process."""
     replaced: dict[Any, dict[str, Any]] = {
         command: {"open_engines": _engines, "find_engine": str},
-        _sparring: {"play_engine_games": _played, "find_engine": str, "figure": _no_figure},
+        _sparring: {"play_engine_games": _played, "find_engine": str, "_DRAWS": 4},
+        _sparring.Sparring: {"_plot": lambda *arguments: None},
         sys.modules["precomp_games.commands._memory"]: {"figure": _no_figure},
     }
     said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
@@ -110,10 +111,13 @@ def _run(command: Any, folder: pathlib.Path, *flags: str) -> None:
         name = command.__name__.rpartition(".")[2]
         status = command.main([name, *(flag.format(folder=folder) for flag in flags)])
     for path in folder.rglob("*"):
-        if not _KNOWN.fullmatch(path.relative_to(folder).as_posix()):
+        if path.is_file() and not _KNOWN.fullmatch(path.relative_to(folder).as_posix()):
             raise AssertionError(f"wrote {path.relative_to(folder)}")
     if status:
-        raise _Refused(errors.getvalue().removesuffix("\n"))
+        (line,) = errors.getvalue().splitlines()
+        raise _Refused(line)
+    said.seek(0)
+    return said.read()
 
 
 _KNOWN = re.compile(
@@ -143,31 +147,31 @@ def _without_journal(data: bytes) -> bytes:
     return data[:18] + b"\1\1" + data[20:] if data.startswith(b"SQLite format 3\0") else data
 
 
-def _spar(folder: pathlib.Path) -> None:
-    _run(spar, folder, *_FEW, *_SPAR, "--engine=x", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+def _spar(folder: pathlib.Path) -> str:
+    return _run(spar, folder, *_FEW, *_SPAR, "--engine=x", "--store={folder}/kept.sqlite", "--output_dir={folder}")
 
 
-def _drill(folder: pathlib.Path) -> None:
-    _run(drill, folder, "--book_dir={folder}", "--progress={folder}/progress.sqlite", "--questions=3")
+def _drill(folder: pathlib.Path) -> str:
+    return _run(drill, folder, "--book_dir={folder}", "--progress={folder}/progress.sqlite", "--questions=3")
 
 
-def _solve(folder: pathlib.Path) -> None:
+def _solve(folder: pathlib.Path) -> str:
     flags = ("--game=kuhn_poker", "--method=cfr+", "--iterations=6", "--checkpoint={folder}/run")
-    _run(solve, folder, *flags, "--infosets=2")
+    return _run(solve, folder, *flags, "--infosets=2")
 
 
-def _prepare(folder: pathlib.Path) -> None:
+def _prepare(folder: pathlib.Path) -> str:
     flags = ("--keep={folder}/kept.pgn", "--store={folder}/kept.sqlite", "--output_dir={folder}")
-    _run(prepare, folder, *_FEW, *_PREPARE, *flags)
+    return _run(prepare, folder, *_FEW, *_PREPARE, *flags)
 
 
-def _report(folder: pathlib.Path) -> None:
-    _run(report, folder, "--book_dir={folder}", "--output_dir={folder}", "--export=csv")
+def _report(folder: pathlib.Path) -> str:
+    return _run(report, folder, "--book_dir={folder}", "--output_dir={folder}", "--export=csv")
 
 
-def _opponent(folder: pathlib.Path) -> None:
+def _opponent(folder: pathlib.Path) -> str:
     flags = ("--games={folder}/games.pgn", "--store={folder}/kept.sqlite", "--output_dir={folder}")
-    _run(opponent, folder, *_OPPONENT, *flags)
+    return _run(opponent, folder, *_OPPONENT, *flags)
 
 
 def _prepared() -> dict[str, bytes]:
@@ -199,7 +203,7 @@ def _kept() -> dict[str, bytes]:
 
 
 # What is run, which files are read in it as state, and what a first run needs.
-_COMMANDS: dict[str, tuple[Callable[[pathlib.Path], None], tuple[str, ...], Callable[[], Mapping[str, bytes]]]] = {
+_COMMANDS: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...], Callable[[], Mapping[str, bytes]]]] = {
     "spar": (
         _spar,
         ("result.json", "sparring.json", "games.pgn", "last.pgn", "opponent.npz", "kept.sqlite"),
@@ -213,16 +217,29 @@ _COMMANDS: dict[str, tuple[Callable[[pathlib.Path], None], tuple[str, ...], Call
 }
 
 
+def resume(name: str, folder: pathlib.Path, changes: Mapping[str, bytes]) -> str:
+    """What a command prints where a whole run has left its files, after changes of some.
+
+    Raises:
+      ValueError: the command's one line.
+    """
+    for file, data in (_left(name) | changes).items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(data)
+    return _COMMANDS[name][0](folder)
+
+
+def left(name: str) -> dict[str, bytes]:
+    """The files that a whole run of a command has left, by name."""
+    return dict(_left(name))
+
+
 def _use(name: str, path: pathlib.Path) -> None:
     """Runs a command in the folder of an input."""
-    run, files, _ = _COMMANDS[name]
+    files = _COMMANDS[name][1]
     number, _, data = path.read_bytes().partition(b"\n")
     changed = files[int(number) % len(files)] if number.isdigit() and len(number) < 4 else files[0]
-    for file, whole in _left(name).items():
-        where = path.parent / file
-        where.parent.mkdir(exist_ok=True)
-        where.write_bytes(data if file == changed else whole)
-    run(path.parent)
+    resume(name, path.parent, {changed: data})
 
 
 def _input(number: int, data: bytes) -> bytes:
@@ -230,25 +247,22 @@ def _input(number: int, data: bytes) -> bytes:
 
 
 def _good(name: str) -> Iterable[bytes]:
-    left = _left(name)
-    return [_input(k, left[file]) for k, file in enumerate(_COMMANDS[name][1]) if file in left]
+    there = _left(name)
+    return [_input(k, there[file]) for k, file in enumerate(_COMMANDS[name][1])]
 
 
 def _hostile(name: str) -> Iterable[bytes]:
-    left = _left(name)
     for k, file in enumerate(_COMMANDS[name][1]):
-        if file in left:
-            for data in _of_kind(file, left[file]):
-                yield _input(k, data)
+        for data in _of_kind(file, _left(name)[file]):
+            yield _input(k, data)
 
 
 def _of_kind(file: str, data: bytes) -> Iterable[bytes]:
     """Hostile files in place of one, by its kind."""
     if file.endswith(".json"):
         yield from json_documents(json.loads(data))
-        for value in _VALUES:  # of each field in turn
-            for told in _each_field(json.loads(data), value):
-                yield json.dumps(told).encode()
+        for number, told in enumerate(_each_field(json.loads(data))):
+            yield json.dumps(told(VALUES[number % len(VALUES)])).encode()
     elif file.endswith(".sqlite"):
         yield from hostile_databases(data)
     elif file.endswith(".pgn"):
@@ -268,16 +282,19 @@ def _of_kind(file: str, data: bytes) -> Iterable[bytes]:
             yield archive(json.loads(told), arrays)
 
 
-_VALUES: tuple[Any, ...] = (True, None, -1, 1e400, 10**30, float("nan"), "x/../../victim/repertoire", [], {})
+VALUES: tuple[Any, ...] = (
+    *(True, None, -1, 0.5, 1e400, 10**400, float("nan"), "", "x/../../victim/repertoire", [], {}, [[True]]),
+    *({"x": {"x": None}}, functools.reduce(lambda inner, _: [inner], range(300), None)),
+)
+"""What JSON may have in place of anything: each kind, numbers that are none, and what is deep."""
 
 
-def _each_field(told: dict[str, Any], value: Any) -> Iterable[dict[str, Any]]:
-    """An object with a value in place of each of its fields, and of each of theirs."""
+def _each_field(told: dict[str, Any]) -> Iterable[Callable[[Any], dict[str, Any]]]:
+    """What gives an object with a value in place of each of its fields, and of each of theirs."""
     for name, inner in told.items():
-        yield told | {name: value}
-        if isinstance(inner, dict):
-            for each in inner:
-                yield told | {name: inner | {each: value}}
+        yield lambda value, name=name: told | {name: value}  # type: ignore[misc]
+        for each in inner if isinstance(inner, dict) else ():
+            yield lambda value, name=name, each=each: told | {name: told[name] | {each: value}}  # type: ignore[misc]
 
 
 RESUMED: dict[str, Reader] = {

@@ -20,7 +20,7 @@ from precomp_games.chess import (
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import move_of
 from precomp_games.chess.play import engine_games
-from precomp_games.chess.play.engine_games import _over
+from precomp_games.chess.play.engine_games import _over, cut_to_whole_games
 from precomp_games.chess.preparation.sparring import SparringGames
 from tests.chess import fake_engine
 
@@ -196,3 +196,52 @@ def test_ctrl_c_ends_all_engines_before_their_loop(after, presses):
     command = [sys.executable, "-c", _INTERRUPTED, str(after), str(presses)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == "" and done.stdout.startswith("interrupted ")
+
+
+# -- files that grow -----------------------------------------------------------------------------------------
+
+_GAME = """[Event "Sparring, round 0"]
+[Round "0.{number}"]
+[White "us"]
+[Black "{name}"]
+[Result "{result}"]
+
+1. d4 {{ [%eval 0.3,2] [%clk 0:00:01] }} 1... Ke6 {{ book }}
+{result}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "result"), [("them", "1-0"), ("Engine 1-0", "1/2-1/2"), ("1/2-1/2 *", "0-1"), ("* 0-1", "*")]
+)
+def test_half_a_game_is_cut_off_wherever_it_ends(tmp_path, name, result):
+    """At every byte; what is whole stays as it is, and the next game is not glued to anything."""
+    before = "".join(_GAME.format(number=k, name=name, result="1-0") for k in (1, 2)).encode()
+    last, next_one = (_GAME.format(number=k, name=name, result=result).encode() for k in (3, 4))
+    path = tmp_path / "games.pgn"
+    for size in range(len(last) + 1):
+        for first in (before, b""):
+            path.write_bytes(first + last[:size])
+            whole = size >= len(last) - 2  # its result is there
+            assert cut_to_whole_games(path) == (0 if whole else size)
+            assert path.read_bytes() == first + (last if whole else b"")
+    with path.open("ab") as file:
+        file.write(next_one)
+    assert cut_to_whole_games(path) == 0 and path.read_bytes().endswith(next_one)
+
+
+@pytest.mark.parametrize("text", ["no game\n" * 200_000, '[Event "a"]\n\n1. e4\n\n[Event "b"]\n\n1. e4 e5\n'])
+def test_what_is_more_than_half_a_game_is_left_alone(tmp_path, text):
+    path = tmp_path / "games.pgn"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="expected games that end in a result"):
+        cut_to_whole_games(path)
+    assert path.read_text() == text
+
+
+def test_games_of_others_may_stand_without_empty_lines(tmp_path):
+    path = tmp_path / "games.pgn"
+    whole = '[Event "a"]\n\n1. e4 1-0\n[Event "b"]\n\n1. d4\n{ [%eval 1] } 0-1'
+    path.write_text(f'{whole}\r\n[Event "c"]\n\n1. c4')
+    assert cut_to_whole_games(path) == 18 and path.read_text() == f"{whole}\n\n"

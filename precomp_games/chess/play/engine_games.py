@@ -223,7 +223,7 @@ def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
         data = file.read()
         whole = max((found.end() for found in _GAME_END.finditer(data)), default=0)
         rest, after = data[whole:], b"\n\n" if whole else b""
-        lost = len(rest) if rest.strip() else 0
+        lost = len(rest.lstrip())
         if lost and (lost > MAX_TEXT or (start and not whole) or rest.count(b"[Event ") > 1):
             raise ArgumentError(f"expected games that end in a result, got {os.fspath(path)!r}")
         if rest != after:
