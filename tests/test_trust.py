@@ -5,8 +5,10 @@ import importlib
 import inspect
 import io
 import json
+import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -17,7 +19,10 @@ from precomp_games import HistoryTree, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
+    Drill,
+    EvaluationStore,
     PreparationSettings,
+    StoreError,
     preparation_policies,
     read_preparation,
     report_book,
@@ -30,7 +35,7 @@ from precomp_games.tree.arrays import ARRAYS
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
-from tools.fuzz.targets.books import results
+from tools.fuzz.targets.books import results, small_book
 from tools.fuzz.targets.files import sample_trees
 from tools.fuzz.targets.trust import WATCHED
 from tools.readers import READERS
@@ -253,6 +258,26 @@ def test_conditions_of_a_sparring_are_these_or_refused_in_one_line(value, tmp_pa
         path.write_text(json.dumps(changed))
         with pytest.raises(ValueError, match=r"^--output_dir: expected a new folder, or [^\n]*$"):
             spar._check_conditions(path, told)
+
+
+@pytest.mark.parametrize("kind", [EvaluationStore, lambda path: Drill(small_book(), path)])
+def test_the_journal_of_a_database_names_no_file(kind, tmp_path):
+    """SQLite itself reads a file that the end of a journal names, and removes it."""
+    path, victim = tmp_path / "out" / "kept.sqlite", tmp_path / "victim.pgn"
+    path.parent.mkdir()
+    victim.write_text("1. e4 *")
+    kind(path).close()
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    head = magic + struct.pack(">5I", 0, 0, path.stat().st_size // 4096, 512, 4096)
+    end = struct.pack(">I", (1 << 30) // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    journal = path.with_name("kept.sqlite-journal")
+    journal.write_bytes(head.ljust(512, b"\0") + end)
+    with pytest.raises((ValueError, StoreError), match="a journal beside it that names another file"):
+        kind(path)
+    assert victim.read_text() == "1. e4 *"
+    journal.write_bytes(head.ljust(512, b"\0"))  # one of its own is gone back by
+    kind(path).close()
+    assert not journal.exists()
 
 
 # -- trust ---------------------------------------------------------------------------------------------------

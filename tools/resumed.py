@@ -9,15 +9,17 @@ there afterwards.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import io
 import json
 import pathlib
+import random
 import re
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -29,9 +31,10 @@ from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngi
 from precomp_games.chess.books.pgn import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import _sparring, drill, opponent, prepare, report, solve, spar
+from tools.fuzz.mutate import bent, bent_archive, bent_database, bent_json
 from tools.readers import PLACES, Reader, archive, hostile_databases, hostile_games, json_documents
 
-__all__ = ["RESUMED", "VALUES", "left", "resume"]
+__all__ = ["RESUMED", "VALUES", "bent_state", "left", "resume"]
 
 _ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 _FEW = ("--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2", "--max_plies=4", f"--fen={_ENDGAME}")
@@ -47,6 +50,9 @@ _OPPONENT = (
     *("--penalty=0.05", "--budget=2", "--minutes=1", "--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2"),
     *("--max_plies=2", "--noreport", "--export=csv"),
 )
+
+
+_NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
 
 class _Pool(EnginePool):
@@ -94,7 +100,7 @@ class _Refused(ValueError):
 def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
     """What a command prints, in a folder, with no process."""
     replaced: dict[Any, dict[str, Any]] = {
-        command: {"open_engines": _engines, "find_engine": str},
+        command: {"open_engines": _engines, "find_engine": str, "_now": lambda: _NOW},
         _sparring: {"play_engine_games": _played, "find_engine": str, "_DRAWS": 4},
         _sparring.Sparring: {"_plot": lambda *arguments: None},
         sys.modules["precomp_games.commands._memory"]: {"figure": _no_figure},
@@ -109,7 +115,8 @@ def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
         stack.enter_context(contextlib.redirect_stdout(said))
         stack.enter_context(contextlib.redirect_stderr(errors))
         name = command.__name__.rpartition(".")[2]
-        status = command.main([name, *(flag.format(folder=folder) for flag in flags)])
+        stack.enter_context(contextlib.chdir(folder))  # names of files that are written are then always these
+        status = command.main([name, *flags])
     for path in folder.rglob("*"):
         if path.is_file() and not _KNOWN.fullmatch(path.relative_to(folder).as_posix()):
             raise AssertionError(f"wrote {path.relative_to(folder)}")
@@ -148,29 +155,29 @@ def _without_journal(data: bytes) -> bytes:
 
 
 def _spar(folder: pathlib.Path) -> str:
-    return _run(spar, folder, *_FEW, *_SPAR, "--engine=x", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+    return _run(spar, folder, *_FEW, *_SPAR, "--engine=x", "--store=./kept.sqlite", "--output_dir=.")
 
 
 def _drill(folder: pathlib.Path) -> str:
-    return _run(drill, folder, "--book_dir={folder}", "--progress={folder}/progress.sqlite", "--questions=3")
+    return _run(drill, folder, "--book_dir=.", "--progress=./progress.sqlite", "--questions=3", "--drill_seed=0")
 
 
 def _solve(folder: pathlib.Path) -> str:
-    flags = ("--game=kuhn_poker", "--method=cfr+", "--iterations=6", "--checkpoint={folder}/run")
+    flags = ("--game=kuhn_poker", "--method=cfr+", "--iterations=6", "--checkpoint=./run")
     return _run(solve, folder, *flags, "--infosets=2")
 
 
 def _prepare(folder: pathlib.Path) -> str:
-    flags = ("--keep={folder}/kept.pgn", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+    flags = ("--keep=./kept.pgn", "--store=./kept.sqlite", "--output_dir=.")
     return _run(prepare, folder, *_FEW, *_PREPARE, *flags)
 
 
 def _report(folder: pathlib.Path) -> str:
-    return _run(report, folder, "--book_dir={folder}", "--output_dir={folder}", "--export=csv")
+    return _run(report, folder, "--book_dir=.", "--output_dir=.", "--export=csv")
 
 
 def _opponent(folder: pathlib.Path) -> str:
-    flags = ("--games={folder}/games.pgn", "--store={folder}/kept.sqlite", "--output_dir={folder}")
+    flags = ("--games=./games.pgn", "--store=./kept.sqlite", "--output_dir=.")
     return _run(opponent, folder, *_OPPONENT, *flags)
 
 
@@ -244,6 +251,22 @@ def _use(name: str, path: pathlib.Path) -> None:
 
 def _input(number: int, data: bytes) -> bytes:
     return b"%d\n" % number + data
+
+
+def bent_state(rng: random.Random, name: str, words: Sequence[bytes]) -> bytes:
+    """An input of a command: one of its files after changes of what its kind has."""
+    number = rng.randrange(len(_COMMANDS[name][1]))
+    file = _COMMANDS[name][1][number]
+    data = _left(name)[file]
+    if file.endswith(".json"):
+        data = bent_json(rng, [json.loads(data)], words)
+    elif file.endswith(".sqlite"):
+        data = bent_database(rng, [data], PLACES)
+    elif file.endswith(".npz") or file == "run":
+        data = bent_archive(rng, [data])
+    else:
+        data = bent(rng, [data], words)
+    return _input(number, data)
 
 
 def _good(name: str) -> Iterable[bytes]:

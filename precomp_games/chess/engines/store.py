@@ -22,7 +22,8 @@ the table `iterations` has what searches said on their way, each with its depth 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
 odd raises `StoreError` with the position. A database can also run: behind a table's name there may be a view
 whose rows never end, a computed column, or a trigger. So a file is used only if everything in it is what our
-own statements make, to the letter (`first_strange`). SQLite's `PRAGMA trusted_schema=OFF` would let the
+own statements make, to the letter (`first_strange`); and a journal beside it may name a file, which SQLite
+removes (`refuse_journal_of_several`). SQLite's `PRAGMA trusted_schema=OFF` would let the
 endless view run: it only keeps views and triggers from functions with side effects and from virtual tables.
 """
 
@@ -89,6 +90,7 @@ _OPTIONAL_ROWS = {
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
 _Rows = Iterable[tuple[object, ...]]
+_JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # of a journal whose last words are the name of a file
 _LISTED = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _DAMAGED = "the file is damaged: move it away and run again, or restore a copy"
 # What to do, by words of SQLite's own message; the file is damaged where none of them is in it.
@@ -139,6 +141,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             mode = ("mode=ro&immutable=1" if quiet else "mode=ro") if read_only else "mode=rwc"
             name = f"{Path(self.path).absolute().as_uri()}?{mode}"
         with self._errors():
+            refuse_journal_of_several(self.path)
             # Transactions are begun by hand (isolation_level=None).
             self._db = sqlite3.connect(
                 name, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
@@ -490,6 +493,20 @@ def _has_journal(path: str | os.PathLike[str]) -> bool:
         return os.stat(f"{os.fspath(path)}-wal").st_size > 0
     except OSError:
         return False
+
+
+def refuse_journal_of_several(path: str | os.PathLike[str]) -> None:
+    """Refuses a journal beside a database that names a file: SQLite would read that, and remove it.
+
+    It is how a transaction of several databases is told, which none of ours is.
+
+    Raises:
+        sqlite3.DatabaseError: there is such a journal.
+    """
+    with contextlib.suppress(OSError), open(f"{os.fspath(path)}-journal", "rb") as journal:
+        journal.seek(-len(_JOURNAL_END), os.SEEK_END)
+        if journal.read() == _JOURNAL_END:
+            raise sqlite3.DatabaseError("a journal beside it that names another file: remove the journal")
 
 
 def first_strange(db: sqlite3.Connection, *statements: str, optional: Sequence[str] = ()) -> str | None:

@@ -36,7 +36,7 @@ from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.messages import one_line
 from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import Book, BookPosition
-from precomp_games.chess.engines.store import first_strange
+from precomp_games.chess.engines.store import first_strange, refuse_journal_of_several
 from precomp_games.chess.preparation.best_parts import predecessors
 
 _TABLES = """
@@ -102,6 +102,7 @@ class Drill(Shown):
         self._again: list[tuple[int, DrillCard]] = []
         self._asked = 0
         try:
+            refuse_journal_of_several(path)
             self._file = sqlite3.connect(path)
         except sqlite3.Error as error:
             raise ArgumentError(f"expected path to be a file, got {path!r} ({one_line(error)})") from None

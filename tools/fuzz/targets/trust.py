@@ -16,7 +16,7 @@ import tempfile
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
 from tools.readers import PLACES, READERS, REFUSALS, SPECS
-from tools.resumed import RESUMED
+from tools.resumed import RESUMED, bent_state
 
 WATCHED = READERS | RESUMED
 _NAMES = sorted(filter(None, os.environ.get("TRUST", "").split(","))) or sorted(WATCHED)
@@ -43,6 +43,8 @@ def prepare() -> None:
 
 def _make(rng: random.Random) -> bytes:
     name = rng.choice(_NAMES)
+    if name in RESUMED and rng.random() < 0.7:
+        return name.encode() + b"\n" + bent_state(rng, name, _WORDS)
     seeds = _seeds(name)
     data = rng.choice(seeds) if rng.random() < 0.1 else bent(rng, seeds, _WORDS)
     return name.encode() + b"\n" + data
