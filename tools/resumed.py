@@ -39,7 +39,7 @@ __all__ = ["RESUMED", "VALUES", "bent_state", "left", "resume"]
 _ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 _FEW = ("--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2", "--max_plies=4", f"--fen={_ENDGAME}")
 _SPAR = (
-    *("--menu=2", "--play=2", "--round=2", "--last=1", "--minutes=0.02", "--budget=3", "--max_evaluations=20"),
+    *("--menu=2", "--play=2", "--round=2", "--last=1", "--minutes=9", "--budget=3", "--max_evaluations=20"),
     *("--opponent_plays=softmax", "--calibration=engines"),
 )
 _PREPARE = (
@@ -159,7 +159,7 @@ def _spar(folder: pathlib.Path) -> str:
 
 
 def _drill(folder: pathlib.Path) -> str:
-    return _run(drill, folder, "--book_dir=.", "--progress=./progress.sqlite", "--questions=3", "--drill_seed=0")
+    return _run(drill, folder, "--book_dir=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0")
 
 
 def _solve(folder: pathlib.Path) -> str:
@@ -186,7 +186,7 @@ def _prepared() -> dict[str, bytes]:
     from tools.fuzz.targets import books
 
     (told,) = books.results()
-    return {"result.json": json.dumps(told).encode()}
+    return {"result.json": json.dumps(told).encode(), "progress.sqlite": books.drills()[0]}
 
 
 def _games() -> dict[str, bytes]:
