@@ -197,6 +197,9 @@ def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
     thread = threading.Thread(target=run, name="engine-games", daemon=True)
     try:
         thread.start()
+        # A signal that comes just before it waits would not wake it.
+        while not concurrent.futures.wait([done], 0.1).done:
+            pass
         done.result()
     finally:
         while thread.is_alive():
