@@ -151,7 +151,7 @@ def test_the_error_of_a_wrong_fingerprint_does_not_tell_the_right_one(tmp_path):
     assert right not in str(error.value)
 
 
-# -- folders in which a command goes on -----------------------------------------------------------------------
+# -- folders in which a command goes on ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,9 @@ def test_a_result_names_no_file_of_a_sparring(field, text, tmp_path):
     told |= {"games": {"played": text}} if field == "games.played" else {field: text}
     with pytest.raises(ValueError, match=r"^error: .*expected"):
         resume("spar", folder, {"result.json": json.dumps(told).encode()})
-    assert victim.read_text() == "1. e4 *\n" and (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
+    assert (
+        victim.read_text() == "1. e4 *\n" and (folder / "last.pgn").read_bytes() == left("spar")["last.pgn"]
+    )
 
 
 def test_an_earlier_match_is_put_aside_by_number(tmp_path):

@@ -477,8 +477,9 @@ def _fits() -> list[bytes]:
     return [json.dumps(told).encode() for told in books.calibrations()]
 
 
-READERS["calibration"] = Reader(("load_calibration",), _fits,
-                                lambda: json_documents(books.calibrations()[0]), load_calibration)  # fmt: skip
+READERS["calibration"] = Reader(
+    ("load_calibration",), _fits, lambda: json_documents(books.calibrations()[0]), load_calibration
+)
 
 
 # -- databases -----------------------------------------------------------------------------------------------
@@ -577,7 +578,8 @@ def main(step: int = 1) -> None:
     with tempfile.TemporaryDirectory() as name:
         inputs = {key: ([*each.good()], [*each.hostile()][::step]) for key, each in WATCHED.items()}
         for key, reader in WATCHED.items():  # what Numba compiles comes out of its cache now
-            _run(reader, inputs[key][0][0], pathlib.Path(name))
+            with tempfile.TemporaryDirectory(dir=name) as folder:
+                _run(reader, inputs[key][0][0], pathlib.Path(folder))
         watch = Audit(pathlib.Path(name))
         # Engines are looked for by `shutil.which`, which no audit event tells of.
         shutil.which = lambda command, *_, **__: watch.events.append(  # type: ignore[assignment]

@@ -43,11 +43,26 @@ _SPAR = (
     *("--opponent_plays=softmax", "--calibration=engines"),
 )
 _PREPARE = (
-    *("--menu=1", "--evaluation=linear", "--minutes=0", "--budget=2", "--penalty=0.05", "--match_games=0", "--neighbors=0"),
+    *(
+        "--menu=1",
+        "--evaluation=linear",
+        "--minutes=0",
+        "--budget=2",
+        "--penalty=0.05",
+        "--match_games=0",
+        "--neighbors=0",
+    ),
 )
 _OPPONENT = (
     *("--player=B", "--behind=uniform", "--plies=4", "--distrust=0.05", "--evaluation=linear"),
-    *("--penalty=0.05", "--budget=2", "--minutes=1", "--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2"),
+    *(
+        "--penalty=0.05",
+        "--budget=2",
+        "--minutes=1",
+        "--opponent_nodes=10",
+        "--analyst_nodes=20",
+        "--top_k=2",
+    ),
     *("--max_plies=2", "--noreport", "--export=csv"),
 )
 
@@ -61,9 +76,7 @@ class _Pool(EnginePool):
     def __init__(self) -> None:
         self.engine_id = "Fake 1.0"
 
-    def search_each(  # type: ignore[override]
-        self, asked: Any, on_result: Callable[[Any, SearchResult], None]
-    ) -> None:
+    def search_each(self, asked: Any, on_result: Callable[[Any, SearchResult], None]) -> None:
         for what in asked:
             moves = sorted(move.uci() for move in chess.Board(f"{what.epd} 0 1").legal_moves)
             lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[: what.multipv]))
@@ -77,7 +90,9 @@ def _played(book: Any, own: Any, opponent: Any, headers: Any, ended: Any, **how:
         game.setup(book.start)
         game.add_line(map(chess.Move.from_uci, ("d2d4", "f7e6", "e2e3")))
         names = {"White": own.name, "Black": opponent.name, "Result": "1/2-1/2"}
-        game.headers.update({**tags, **(names if book.side else {**names, "White": opponent.name, "Black": own.name})})
+        game.headers.update(
+            {**tags, **(names if book.side else {**names, "White": opponent.name, "Black": own.name})}
+        )
         ended(pgn_text(game))
 
 
@@ -159,7 +174,9 @@ def _spar(folder: pathlib.Path) -> str:
 
 
 def _drill(folder: pathlib.Path) -> str:
-    return _run(drill, folder, "--book_dir=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0")
+    return _run(
+        drill, folder, "--book_dir=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0"
+    )
 
 
 def _solve(folder: pathlib.Path) -> str:
@@ -192,7 +209,8 @@ def _prepared() -> dict[str, bytes]:
 def _games() -> dict[str, bytes]:
     """Games of a person, with both colors, in two years."""
     text = "".join(
-        f'[Event "?"]\n[Date "{year}.01.01"]\n[White "{one}"]\n[Black "{other}"]\n[Result "1-0"]\n\n{moves} 1-0\n\n'
+        f'[Event "?"]\n[Date "{year}.01.01"]\n[White "{one}"]\n[Black "{other}"]\n[Result "1-0"]\n\n'
+        f"{moves} 1-0\n\n"
         for year in (1990, 1991)
         for one, other in (("A", "B"), ("B", "A"))
         for moves in ("1. e4 e5 2. Nf3 Nc6", "1. d4 d5 2. c4 e6")
@@ -210,7 +228,9 @@ def _kept() -> dict[str, bytes]:
 
 
 # What is run, which files are read in it as state, and what a first run needs.
-_COMMANDS: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...], Callable[[], Mapping[str, bytes]]]] = {
+_COMMANDS: dict[
+    str, tuple[Callable[[pathlib.Path], str], tuple[str, ...], Callable[[], Mapping[str, bytes]]]
+] = {
     "spar": (
         _spar,
         ("result.json", "sparring.json", "games.pgn", "last.pgn", "opponent.npz", "kept.sqlite"),
@@ -230,7 +250,7 @@ def resume(name: str, folder: pathlib.Path, changes: Mapping[str, bytes]) -> str
     Raises:
       ValueError: the command's one line.
     """
-    for file, data in (_left(name) | changes).items():
+    for file, data in {**_left(name), **changes}.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(data)
     return _COMMANDS[name][0](folder)
@@ -284,16 +304,16 @@ def _of_kind(file: str, data: bytes) -> Iterable[bytes]:
     """Hostile files in place of one, by its kind."""
     if file.endswith(".json"):
         yield from json_documents(json.loads(data))
-        for number, told in enumerate(_each_field(json.loads(data))):
-            yield json.dumps(told(VALUES[number % len(VALUES)])).encode()
+        for number, changed in enumerate(_each_field(json.loads(data))):
+            yield json.dumps(changed(VALUES[number % len(VALUES)])).encode()
     elif file.endswith(".sqlite"):
         yield from hostile_databases(data)
     elif file.endswith(".pgn"):
         yield from hostile_games()
         yield from (data[: -k or None] for k in range(0, 120, 7))
     elif file.endswith(".csv"):
-        for text in PLACES:
-            yield data.replace(b",", b"," + text.encode("utf-8", "surrogateescape"), 3)
+        for place in PLACES:
+            yield data.replace(b",", b"," + place.encode("utf-8", "surrogateescape"), 3)
     else:
         with tempfile.TemporaryDirectory() as where:
             path = pathlib.Path(where, "x")
@@ -301,13 +321,13 @@ def _of_kind(file: str, data: bytes) -> Iterable[bytes]:
             with zipfile.ZipFile(path) as members:
                 names = [each.removesuffix(".npy") for each in members.namelist()]
             header, arrays = read_archive(path, [each for each in names if each != "header"])
-        for told in json_documents(header):
-            yield archive(json.loads(told), arrays)
+        for text in json_documents(header):
+            yield archive(json.loads(text), arrays)
 
 
 VALUES: tuple[Any, ...] = (
     *(True, None, -1, 0.5, 1e400, 10**400, float("nan"), "", "x/../../victim/repertoire", [], {}, [[True]]),
-    *({"x": {"x": None}}, functools.reduce(lambda inner, _: [inner], range(300), None)),
+    *({"x": {"x": None}}, json.loads("[" * 300 + "]" * 300)),
 )
 """What JSON may have in place of anything: each kind, numbers that are none, and what is deep."""
 
@@ -315,9 +335,9 @@ VALUES: tuple[Any, ...] = (
 def _each_field(told: dict[str, Any]) -> Iterable[Callable[[Any], dict[str, Any]]]:
     """What gives an object with a value in place of each of its fields, and of each of theirs."""
     for name, inner in told.items():
-        yield lambda value, name=name: told | {name: value}  # type: ignore[misc]
+        yield lambda value, name=name: told | {name: value}
         for each in inner if isinstance(inner, dict) else ():
-            yield lambda value, name=name, each=each: told | {name: told[name] | {each: value}}  # type: ignore[misc]
+            yield lambda value, name=name, each=each: told | {name: told[name] | {each: value}}
 
 
 RESUMED: dict[str, Reader] = {

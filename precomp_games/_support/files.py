@@ -155,7 +155,7 @@ def read_json(path: str | os.PathLike[str], most: int | None = None) -> dict[str
 
     Raises:
       OSError: the file cannot be opened.
-      ValueError: it is no such object, or its lists and objects stand in each other too deeply to be worked with.
+      ValueError: it is no such object, or its lists and objects stand in each other too deeply.
     """
     with open(path, "rb") as file:
         raw = file.read() if most is None else file.read(most + 1)

@@ -213,8 +213,8 @@ def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
 def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
     """Cuts a file to which games are added back to its last whole one; how many bytes that took off.
 
-    A whole game is one whose moves end in a result. What follows the last one is half a game, as a full disk or
-    a power cut leaves it, and would be glued to the next. A line break that lacks is added.
+    A whole game is one whose moves end in a result. What follows the last one is half a game, as a full disk
+    or a power cut leaves it, and would be glued to the next. A line break that lacks is added.
 
     Raises:
       ValueError: more than a game would be lost: it is another kind of file.

@@ -1,8 +1,9 @@
 """Files of strangers that would run, open or write something: nothing may come of them.
 
-An input says which reader it is for, and what its file has: those of `tools/readers.py`, and the commands that
-go on from a folder (`tools/resumed.py`), after changes. The oracle is the runner's: no program, no connection,
-and no file but those of the folder. `TRUST=spar,drill` in the environment tries some of them alone.
+An input says which reader it is for, and what its file has: those of `tools/readers.py`, and the commands
+that go on from a folder (`tools/resumed.py`), after changes. The oracle is the runner's: no program, no
+connection, and no file but those of the folder. `TRUST=command_spar,command_drill` in the environment tries
+some of them alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tools.fuzz.mutate import bent
 from tools.readers import PLACES, READERS, REFUSALS, SPECS
 from tools.resumed import RESUMED, bent_state
 
-WATCHED = READERS | RESUMED
+_COMMAND = "command_"
+WATCHED = READERS | {_COMMAND + name: reader for name, reader in RESUMED.items()}
 _NAMES = sorted(filter(None, os.environ.get("TRUST", "").split(","))) or sorted(WATCHED)
 
 
@@ -43,8 +45,8 @@ def prepare() -> None:
 
 def _make(rng: random.Random) -> bytes:
     name = rng.choice(_NAMES)
-    if name in RESUMED and rng.random() < 0.7:
-        return name.encode() + b"\n" + bent_state(rng, name, _WORDS)
+    if name.startswith(_COMMAND) and rng.random() < 0.7:
+        return name.encode() + b"\n" + bent_state(rng, name.removeprefix(_COMMAND), _WORDS)
     seeds = _seeds(name)
     data = rng.choice(seeds) if rng.random() < 0.1 else bent(rng, seeds, _WORDS)
     return name.encode() + b"\n" + data
