@@ -321,16 +321,14 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 def _search(data: Mapping[str, Any]) -> dict[str, Any]:
     """How a book was found; of what is known, each has its kind."""
     found = {name: value for name, value in data.items() if name not in _OWN_NAMES}
-    for name, kind in _KINDS.items():
-        if name in found:
-            check_instance(found[name], kind, name)
+    found |= {name: check_instance(found[name], _KINDS[name], name) for name in _KINDS.keys() & found.keys()}
     for name in {"interval", "unprepared_interval"} & found.keys():
-        check_numbers(found[name], 2, name)
+        found[name] = check_numbers(found[name], 2, name).tolist()
     for name in {"truncation_loss", "upper"} & found.keys():
-        check_number(found[name], name)
-    for name in ("games", "work"):
-        for each, count in found.get(name, {}).items():
-            check_integer(count, f"{name}.{each}", least=0)
+        found[name] = check_number(found[name], name)
+    for name in {"games", "work"} & found.keys():
+        counts = found[name].items()
+        found[name] = {each: check_integer(count, f"{name}.{each}", least=0) for each, count in counts}
     return found
 
 
