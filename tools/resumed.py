@@ -102,7 +102,7 @@ def _no_figure(*arguments: Any, **how: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @contextlib.contextmanager
-def _engines(given: Any) -> Iterator[Engines]:
+def _engines(given: Any, *more: Any, **how: Any) -> Iterator[Engines]:
     with EvaluationStore(given.store) as store:
         engine = StoredEngine(store, _Pool())
         yield Engines(engine, engine)
