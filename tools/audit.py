@@ -86,8 +86,8 @@ class Audit:
             writes = bool((flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
             wrong = self._is_elsewhere(path, writes) and not self.named(path)
         elif event == "sqlite3.connect":
-            path = os.fsdecode(arguments[0]).removeprefix("file://").partition("?")[0]
-            wrong = path != ":memory:" and self._is_elsewhere(path, True)
+            path, _, how = os.fsdecode(arguments[0]).removeprefix("file://").partition("?")
+            wrong = path != ":memory:" and self._is_elsewhere(path, "mode=ro" not in how.split("&"))
         elif event in ("os.remove", "os.rmdir") and arguments[1] >= 0:  # below a folder that is open
             wrong = self._is_elsewhere(os.path.join(f"/proc/self/fd/{arguments[1]}", arguments[0]), True)
         elif event in _CHANGES:
