@@ -8,6 +8,7 @@ import chess
 import chess.pgn
 import pytest
 
+from precomp_games._support.deadlines import Deadline, limited
 from precomp_games.chess import (
     Book,
     BookMove,
@@ -196,6 +197,11 @@ def test_ctrl_c_ends_all_engines_before_their_loop(after, presses):
     command = [sys.executable, "-c", _INTERRUPTED, str(after), str(presses)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == "" and done.stdout.startswith("interrupted ")
+
+
+def test_the_games_know_until_when_there_is_time():
+    with limited(Deadline(0.0)):
+        assert played(entrant("us"), entrant("them")) == []
 
 
 # -- files that grow -----------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import contextvars
 import dataclasses
 import os
 import re
@@ -194,7 +195,9 @@ def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
         except BaseException as error:
             done.set_exception(error)
 
-    thread = threading.Thread(target=run, name="engine-games", daemon=True)
+    # In the context of this thread, which knows until when there is time.
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(run,), name="engine-games", daemon=True)
     try:
         thread.start()
         # A signal that comes just before it waits would not wake it.
