@@ -84,7 +84,7 @@ def test_chess_preparation(evaluation, side, tmp_path):
     assert answer["utility"] > answer["unprepared"] or evaluation == "calibrated"  # few games say little
     assert answer["value"] == pytest.approx(answer["utility"] - 0.01 * answer["size"])
     match = rf"promised {points(answer['utility'])}, scored [\d.]+ \+- .* in 2 games; without the book [\d.]+"
-    assert re.search(rf"^Match +{match}$", said, re.MULTILINE)
+    assert re.search(rf"^Match +{match} \(points in 100 games\)$", said, re.MULTILINE)
     # Only games give what games are expected to score.
     text = " ".join((out / "book.pgn").read_text().split())
     assert ("Expected score" in said) == (" expected " in text) == (evaluation == "calibrated")
@@ -264,7 +264,9 @@ def test_what_there_is_without_a_book_comes_from_games(tmp_path):
         own = (f"--opponent={opponent}", f"--play_budget={games}")
         said = printed("chess_preparation", *flags, *own, cwd=tmp_path)
         answer = result_of(tmp_path / "out")
-        (without,) = map(float, re.findall(r"without the book (\d\.\d\d)", said) or ["nan"])
+        (without,) = (
+            float(told) / 100.0 for told in re.findall(r"without the book ([\d.]+)", said) or ["nan"]
+        )
         if games:
             assert "was fitted with" in said and "Refuted" not in said
             assert answer["unprepared"] > 0.7 or not opponent
@@ -276,7 +278,7 @@ def test_what_there_is_without_a_book_comes_from_games(tmp_path):
                 assert expected == pytest.approx(answer["unprepared"] + gains, abs=1e-6)
         else:  # the evaluation is taken at its word, and the match says that it is wrong
             assert answer["unprepared"] < 0.6 and without > 0.7
-            assert f"{answer['unprepared']:.2f} unprepared: games without the book score" in said
+            assert f"{points(answer['unprepared'])} unprepared: games without the book score" in said
 
 
 @pytest.mark.engine
@@ -340,7 +342,8 @@ def test_both_sides_prepare_with_the_shipped_searches(tmp_path):
         assert f"positions on average, {provoked:.1f} of them only because the other side" in said
         # Who prepares for the unprepared loses, where the other side is prepared.
         unaware = found["unaware"][side]
-        assert unaware["loss"] > 1e-3 and f"lose {unaware['loss']:.4f} to a prepared" in said
+        assert unaware["loss"] > 1e-3
+        assert f"lose {points(unaware['loss'])} points in 100 games to a prepared" in said
         assert all(row["also_alone"] == (row["alone"] is not None) for row in rows)
         assert any(row["reach_unprepared"] == 0.0 < row["reach"] for row in rows if not row["also_alone"])
     for text in ("Because Black prepares, White learns:", "Because White prepares, Black learns:"):

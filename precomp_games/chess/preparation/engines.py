@@ -79,23 +79,29 @@ class Engines(Shown):
 
     @contextlib.contextmanager
     def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar of searches with their rate, of those that are known to be needed: level by level.
+        """A bar of searches with their rate, and of those that are known to be needed.
 
-        Gives a function for the progress of `HistoryTree.from_game`.
+        Gives a function for the progress of `HistoryTree.from_game`: how many a tree needs shows level by level
+        only, and so no share of them is told.
         """
         with bars.progress(description, "searches") as show:
             engines, before = self._distinct(), self.searches
-            left = dict.fromkeys(map(id, engines), 0)
+            left, by_level = dict.fromkeys(map(id, engines), 0), False
 
             def told(engine: StoredEngine, done: int, needed: int) -> None:
                 left[id(engine)] = needed - done
                 made = self.searches - before
-                show(made, total=made + sum(left.values()))
+                show(made, total=0 if by_level else made + sum(left.values()))
+
+            def level(number: int, histories: int) -> None:
+                nonlocal by_level
+                by_level = True
+                show(note=f"ply {number}, {histories} histories", total=0)
 
             for engine in engines:
                 engine.progress = functools.partial(told, engine)
             try:
-                yield lambda level, histories: show(note=f"ply {level}, {histories} histories")
+                yield level
             finally:
                 for engine in engines:
                     engine.progress = None

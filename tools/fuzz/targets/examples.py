@@ -113,7 +113,7 @@ def flags_of(example: str) -> dict[str, str]:
             if path.exists() and path not in whole:
                 whole[path] = path.read_text(encoding="utf-8")
                 waiting += re.findall(_IMPORT, whole[path], re.M)
-    kinds = re.findall(r'(?:DEFINE_|define\.)(\w+)\(\s*"(\w+)"', "".join(whole.values()))
+    kinds = re.findall(r'(?:DEFINE_|define\.|Define\(own\)\.)(\w+)\(\s*"(\w+)"', "".join(whole.values()))
     return {flag: kind for kind, flag in sorted(kinds, key=lambda kind: kind[1])}
 
 
