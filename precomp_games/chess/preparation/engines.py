@@ -81,8 +81,8 @@ class Engines(Shown):
     def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
         """A bar of searches with their rate, and of those that are known to be needed.
 
-        Gives a function for the progress of `HistoryTree.from_game`: how many a tree needs shows by and by, level
-        by level, and so no share of them is told.
+        Gives a function for the progress of `HistoryTree.from_game`. How many a tree needs shows level by
+        level only, so no share of them is told.
         """
         with bars.progress(description, "searches") as show:
             engines, before = self._distinct(), self.searches
