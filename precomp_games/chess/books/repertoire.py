@@ -200,6 +200,7 @@ class _Reader:
         self.start, self.side, self.max_plies = start, side, max_plies
         self.start_epd = start.epd()
         self.report = RepertoireReport()
+        self.action = functools.cache(action_of)  # the same moves stand before many others
         self.moves: dict[str, list[int]] = {}
         self.first: dict[str, tuple[tuple[int, ...], str]] = {}  # how it was met first, and where
         self.lines: dict[tuple[int, ...], str] = {}
@@ -225,9 +226,10 @@ class _Reader:
         report.positions = len(self.moves)
         report.transpositions = sum(count > 1 for count in ways.values())
         report.contradictions = sum(len(moves) > 1 for moves in self.moves.values())
+        move = functools.cache(move_of)
         positions = {
             epd: RepertoirePosition(
-                tuple(map(move_of, self.first[epd][0])), tuple(map(move_of, moves)), self.first[epd][1]
+                tuple(map(move, self.first[epd][0])), tuple(map(move, moves)), self.first[epd][1]
             )
             for epd, moves in self.moves.items()
         }
@@ -386,8 +388,8 @@ class _Lines(GameVisitor):
             return
         here.read += 1
         if board.turn == self._reader.side:
-            history = tuple(map(action_of, board.move_stack))
-            self._pending = board.epd(), history, action_of(move)
+            *history, action = map(self._reader.action, (*board.move_stack, move))
+            self._pending = board.epd(), tuple(history), action
 
     def visit_nag(self, nag: int) -> None:
         if nag in _MISTAKES and self._pending is not None:

@@ -11,7 +11,8 @@ that does not pay would be cut, and with it what is to be judged.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -238,17 +239,17 @@ class RepertoireJudgment(Result):
 
     def _not_met_rows(self) -> list[dict[str, Any]]:
         book, rows = self.repertoire, []
-        for epd, position in book.positions.items():
-            if epd not in self.known.met:
-                board = chess.Board(f"{epd} 0 1")
-                rows.append(
-                    {
-                        "after": line_of(book.start, position.history),
-                        "play": board.san(position.moves[0]),
-                        "because": "the opponent" if epd in book.playable else "the book's own first choices",
-                        "source": position.source,
-                    }
-                )
+        not_met = [(epd, position) for epd, position in book.positions.items() if epd not in self.known.met]
+        lines = _sans(book.start, [(*position.history, position.moves[0]) for _, position in not_met])
+        for (epd, position), (*line, play) in zip(not_met, lines, strict=True):
+            rows.append(
+                {
+                    "after": _numbered(book.start, line) or "(start)",
+                    "play": play,
+                    "because": "the opponent" if epd in book.playable else "the book's own first choices",
+                    "source": position.source,
+                }
+            )
         return rows
 
     def _entry(self, entry: int) -> tuple[str, str]:
@@ -261,6 +262,31 @@ class RepertoireJudgment(Result):
         board = self.tree.state(history).board
         moves = [move_of(a) for a in self.tree.actions(history)]
         return line_of(self.repertoire.start, moves), board.san(move_of(action))
+
+
+def _sans(start: chess.Board, lines: Iterable[tuple[chess.Move, ...]]) -> Iterator[list[str]]:
+    """The moves of lines in SAN. What a line shares with the one before it is played once."""
+    board, before, sans = start.copy(stack=False), tuple[chess.Move, ...](), list[str]()
+    for line in lines:
+        pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, line, strict=False))
+        same = sum(1 for _ in pairs)
+        for _ in before[same:]:
+            board.pop()
+        sans = sans[:same] + [board.san_and_push(move) for move in line[same:]]
+        before = line
+        yield sans
+
+
+def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
+    """Moves in SAN from a start position, with their numbers, as python-chess writes a variation."""
+    first = start.ply()
+    dots = [
+        ". " if ply % 2 == 0 else "..." if ply == first else "" for ply in range(first, first + len(sans))
+    ]
+    return " ".join(
+        f"{(first + k) // 2 + 1}{dot}{san}" if dot else san
+        for k, (dot, san) in enumerate(zip(dots, sans, strict=True))
+    )
 
 
 def line_of(board: chess.Board, moves: Sequence[chess.Move]) -> str:
