@@ -1,6 +1,7 @@
 """A book of one's own on a tree: against a walk through the game, and the best book there is."""
 
 import dataclasses
+import random
 from pathlib import Path
 
 import chess
@@ -16,7 +17,13 @@ from precomp_games.chess import (
     write_pgn,
     write_polyglot,
 )
-from precomp_games.chess.preparation.judging import known_entries, repertoire_policies
+from precomp_games.chess.preparation.judging import (
+    _numbered,
+    _sans,
+    known_entries,
+    line_of,
+    repertoire_policies,
+)
 from tests.chess.test_preparation import HashEngine
 
 _ENGINE = HashEngine(spread=400.0)
@@ -107,3 +114,22 @@ def test_a_book_of_the_preparation_has_no_regret(tmp_path: Path, fen: str, playe
     assert {e: p.moves for e, p in by_key.positions.items()} == {
         e: p.moves for e, p in book.positions.items()
     }
+
+
+def test_lines_are_written_as_python_chess_writes_them(cases) -> None:
+    rng = random.Random(3)
+    for _ in range(cases(40)):
+        start, lines = chess.Board(), []
+        for _ in range(rng.randrange(3)):
+            start.push(rng.choice(list(start.legal_moves)))
+        for _ in range(8):
+            shared = rng.choice([(), *lines])
+            board = start.copy(stack=False)
+            for move in (line := list(shared[: rng.randrange(1 + len(shared))])):
+                board.push(move)
+            for _ in range(rng.randrange(6)):
+                line.append(rng.choice(list(board.legal_moves)))
+                board.push(line[-1])
+            lines.append(tuple(line))
+        for line, sans in zip(lines, _sans(start, lines), strict=True):
+            assert (_numbered(start, sans) or "(start)") == line_of(start, line)

@@ -279,14 +279,11 @@ def _sans(start: chess.Board, lines: Iterable[tuple[chess.Move, ...]]) -> Iterat
 
 def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
     """Moves in SAN from a start position, with their numbers, as python-chess writes a variation."""
-    first = start.ply()
-    dots = [
-        ". " if ply % 2 == 0 else "..." if ply == first else "" for ply in range(first, first + len(sans))
-    ]
-    return " ".join(
-        f"{(first + k) // 2 + 1}{dot}{san}" if dot else san
-        for k, (dot, san) in enumerate(zip(dots, sans, strict=True))
-    )
+    first, words = start.ply(), list[str]()
+    for ply, san in enumerate(sans, first):
+        dots = ". " if ply % 2 == 0 else "..." if ply == first else ""
+        words.append(f"{ply // 2 + 1}{dots}{san}" if dots else san)
+    return " ".join(words)
 
 
 def line_of(board: chess.Board, moves: Sequence[chess.Move]) -> str:
