@@ -123,9 +123,9 @@ def test_lines_are_written_as_python_chess_writes_them(cases) -> None:
         for _ in range(rng.randrange(3)):
             start.push(rng.choice(list(start.legal_moves)))
         for _ in range(8):
-            shared = rng.choice([(), *lines])
+            shared = list(rng.choice([(), *lines]))
             board = start.copy(stack=False)
-            for move in (line := list(shared[: rng.randrange(1 + len(shared))])):
+            for move in (line := shared[: rng.randrange(1 + len(shared))]):
                 board.push(move)
             for _ in range(rng.randrange(6)):
                 line.append(rng.choice(list(board.legal_moves)))
