@@ -131,5 +131,5 @@ def test_lines_are_written_as_python_chess_writes_them(cases) -> None:
                 line.append(rng.choice(list(board.legal_moves)))
                 board.push(line[-1])
             lines.append(tuple(line))
-        for line, sans in zip(lines, _sans(start, lines), strict=True):
-            assert (_numbered(start, sans) or "(start)") == line_of(start, line)
+        for moves, sans in zip(lines, _sans(start, lines), strict=True):
+            assert (_numbered(start, sans) or "(start)") == line_of(start, moves)
