@@ -108,6 +108,14 @@ def _agree(one: frozenset[Reading], other: frozenset[Reading], initials: bool) -
     )
 
 
+def _by_words(names: Mapping[str, int]) -> dict[tuple[str, ...], str]:
+    """The first of the names that are the same, by its words."""
+    known: dict[tuple[str, ...], str] = {}
+    for name in names:
+        known.setdefault(name_words(name), name)
+    return known
+
+
 def fitting_names(player: str, names: Mapping[str, int], *, all_alike: bool = False) -> list[list[str]]:
     """The names of a file that each spelling of a player fits, the most frequent first.
 
@@ -118,9 +126,7 @@ def fitting_names(player: str, names: Mapping[str, int], *, all_alike: bool = Fa
         names: games by name, the most frequent first.
         all_alike: whether a name that the file has fits all others that may be the same as well.
     """
-    known: dict[tuple[str, ...], str] = {}
-    for name in names:
-        known.setdefault(name_words(name), name)
+    known = _by_words(names)
     fitting = []
     for part in player.split(";"):
         wanted = name_words(part)
@@ -157,9 +163,7 @@ def resolve_names(player: str, names: Mapping[str, int], path: str) -> frozenset
                 "(give one of them, or several separated by semicolons)"
             )
         wanted = name_words(part)
-        known: dict[tuple[str, ...], str] = {}
-        for name in names:
-            known.setdefault(name_words(name), name)
+        known = _by_words(names)
         plain = {" ".join(words): name for words, name in known.items()}
         near = [plain[p] for p in difflib.get_close_matches(" ".join(wanted), list(plain)[:5000], n=3)]
         listed = ", ".join(repr(name) for name in near or list(known.values())[:5])
