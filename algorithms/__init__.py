@@ -23,7 +23,6 @@ from .meta.restricted_nash import (
     restricted_nash,
     restricted_nash_curve,
 )
-from .preparation.against_all import PrecomputationAgainstAll, precomputation_against_all
 from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
 from .preparation.best_first import ORDERS, best_first_precomputation
 from .preparation.best_precomputation import (
@@ -33,12 +32,11 @@ from .preparation.best_precomputation import (
     best_precomputation,
     memorized_states,
     precomputation_plan,
+    value_against_components,
 )
 from .preparation.certified_sampling import certified_precomputation
-from .preparation.components import value_against_components
 from .preparation.confirmed import confirmed_precomputation
 from .preparation.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
-from .preparation.every_visit import every_visit_exchange, every_visit_policy, every_visit_utility
 from .preparation.frontier import MemoryFrontier, memory_frontier
 from .preparation.judgment import BookJudgment, judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
@@ -73,7 +71,6 @@ __all__ = [
     "MetaGamePolicy",
     "MetaStrategy",
     "PlanStep",
-    "PrecomputationAgainstAll",
     "RestrictedNash",
     "RestrictedNashCurve",
     "RobustPrecomputation",
@@ -88,9 +85,6 @@ __all__ = [
     "confirmed_precomputation",
     "entropy_lower_bound",
     "evaluate_against_lookahead",
-    "every_visit_exchange",
-    "every_visit_policy",
-    "every_visit_utility",
     "judge_book",
     "load_policy",
     "memorized_states",
@@ -99,7 +93,6 @@ __all__ = [
     "meta_exploitability",
     "meta_sequence_form_lp",
     "nash_conv",
-    "precomputation_against_all",
     "precomputation_plan",
     "restricted_nash",
     "restricted_nash_curve",

@@ -125,11 +125,6 @@ class BestPrecomputation(Result):
         """How much more than this set another one can be worth at most."""
         return self.upper - self.value
 
-    @property
-    def lead(self) -> np.ndarray:
-        """The former name of `advantage`."""
-        return self.advantage
-
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree: those reached earlier in the game first."""
         for k, entry in enumerate(self.memorization_set.tolist()):
@@ -233,16 +228,6 @@ def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrec
     price = "infosets" if decisions.shared is None else "positions"
     solver = _SOLVERS[price, decisions.has_choice, budget is not None]
     return _result(decisions, solver(decisions, budget, clock), budget)
-
-
-def set_beside(
-    best: BestPrecomputation, decisions: Decisions, members: npt.NDArray[np.int32]
-) -> BestPrecomputation:
-    """Another memorization set, beside the best one for the same decisions."""
-    memorize = np.zeros(decisions.forest.num_entries)
-    memorize[members] = 1.0
-    solution = _Solution(memorize, best.advantage, None, best.truncation_loss, best.upper)
-    return _result(decisions, solution, best.budget)
 
 
 class _Solution(NamedTuple):
@@ -382,6 +367,35 @@ def _result(decisions: Decisions, solution: _Solution, budget: int | None) -> Be
         upper=max(solution.upper, value),
         price="infosets" if shared is None else "positions",
         paid=paid,
+    )
+
+
+@public
+def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64]:
+    """The utility of a memorization set against each component of the mixture that it was made for.
+
+    Args:
+      book: of `best_precomputation` on a tree whose opponent's sigma is a `MixturePolicy`, drawn once per
+        game. The set is taken as it is, also where it was made against a strategy.
+
+    Returns:
+      float64[K], the player's base-game utility, without penalties. Its mean by the mixture's weights is
+      `book.utility`.
+
+    Raises:
+      ValueError: `book` is no such result; files of trees do not hold the components.
+    """
+    tree, player = book.tree, book.player
+    if tree.mixture is None or tree.mixture.player == player:
+        raise ArgumentError(
+            "expected a tree whose opponent is a MixturePolicy that is drawn once per game, got "
+            f"{tree!r} and player {player}; trees that were loaded from files know no components"
+        )
+    memorize = np.zeros(tree.num_entries)
+    memorize[book.memorization_set] = 1.0
+    components = range(tree.mixture.num_components)
+    return np.array(
+        [Decisions.against(tree, player, component=k).value(memorize, 0.0).value for k in components]
     )
 
 

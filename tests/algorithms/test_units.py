@@ -28,7 +28,6 @@ from precomp_games.algorithms import (
     best_of_frontier,
     best_precomputation,
     commit_against_lookahead,
-    every_visit_exchange,
     judge_book,
     memory_frontier,
     meta_equilibrium,
@@ -134,9 +133,7 @@ def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
         robust = robust_precomputation(tree, player, kind(0.2), budget=3)
         found["robust", kind] = robust.utility, robust.unprepared, robust.upper
     known = np.flatnonzero((tree.entry_player == player) & (tree.previous[tree.entry_infoset] < 0))[:1]
-    if case.kind == "positions":
-        found["exchange"] = every_visit_exchange(best, str).utility
-    else:
+    if case.kind != "positions":
         found["keep"] = best_precomputation(tree, player, keep=known).value
     book = judge_book(tree, player, known, learn=2)
     found["judged"] = book.value, book.utility, book.best.utility, book.own_utility, book.lessons.gain.sum()

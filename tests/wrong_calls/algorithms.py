@@ -70,7 +70,6 @@ def table():
     kept_policy = f"{folder()}/policy.npz"
     save_policy(table_of_kuhn, kept_policy)
     three_policies, one_of_two = [random_policy(1)] * 3, ("uniform", None)
-    whole = Arg(sigma, three_policies, one_of_two, (None, sigma))
 
     meta_game = MetaPrecomputationGame(tree)
     meta_start = meta_game.new_initial_state()
@@ -126,21 +125,11 @@ def table():
         "penalty": 0.05,
         "at.penalty": Arg(0.01, 0.0009),
         "value_against_components.book": Arg(best_precomputation(against_several, 0), tree, best),
-        "precomputation_against_all.tree": Arg(against_several, *no_trees, tree, rival_alone),
-        "precomputation_against_all.price": "infosets",
-        "precomputation_against_all.objective": "tail",
-        "precomputation_against_all.keep": Arg([0], [10**6], fine=[(1, 2, 3)]),
         "book": Arg(best, tree, rival),
         "position_key": str,
         "BestPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
         "RobustPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
         "MetaStrategy.sigma": Arg((sigma, None), three_policies, one_of_two),
-        "every_visit_policy.sigma": Arg(sigma, three_policies, one_of_two),
-        "every_visit_exchange.sigma": whole,
-        "every_visit_utility.sigma": whole,
-        "max_positions": Arg(10_000, 0, 3),
-        "max_exchanges": Arg(2, -1),
-        "leaf_value": "exact",
         # games that are too large for trees
         "game": Arg(
             game,

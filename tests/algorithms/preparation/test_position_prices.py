@@ -17,7 +17,6 @@ from precomp_games.algorithms import (
     MetaStrategy,
     best_of_frontier,
     best_precomputation,
-    every_visit_utility,
     memory_frontier,
 )
 from precomp_games.algorithms.preparation.position_prices import PricedForest, best_closure, closure_frontier
@@ -320,5 +319,3 @@ def test_what_a_tree_was_cut_for_is_in_its_file(options, cut_for, tmp_path):
     if cut_for != "infosets":
         one, two = (best_precomputation(t, 0, price="positions") for t in (tree, loaded))
         assert one.value == two.value
-        with pytest.raises(ValueError, match="sigma of both players"):
-            every_visit_utility(two, str)
