@@ -46,7 +46,6 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from precomp_games._support.arguments import (
     Ge,
@@ -68,7 +67,6 @@ from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
 
 from .best_first import BestFirstSearch, Improved
-from .clairvoyant import Possible, clairvoyant_values
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
 from .played_values import PlayedValues
 
@@ -143,8 +141,6 @@ class ConfirmedPrecomputation(Result):
       unprepared: Expected utility without any preparation, by estimates.
       stops: Where lines leave the set, the most reached first.
       rounds: The sets of the penalties before, in order.
-      clairvoyant: float64[K], expected utility with the best set against each of K possible opponents, by
-        estimates: their mean is what can be had at most by learning who it is. None where there are none.
     """
 
     preparation: CertifiedPrecomputation
@@ -155,7 +151,6 @@ class ConfirmedPrecomputation(Result):
     unprepared: float
     stops: tuple[Stop, ...] = dataclasses.field(repr=False)
     rounds: tuple[Round, ...] = dataclasses.field(repr=False)
-    clairvoyant: npt.NDArray[np.float64] | None = dataclasses.field(default=None, repr=False)
 
 
 @public
@@ -182,7 +177,6 @@ def confirmed_precomputation(
     seed: Seed = 0,
     progress: Progress | None = None,
     improved: Improved | None = None,
-    possible: Possible | None = None,
 ) -> ConfirmedPrecomputation:
     """Prepares `player` against a fixed opponent, by evaluations that games correct.
 
@@ -221,7 +215,6 @@ def confirmed_precomputation(
         nothing more is looked at or taught, and games say what the best set so far is worth.
       improved: called with the best set so far, by estimates, whenever there are an eighth more evaluations,
         and with the last one before games say what it is worth. It changes nothing of what is found.
-      possible: opponents of whom sigma is the mean, see `clairvoyant_values`.
 
     Raises:
       ValueError: an argument, a policy's answer or an evaluation is not as above.
@@ -240,10 +233,7 @@ def confirmed_precomputation(
         values.learn(work.taught)
         for _ in work.search.open_lines(_compared(played, values)):
             work.tell("looking")
-    found = work.run(games, promise_games, precision)
-    if possible is None:
-        return found
-    return dataclasses.replace(found, clairvoyant=clairvoyant_values(work.search, possible))
+    return work.run(games, promise_games, precision)
 
 
 def _compared(played: Sequence[PlayedGame], values: PlayedValues) -> list[tuple[int, ...]]:

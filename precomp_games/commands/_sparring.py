@@ -48,7 +48,6 @@ from precomp_games.policies.playouts import mean_interval
 
 _OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
-_DRAWS = 200  # opponents, to say what knowing its replies would be worth
 # Standard deviations of estimates: taken off what few games have seen, of the last book, and added for books
 # of rounds, which are there to learn, where games are random. They are those of wins and losses; where half
 # of the games are drawn, true ones are 0.6 times as large.
@@ -141,10 +140,7 @@ class Sparring:
         return SparringGames.read(self.folder / name, self.opponent.name, own=True)
 
     def plan(self, games: SparringGames, *, last: bool = False) -> Preparation:
-        """A book by these games, to learn by or the last one.
-
-        Of the last one is said what knowing all replies would be worth.
-        """
+        """A book by these games, to learn by or the last one."""
         hope = _HOPE if self.random else 0.0
         left = seconds_left() / 60.0
         with looking_until(min(_MINUTES, left if last else _LOOKING * left)) as enough, limited(None):
@@ -155,7 +151,6 @@ class Sparring:
                 budget=self.given.budget,
                 max_evaluations=self.given.max_evaluations,
                 enough=enough,
-                draws=_DRAWS if last else 0,
                 doubt=_DOUBT if last else -hope,
                 optimism=_OPTIMISM if self.random else None,
                 clock=self.clock,
@@ -259,7 +254,6 @@ class Sparring:
             f"{len(games.records)} games",
             flush=True,
         )
-        _tell_clairvoyant(made)
         write_preparation(made, self.folder)
         return made
 
@@ -309,7 +303,6 @@ class Sparring:
             f"The book            {len(made.book)} positions, "
             f"{points(made.utility)} or more expected by these games"
         )
-        _tell_clairvoyant(made)
         self._tell_files()
 
     def tell(
@@ -368,16 +361,6 @@ class Sparring:
             axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
             axes.legend(loc="lower right")
             drawing.tight_layout()
-
-
-def _tell_clairvoyant(made: Preparation) -> None:
-    """Prints what learning more could bring at most, where that is known."""
-    if made.clairvoyant is not None:
-        value, error = made.clairvoyant
-        print(
-            f"Knowing its replies {points(value)} +- {points(error)} at most, by the same estimates",
-            flush=True,
-        )
 
 
 def _plain(name: str) -> str:

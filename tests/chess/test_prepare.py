@@ -257,7 +257,6 @@ def test_a_choice_needs_no_plan(engines):
         {"standard_error": -1.0},
         {"stops": [{"after": "e2e4"}]},
         {"learned": "x"},
-        {"clairvoyant": [0.5]},
         {"budget": -1},
         {"neighbors": [{"name": "near", "games": 0, "score": 0.5, "unprepared": 0.5, "standard_error": 0.0}]},
         {"budget": "9"},

@@ -26,13 +26,11 @@ from precomp_games.chess import (
     play_match,
     prepare_from_games,
     read_preparation,
-    write_preparation,
 )
 from precomp_games.chess.evaluation.calibration import expected_score, score_features
 from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.preparation.sparring import (
     _learned,
-    _possible,
     _taught,
     _timed,
     informed_policies,
@@ -229,56 +227,6 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
         prepare_from_games(settings_of(menu=0), engines, lost)
 
 
-# -- what knowing its replies would be worth -----------------------------------------------------------------
-
-
-def test_what_it_may_play_has_the_weight_of_its_games_and_one(engines):
-    settings = settings_of(opponent_temperature_cp=200.0, top_k=3)
-    result = sparred(settings, engines, games=12)
-    policies = informed_policies(settings, engines, SparringGames.of_matches([result]))
-    state = settings.game().new_initial_state()
-    state.apply_action(action_of(result.games[0].moves[0]))
-    seen = sum(game.moves[0] == result.games[0].moves[0] for game in result.games)
-    row = policies.sigma[1].action_probabilities(state)
-    possible, likely = _possible(policies.sigma[1], 20_000, 0)
-    (drawn,) = possible([state], [row])
-    assert likely.sum() == pytest.approx(1.0) and len(likely) == 20_000
-    for action, p in row.items():
-        assert drawn[action].mean() == pytest.approx(p, abs=0.01)
-        assert drawn[action].var() == pytest.approx(p * (1.0 - p) / (seen + 2.0), rel=0.1)
-
-
-def test_whoever_knows_its_replies_expects_no_less(engines, tmp_path):
-    settings = settings_of(opponent_temperature_cp=200.0, top_k=3, penalty=1e-6)
-    games = SparringGames.of_matches([sparred(settings, engines, games=8)])
-    made = prepare_from_games(settings, engines, games, budget=6, draws=60)
-    plain = prepare_from_games(settings, engines, games, budget=6)
-    assert plain.clairvoyant is None and plain.book.positions == made.book.positions
-    value, error = made.clairvoyant
-    assert made.utility < value < 1.0 and 0.0 < error < 0.1
-    again = prepare_from_games(settings, engines, games, budget=6, draws=60)
-    assert again.clairvoyant == made.clairvoyant
-    write_preparation(made, tmp_path)
-    assert read_preparation(tmp_path).clairvoyant == made.clairvoyant
-
-
-def test_of_several_opponents_each_is_known(engines):
-    """By the best book against each alone of what was looked at, which is all there is."""
-    how = {"penalty": 1e-9, "max_plies": 4, "menu": 2}
-    settings = settings_of(opponent_temperature_cp=(50.0, 400.0), opponent_weights=(1.0, 3.0), top_k=3, **how)
-    value, error = prepare_from_games(settings, engines, SparringGames("x"), draws=1).clairvoyant
-    each = [
-        prepare_from_games(
-            settings_of(opponent_temperature_cp=r, top_k=3, **how), engines, SparringGames("x")
-        )
-        for r in (50.0, 400.0)
-    ]
-    assert error == 0.0
-    assert value == pytest.approx(0.25 * each[0].utility + 0.75 * each[1].utility, abs=1e-4)
-    known = prepare_from_games(settings_of(**how), engines, SparringGames("x"), draws=1)
-    assert known.clairvoyant is None
-
-
 # -- the command -------------------------------------------------------------------------------------------
 
 
@@ -326,7 +274,6 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     assert status == 0, err
     assert (folder / "games.pgn").read_text().startswith(first)
     assert "Round 0 " not in said and "Round 1 " in said and "or more expected by 4 games" in said
-    assert re.search(r"Knowing its replies [\d.]+ \+- ", said) and "at most, by the same estimates" in said
     assert (folder / "last_2.pgn").read_text().count("[Result ") == 2
     assert (folder / "last.pgn").read_text().count("[Result ") == 1
     assert (folder / "without.pgn").read_text().count("[Result ") == 2  # with any book they are the same

@@ -159,14 +159,6 @@ class Preparation(Result):
         return check_integer(self.search.get("learned", len(self.book)), "learned", least=0)
 
     @property
-    def clairvoyant(self) -> tuple[float, float] | None:
-        """What the best book is worth to whoever knows the opponent, by estimates, and its standard error."""
-        if (given := self.search.get("clairvoyant")) is None:
-            return None
-        value, error = check_numbers(given, 2, "clairvoyant").tolist()
-        return value, error
-
-    @property
     def seen(self) -> dict[_History, int] | None:
         """In how many of a person's games each reply was played; others never were. None: no person."""
         return {history: found.count for history, found in self.games.items()} or None
@@ -298,7 +290,6 @@ class Preparation(Result):
             made.standard_error,
             made.stops,
             made.learned,
-            made.clairvoyant,
         )  # each is checked where it is read
         return made
 

@@ -20,12 +20,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import chess
 import numpy as np
-import numpy.typing as npt
 
 from precomp_games._support import bars
 from precomp_games._support.arguments import (
@@ -39,7 +38,6 @@ from precomp_games._support.arguments import (
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.results import Shown
 from precomp_games.algorithms import confirmed_precomputation
-from precomp_games.algorithms.preparation.clairvoyant import Possible, drawn_replies
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.evaluation.calibration import after_games, material
@@ -68,7 +66,7 @@ from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, gam
 from precomp_games.chess.records.names import name_words
 from precomp_games.chess.records.pgn_files import GameReport, count_names
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
-from precomp_games.policies.rows import PolicyLike, is_of_history
+from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
 
 _LIKELY = 0.02  # beside the most likely one; who is less is left out
@@ -283,39 +281,6 @@ def informed_policies(
     return preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
 
 
-def _possible(
-    opponent: Any, draws: int, seed: int | Sequence[int]
-) -> tuple[Possible, npt.NDArray[np.float64]] | None:
-    """Who the opponent may be, and how likely each is; None of one that is known.
-
-    By games, each position has a distribution of its own, from which `draws` opponents are drawn. One of
-    several is each of them; what is left out as too seldom is so for each.
-    """
-    if isinstance(opponent, GamesPolicy):
-
-        def weight(states: Sequence[ChessState]) -> list[float]:
-            return [opponent.alpha / opponent.prior_share(state) for state in states]
-
-        def position(state: ChessState) -> str:
-            return str(state.history()) if is_of_history(opponent) else board_key(state)
-
-        return drawn_replies(weight, draws, seed, position), np.full(draws, 1.0 / draws)
-    if not drawn_once(opponent):
-        return None
-
-    def components(states: Sequence[ChessState], rows: Sequence[Mapping[int, float]]) -> list[dict[int, Any]]:
-        each, found = opponent.component_rows(states), []
-        for row, start, end in zip(rows, each.start, each.start[1:], strict=False):
-            shares = dict(zip(each.action[start:end].tolist(), each.probability[start:end], strict=True))
-            total = sum(shares[action] for action in row)
-            found.append(
-                {a: np.where(total > 0.0, shares[a] / (total + (total == 0.0)), row[a]) for a in row}
-            )
-        return found
-
-    return components, opponent.weights
-
-
 @public
 def prepare_from_games(
     settings: PreparationSettings,
@@ -326,7 +291,6 @@ def prepare_from_games(
     teaching: NonNegativeInt = 0,
     max_evaluations: PositiveInt = 20_000,
     enough: Callable[[], bool] | None = None,
-    draws: NonNegativeInt = 0,
     doubt: float = 0.0,
     optimism: NonNegativeFloat | None = None,
     clock: Clock | None = None,
@@ -342,8 +306,6 @@ def prepare_from_games(
       teaching: how many games between the models of both sides teach as well.
       max_evaluations: how many evaluations there are at most.
       enough: asked now and then whether to look no further.
-      draws: opponents that are drawn to say what it would be worth to know all replies: of those positions
-        that were looked at, by the same estimates (`Preparation.clairvoyant`). 0: it is not said.
       doubt: how many standard deviations are taken off what each stop is worth: the last book is to go where
         games have scored. Negative, they are added while a book is chosen: it goes where few games have been
         for a little less, and games teach what that is worth.
@@ -367,9 +329,6 @@ def prepare_from_games(
     policies = informed_policies(settings, engines, games)
     timed = _timed(policies.leaf_value, clock, settings.player)
     value, taught = _learned(timed, _taught(games, settings))
-    opponent, asked = policies.sigma[1 - settings.player], None
-    if draws and not is_of_history(value):  # what stops are worth is then the same against all
-        asked = _possible(opponent, draws, settings.seed)
     with bars.progress("Searching", "evaluations") as show:
         told = told_search(show, enough)
         found = confirmed_precomputation(
@@ -391,7 +350,6 @@ def prepare_from_games(
             min_probability=settings.min_probability,
             seed=settings.seed,
             progress=lambda done, _, what: told(done, what),
-            possible=asked and asked[0],
         )
     book = certified_book(found.preparation)
     return Preparation(
@@ -407,15 +365,8 @@ def prepare_from_games(
             "games": {"played": len(games.records)},
             "work": found.preparation.work,
             "stops": told_stops(found),
-        }
-        | ({} if asked is None else {"clairvoyant": _mean(found.clairvoyant, asked[1], opponent)}),
+        },
     )
-
-
-def _mean(values: Any, likely: npt.NDArray[np.float64], opponent: Any) -> tuple[float, float]:
-    """What the best books are worth on average, and its standard error; 0 where these are all opponents."""
-    error = np.std(values) / math.sqrt(len(values)) if isinstance(opponent, GamesPolicy) else 0.0
-    return float(np.broadcast_to(values, len(likely)) @ likely), float(error)
 
 
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
