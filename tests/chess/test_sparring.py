@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import re
 import shlex
 import sys
 
