@@ -43,11 +43,9 @@ from precomp_games.policies.rows import (
     is_of_history,
     policy_rows,
 )
-from precomp_games.policies.specs import make_policy, register_policy
 
 _PER = ("game", "move")
 _MOST_KEPT = 10_000_000  # numbers: 80 MB
-_LETTERS = "abcdefgh"  # components of a spec
 
 _History = tuple[int, ...]
 
@@ -388,33 +386,3 @@ def refuse_mixture_inside(policy: Any, name: str) -> None:
             f"expected {name} to depend on no history, got a mixture that is drawn once per game; "
             'make it per="move", or a mixture of such policies of it'
         )
-
-
-def _mixture(
-    game: pyspiel.Game,
-    a: str = "uniform",
-    b: str = "none",
-    c: str = "none",
-    d: str = "none",
-    e: str = "none",
-    f: str = "none",
-    g: str = "none",
-    h: str = "none",
-    weights: str = "equal",
-    per: str = "game",
-) -> openspiel_policy.Policy:
-    """The spec "mixture(a=...,b=...,weights=of(a=3,b=1),per=game)"."""
-    given = zip(_LETTERS, (a, b, c, d, e, f, g, h), strict=True)
-    specs = {letter: spec for letter, spec in given if spec not in ("none", {"name": "none"})}
-    shares: Any = dict.fromkeys(specs, 1.0) | {"name": "of"} if weights == "equal" else weights
-    if not isinstance(shares, Mapping) or set(shares) != {"name", *specs} or shares["name"] != "of":
-        wanted = ",".join(f"{letter}=1" for letter in specs)
-        raise ArgumentError(
-            f"expected weights of mixture to be equal or of({wanted}), with a number for each "
-            f"component, got {shown(weights)}"
-        )
-    policies = [make_policy(game, spec) for spec in specs.values()]
-    return MixturePolicy(policies, [shares[letter] for letter in specs], per)
-
-
-register_policy("mixture", _mixture)

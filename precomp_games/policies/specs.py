@@ -43,6 +43,7 @@ from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import did_you_mean, one_line
 from precomp_games._support.results import Shown
+from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
 from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
@@ -66,6 +67,7 @@ _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of ma
 _QUOTED = re.compile(r'(?<==)("(?:[^"\\]|\\.)*")\s*(?=[,)])', re.S)
 # What is an argument as it is: OpenSpiel's parser makes no number and no truth value of it.
 _PLAIN = re.compile(r'(?![-+.\d]*\Z|[Tt]rue\Z|[Ff]alse\Z)[^\s"(),=][^(),=]*(?<!\s)')
+_LETTERS = "abcdefgh"  # components of a mixture
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
 
 
@@ -403,11 +405,36 @@ def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.
 def _noisy(
     game: pyspiel.Game, policy: Any = "uniform", epsilon: Annotated[float, Ge(0.0), Le(1.0)] = 0.1
 ) -> openspiel_policy.Policy:
-    from precomp_games.policies.mixtures import refuse_mixture_inside  # which is known by name as well
-
     played = make_policy(game, policy)
     refuse_mixture_inside(played, "policy of noisy")
     return _NoisyPolicy(game, played, epsilon)
+
+
+def _mixture(
+    game: pyspiel.Game,
+    a: str = "uniform",
+    b: str = "none",
+    c: str = "none",
+    d: str = "none",
+    e: str = "none",
+    f: str = "none",
+    g: str = "none",
+    h: str = "none",
+    weights: str = "equal",
+    per: str = "game",
+) -> openspiel_policy.Policy:
+    """The spec "mixture(a=...,b=...,weights=of(a=3,b=1),per=game)"."""
+    given = zip(_LETTERS, (a, b, c, d, e, f, g, h), strict=True)
+    specs = {letter: spec for letter, spec in given if spec not in ("none", {"name": "none"})}
+    shares: Any = dict.fromkeys(specs, 1.0) | {"name": "of"} if weights == "equal" else weights
+    if not isinstance(shares, Mapping) or set(shares) != {"name", *specs} or shares["name"] != "of":
+        wanted = ",".join(f"{letter}=1" for letter in specs)
+        raise ArgumentError(
+            f"expected weights of mixture to be equal or of({wanted}), with a number for each "
+            f"component, got {shown(weights)}"
+        )
+    policies = [make_policy(game, spec) for spec in specs.values()]
+    return MixturePolicy(policies, [shares[letter] for letter in specs], per)
 
 
 for _name, _factory in (
@@ -416,5 +443,6 @@ for _name, _factory in (
     ("cfr", _cfr),
     ("best_response", _best_response),
     ("noisy", _noisy),
+    ("mixture", _mixture),
 ):
     register_policy(_name, _factory)
