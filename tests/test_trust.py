@@ -31,7 +31,7 @@ from precomp_games.commands import spar
 from precomp_games.commands.uci import main
 from precomp_games.policies import specs as policy_specs
 from precomp_games.tree import base_game
-from precomp_games.tree.arrays import ARRAYS
+from precomp_games.tree.facts import ARRAYS
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch

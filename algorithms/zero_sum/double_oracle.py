@@ -36,8 +36,7 @@ import numpy.typing as npt
 
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.arrays import ARRAYS
-from precomp_games.tree.expansion.columns import COLUMNS
+from precomp_games.tree.facts import ARRAYS, COLUMNS
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 

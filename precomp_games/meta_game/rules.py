@@ -65,7 +65,7 @@ import pyspiel
 
 from precomp_games._support.arguments import one_of, public
 from precomp_games._support.checks import ArgumentError
-from precomp_games.tree.base_game import in_words
+from precomp_games.policies.rows import action_words
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -301,11 +301,19 @@ class MetaRules:
         return (
             "expected policies under which whatever a player may memorize can be reached "
             f'whenever its opponent stops (form="reweighted"), got player {i} at history '
-            f"{in_words(self.tree, history)!r}, which player {1 - i} reaches for some times of stopping"
+            f"{self._in_words(history)!r}, which player {1 - i} reaches for some times of stopping"
             f"{' and some entries' if self.tree.has_menus else ''} and "
             'not for others, so that memorizing it would go uncharged; use form="audit", exact for all '
             "policies, or check_supports=False for the paper's game all the same"
         )
+
+    def _in_words(self, history: int) -> str:
+        """A history as its game's action strings; actions where no game loads for a tree from a file."""
+        actions = self.tree.actions(history)
+        try:
+            return " ".join(action_words(self.tree.game, actions))
+        except (pyspiel.SpielError, RuntimeError, ValueError):
+            return " ".join(map(str, actions))
 
     # -- the rules ---------------------------------------------------------------------------------
 

@@ -387,6 +387,16 @@ def _reject_twice(state: Any, actions: list[int]) -> NoReturn:
     )
 
 
+def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
+    """The action strings of a history, of players and of chance."""
+    state: Any = game.new_initial_state()
+    words = []
+    for action in actions:
+        words.append(str(state.action_to_string(state.current_player(), action)))
+        state.apply_action(action)
+    return words
+
+
 def infoset_key(state: Any) -> str:
     """The information state of a state where a player moves; its history where the game has none."""
     named = state.get_game().get_type().provides_information_state_string

@@ -1,70 +1,40 @@
-"""The arrays of a history tree: their types, what makes them a tree, their digest, and their files."""
+"""The arrays of a history tree: what makes them a tree, and their files."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
-import pyspiel
 
 from precomp_games._support.checks import ArgumentError, check_penalties, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
-from precomp_games.tree.expansion.columns import COLUMNS
-from precomp_games.tree.expansion.options import PRICES, STOP_VALUES
-from precomp_games.tree.facts import CHANCE, NEVER, TERMINAL
+from precomp_games.tree.facts import (
+    ARRAYS,
+    CHANCE,
+    FORMAT,
+    NEVER,
+    OF_INFOSETS,
+    OPTIONAL,
+    TERMINAL,
+    TreeFacts,
+)
 
-if TYPE_CHECKING:
-    from precomp_games.tree.history_tree import HistoryTree
+_Tree = TypeVar("_Tree", bound=TreeFacts)
 
-
-FORMAT = "precomp-games history tree 1"
-"""How files of trees begin, and what digests are of."""
-
-ARRAYS = COLUMNS | {"infoset_player": np.int8}
-"""All arrays that every tree has, and their types; see `HistoryTree`."""
-
-_MENUS = {"entry": np.int16}  # empty where no menu has two entries
-_OF_INFOSETS = {"weight": np.float64, "cut_menus": np.bool_}  # empty where all are 1, or False
-OPTIONAL = _MENUS | _OF_INFOSETS
-"""Arrays that a tree may have, empty elsewhere, and their types."""
-
-_SPOT_CHECKS = 64
 _MOST_ACTION = 2**31 - 1  # OpenSpiel has a game's number of actions as int32
 _ROUNDING = 1e-6  # of sums of probabilities
 
 
-def _header(tree: HistoryTree) -> dict[str, Any]:
-    """What identifies a tree besides its arrays."""
-    return {
-        "format": FORMAT,
-        "game": tree.game_string,
-        "utility_range": tree.utility_range,
-        "utility_sum": tree.utility_sum,
-        "stop_value": tree.stop_value,
-        "infoset_keys": tree.infoset_keys,
-    }
-
-
-def digest(tree: HistoryTree) -> str:
-    """A digest of the arrays and the header, in hexadecimal digits."""
-    hashed = hashlib.sha256(json.dumps(_header(tree), sort_keys=True).encode())
-    for name, kind in (ARRAYS | _MENUS).items():
-        hashed.update(np.ascontiguousarray(getattr(tree, name), kind).tobytes())
-    return hashed.hexdigest()
-
-
-def write_fields(tree: HistoryTree, path: str) -> None:
+def write_fields(tree: TreeFacts, path: str) -> None:
     """See `HistoryTree.save`."""
     more = {"penalties": tree.penalties, "cut_for": tree.cut_for, "work": tree.work}
     more["fingerprint"] = tree.fingerprint
     names = [*ARRAYS, *(name for name in OPTIONAL if len(getattr(tree, name)))]
-    write_archive(path, _header(tree) | more, {name: getattr(tree, name) for name in names})
+    write_archive(path, tree.header() | more, {name: getattr(tree, name) for name in names})
 
 
-def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
+def read_tree(kind: type[_Tree], path: str) -> _Tree:
     """See `HistoryTree.load`.
 
     Raises:
@@ -87,7 +57,7 @@ def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
             work=dict(head["work"]),
             **arrays,
         )
-        tree.check()
+        check_arrays(tree)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArgumentError(
             f'expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {one_line(error)}'
@@ -100,7 +70,7 @@ def read_tree(kind: type[HistoryTree], path: str) -> HistoryTree:
     return tree
 
 
-def check_arrays(tree: HistoryTree) -> None:
+def check_arrays(tree: TreeFacts) -> None:
     """See `HistoryTree.check`.
 
     Raises:
@@ -109,7 +79,7 @@ def check_arrays(tree: HistoryTree) -> None:
     n, m = len(tree.parent), len(tree.infoset_player)
     for name, kind in (ARRAYS | OPTIONAL).items():
         array = getattr(tree, name)
-        expected = m if name in ("infoset_player", *_OF_INFOSETS) else n
+        expected = m if name in ("infoset_player", *OF_INFOSETS) else n
         if array.dtype != kind or array.ndim != 1:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
         if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):
@@ -118,9 +88,9 @@ def check_arrays(tree: HistoryTree) -> None:
         raise ValueError("there is no root")
     if not (np.isfinite(tree.utility_sum) and np.isfinite(tree.utility_range)):
         raise ValueError("utility_sum or utility_range is no number")
-    if tree.stop_value not in (*STOP_VALUES, NEVER):
+    if tree.stop_value not in ("backup", "evaluate", NEVER):
         raise ValueError(f"stop_value is {tree.stop_value!r}")
-    if tree.cut_for not in ("nothing", *PRICES):
+    if tree.cut_for not in ("nothing", "infosets", "positions"):
         raise ValueError(f"cut_for is {tree.cut_for!r}")
     if tree.infoset_keys is not None and len(tree.infoset_keys) != m:
         raise ValueError(f"there are {len(tree.infoset_keys)} infoset_keys, not {m}")
@@ -175,7 +145,7 @@ def _penalties(head: dict[str, Any]) -> tuple[float, float]:
     )
 
 
-def _is_game(tree: HistoryTree) -> bool:
+def _is_game(tree: TreeFacts) -> bool:
     """Whether at each turn of a player each action is an entry of its own, at no price."""
     decides = (tree.player >= 0) & (tree.num_children > 0)
     own = decides[tree.parent]
@@ -201,14 +171,14 @@ def _is_game(tree: HistoryTree) -> bool:
     )
 
 
-def _are_rows(tree: HistoryTree) -> bool:
+def _are_rows(tree: TreeFacts) -> bool:
     """Whether no row of sigma sums to more than 1, and those of chance to nothing else."""
     total = np.bincount(tree.parent[1:], tree.sigma[1:], minlength=len(tree.parent))
     chance = total[(tree.player == CHANCE) & (tree.num_children > 0)]
     return bool((total <= 1.0 + _ROUNDING).all() and (chance >= 1.0 - _ROUNDING).all())
 
 
-def _are_menus(tree: HistoryTree) -> bool:
+def _are_menus(tree: TreeFacts) -> bool:
     """Whether `entry` has, at each history of an information state, the same numbers from 0 on."""
     used = (tree.entry >= 0) & (tree.infoset[tree.parent] >= 0) & (tree.sigma_pre > 0.0)
     used[0] = False
@@ -222,29 +192,3 @@ def _are_menus(tree: HistoryTree) -> bool:
     decisions = np.flatnonzero(tree.infoset >= 0)
     wanted = np.diff(tree.first_entry)[tree.infoset[decisions]]
     return bool(tree.entry.any() and (entries[decisions] == wanted).all())
-
-
-def first_difference(tree: HistoryTree, game: pyspiel.Game) -> int:
-    """The first of some histories that a game does not have as the tree does, -1 if all are the same."""
-    knows_all = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
-    if knows_all != (tree.infoset_keys is None):
-        return 0
-    for history in np.unique(np.linspace(0, tree.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)).tolist():
-        if not _is_played(tree, game, history):
-            return int(history)
-    return -1
-
-
-def _is_played(tree: HistoryTree, game: pyspiel.Game, history: int) -> bool:
-    """Whether a game has a history as the tree has it."""
-    state = game.new_initial_state()
-    for action in tree.actions(history):
-        if action not in state.legal_actions():
-            return False
-        state.apply_action(action)
-    if state.current_player() != tree.player[history]:
-        return False
-    if state.is_terminal():
-        return bool(np.isclose(state.returns()[0], tree.value[history], rtol=1e-9, atol=0.0))
-    infoset = int(tree.infoset[history])
-    return infoset < 0 or tree.infoset_keys is None or tree.infoset_of(state) == infoset

@@ -1,21 +1,15 @@
-"""A tree's base game: loaded from its string, and histories in the game's own words."""
+"""Base games, loaded from strings: of users, and of trees' files."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.messages import one_line
 from precomp_games.policies.specs import parsed_call
-
-if TYPE_CHECKING:
-    from precomp_games.tree.history_tree import HistoryTree
-
 
 # Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a
 # test looks through all that are registered. Names count at any depth, and in texts, which costs nothing.
@@ -79,22 +73,3 @@ def loaded_game(game_string: str) -> pyspiel.Game:
             f"expected a game that its string loads, got {shown(game_string)} "
             f"({one_line(error)}); give the tree its game with tree.with_game(game)"
         ) from None
-
-
-def in_words(tree: HistoryTree, history: int) -> str:
-    """A history as its game's action strings; as actions where a tree from a file has no game that loads."""
-    actions = tree.actions(history)
-    try:
-        return " ".join(action_words(tree.game, actions))
-    except (pyspiel.SpielError, RuntimeError, ValueError):
-        return " ".join(map(str, actions))
-
-
-def action_words(game: pyspiel.Game, actions: Sequence[int]) -> list[str]:
-    """The action strings of a history, of players and of chance."""
-    state: Any = game.new_initial_state()
-    words = []
-    for action in actions:
-        words.append(str(state.action_to_string(state.current_player(), action)))
-        state.apply_action(action)
-    return words

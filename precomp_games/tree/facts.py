@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import itertools
+import json
 import math
 from typing import Any, NamedTuple
 
@@ -19,12 +21,43 @@ import pyspiel
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
+from precomp_games.policies.rows import PolicyLike
+from precomp_games.tree.mixture import TreeMixture
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 """The `player` of a chance node."""
 
 NEVER = "never"
 """The `stop_value` of a tree in which nobody can stop: of a base game alone, see `HistoryTree.of_game`."""
+
+FORMAT = "precomp-games history tree 1"
+"""How files of trees begin, and what digests are of."""
+
+COLUMNS = {
+    "parent": np.int32,
+    "first_child": np.int32,
+    "num_children": np.int32,
+    "player": np.int8,
+    "action": np.int32,
+    "infoset": np.int32,
+    "sigma": np.float64,
+    "sigma_pre": np.float64,
+    "value": np.float64,
+    "position": np.int32,
+}
+"""The arrays that have a number for each history of every tree, and their types; see `HistoryTree`."""
+
+ARRAYS = COLUMNS | {"infoset_player": np.int8}
+"""All arrays that every tree has, and their types."""
+
+MENUS = {"entry": np.int16}
+"""What trees with menus have as well; empty where no menu has two entries."""
+
+OF_INFOSETS = {"weight": np.float64, "cut_menus": np.bool_}
+"""What trees may have for each information state; empty where all are 1, or False."""
+
+OPTIONAL = MENUS | OF_INFOSETS
+"""Arrays that a tree may have, empty elsewhere, and their types."""
 
 _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
 
@@ -140,23 +173,54 @@ class TreeArrays(NamedTuple):
     first_entry: np.ndarray
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class TreeFacts(_Entries):
-    """What follows from the arrays of a `HistoryTree`, which is where these are described."""
+    """The arrays of a `HistoryTree`, which is where they are described, and what follows from them."""
 
-    parent: npt.NDArray[np.int32]
-    num_children: npt.NDArray[np.int32]
-    player: npt.NDArray[np.int8]
-    infoset: npt.NDArray[np.int32]
-    sigma: npt.NDArray[np.float64]
-    sigma_pre: npt.NDArray[np.float64]
-    value: npt.NDArray[np.float64]
-    utility_range: float
-    stop_value: str
+    game_string: str
     penalties: tuple[float, float]
-    position: npt.NDArray[np.int32]
-    infoset_player: npt.NDArray[np.int8]
-    entry: npt.NDArray[np.int16]
-    weight: npt.NDArray[np.float64]
+    utility_range: float
+    utility_sum: float
+    stop_value: str
+    parent: np.ndarray
+    first_child: np.ndarray
+    num_children: np.ndarray
+    player: np.ndarray
+    action: np.ndarray
+    infoset: np.ndarray
+    sigma: np.ndarray
+    sigma_pre: np.ndarray
+    value: np.ndarray
+    position: np.ndarray
+    infoset_player: np.ndarray
+    infoset_keys: tuple[str, ...] | None
+    work: dict[str, int]
+    policies: tuple[PolicyLike | None, PolicyLike | None] = (None, None)
+    base_game: pyspiel.Game | None = None
+    entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
+    mixture: TreeMixture | None = None
+    cut_for: str = "infosets"
+    weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
+        hashed = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
+        for name, kind in (ARRAYS | MENUS).items():
+            hashed.update(np.ascontiguousarray(getattr(self, name), kind).tobytes())
+        return hashed.hexdigest()
+
+    def header(self) -> dict[str, Any]:
+        """What identifies a tree besides its arrays."""
+        return {
+            "format": FORMAT,
+            "game": self.game_string,
+            "utility_range": self.utility_range,
+            "utility_sum": self.utility_sum,
+            "stop_value": self.stop_value,
+            "infoset_keys": self.infoset_keys,
+        }
 
     @property
     def may_stop(self) -> bool:

@@ -36,20 +36,13 @@ from precomp_games._support.memory import Memory
 from precomp_games._support.pickles import packed, unpacked
 from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import MinProbability, PolicyLike
-from precomp_games.tree.arrays import (
-    ARRAYS,
-    OPTIONAL,
-    check_arrays,
-    digest,
-    first_difference,
-    read_tree,
-    write_fields,
-)
+from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game
 from precomp_games.tree.expansion.levels import expand
 from precomp_games.tree.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
-from precomp_games.tree.facts import TreeEntry, TreeFacts
-from precomp_games.tree.mixture import TreeMixture
+from precomp_games.tree.facts import ARRAYS, OPTIONAL, TreeEntry, TreeFacts
+
+_SPOT_CHECKS = 64  # histories that are looked at to tell whether a game is the tree's
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,32 +90,6 @@ class HistoryTree(Result, TreeFacts):
         that was loaded.
       base_game: The game that the tree was expanded from. Files do not hold it either.
     """
-
-    game_string: str
-    penalties: tuple[float, float]
-    utility_range: float
-    utility_sum: float
-    stop_value: str
-    parent: np.ndarray
-    first_child: np.ndarray
-    num_children: np.ndarray
-    player: np.ndarray
-    action: np.ndarray
-    infoset: np.ndarray
-    sigma: np.ndarray
-    sigma_pre: np.ndarray
-    value: np.ndarray
-    position: np.ndarray
-    infoset_player: np.ndarray
-    infoset_keys: tuple[str, ...] | None
-    work: dict[str, int]
-    policies: tuple[PolicyLike | None, PolicyLike | None] = (None, None)
-    base_game: pyspiel.Game | None = None
-    entry: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int16))
-    mixture: TreeMixture | None = None
-    cut_for: str = "infosets"
-    weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
-    cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     @classmethod
     @public
@@ -294,13 +261,35 @@ class HistoryTree(Result, TreeFacts):
         """
         if str(game) != self.game_string:
             raise ArgumentError(f"expected the game {self.game_string!r}, got {str(game)!r}")
-        differs = first_difference(self, game)
+        differs = self._first_difference(game)
         if differs >= 0:
             raise ArgumentError(
                 "expected the game that the tree was expanded from, got another "
                 f"{self.game_string!r}: history {self.actions(differs)} is not the same there"
             )
         return dataclasses.replace(self, base_game=game)
+
+    def _first_difference(self, game: pyspiel.Game) -> int:
+        """The first of some histories that a game does not have as the tree does, -1 if all are the same."""
+        knows_all = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        if knows_all != (self.infoset_keys is None):
+            return 0
+        looked_at = np.linspace(0, self.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)
+        return next((h for h in np.unique(looked_at).tolist() if not self._is_played(game, h)), -1)
+
+    def _is_played(self, game: pyspiel.Game, history: int) -> bool:
+        """Whether a game has a history as the tree has it."""
+        state = game.new_initial_state()
+        for action in self.actions(history):
+            if action not in state.legal_actions():
+                return False
+            state.apply_action(action)
+        if state.current_player() != self.player[history]:
+            return False
+        if state.is_terminal():
+            return bool(np.isclose(state.returns()[0], self.value[history], rtol=1e-9, atol=0.0))
+        infoset = int(self.infoset[history])
+        return infoset < 0 or self.infoset_keys is None or self.infoset_of(state) == infoset
 
     @public
     def same_as(self, other: HistoryTree) -> bool:
@@ -557,11 +546,6 @@ class HistoryTree(Result, TreeFacts):
         self.__dict__.update(state)
 
     # -- files -------------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
-        return digest(self)
 
     @public
     def save(self, path: FilePath) -> None:

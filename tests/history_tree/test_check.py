@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from precomp_games.tree.arrays import ARRAYS
-from precomp_games.tree.facts import CHANCE, TERMINAL
+from precomp_games.tree.facts import ARRAYS, CHANCE, TERMINAL
 from tests.history_tree.cases import tree_of
 
 

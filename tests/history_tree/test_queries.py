@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games.tree.arrays import ARRAYS
+from precomp_games.tree.facts import ARRAYS
 from tests.history_tree.cases import board_of, by_board, tree_of
 from tests.random_games import expand, policy_pairs, random_tree
 

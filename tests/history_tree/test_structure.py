@@ -5,8 +5,7 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation
-from precomp_games.tree.arrays import ARRAYS
-from precomp_games.tree.facts import CHANCE, TERMINAL
+from precomp_games.tree.facts import ARRAYS, CHANCE, TERMINAL
 from tests import reference
 from tests.history_tree.cases import KINDS, by_board, from_game, tree_of
 from tests.random_games import expand, policy_pairs, random_tree, uniform

@@ -11,26 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games.tree.expansion.positions import Edges
-from precomp_games.tree.facts import TERMINAL
-
-COLUMNS = {
-    "parent": np.int32,
-    "first_child": np.int32,
-    "num_children": np.int32,
-    "player": np.int8,
-    "action": np.int32,
-    "infoset": np.int32,
-    "sigma": np.float64,
-    "sigma_pre": np.float64,
-    "value": np.float64,
-    "position": np.int32,
-}
-"""The arrays of a tree that have a number for each history, and their types; see `HistoryTree`."""
+from precomp_games.tree.facts import COLUMNS, OF_INFOSETS, TERMINAL
 
 ALL_COLUMNS = COLUMNS | {"entry": np.int16, "edge_row": np.int32, "value_row": np.int32}
-"""The same with those that there are only where there are menus, or a mixed opponent."""
+"""`COLUMNS` with those that there are only where there are menus, or a mixed opponent."""
 
-_OF_INFOSETS = ("infoset_player", "weight", "cut_menus")  # the other arrays have a number for each history
+_OF_INFOSETS = ("infoset_player", *OF_INFOSETS)  # the other arrays have a number for each history
 
 
 @dataclasses.dataclass
