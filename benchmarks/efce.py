@@ -1,4 +1,4 @@
-"""Best equilibria, and refining subgames: Table 1's last row, safety, regret minimization up to Huge.
+"""Best equilibria, and refining subgames by regret minimization up to Huge.
 
 Times in seconds are told beside what the paper and the issue ask for; they are of one core of this machine.
 """
@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
 import pyspiel
 
 from benchmarks.measure import Row, fresh_process, side_by_side, status_bytes
@@ -27,13 +26,6 @@ _GAMES = {
 }
 _SECONDS = {"Large": 0.3, "Huge": 0.3}
 _MEMORY = 10**9
-# Table 1, uniform: H, W, shots; gamma: refined welfare as printed.
-_TABLE_1 = [
-    ((1, 3, 2), {2: "-3.70", 5: "-14.8"}),
-    ((2, 2, 3), {2: "-2.95", 5: "-11.4"}),
-    ((1, 5, 3), {2: "-1.34", 5: "-4.80"}),
-    ((3, 2, 3), {2: "-0.772", 5: "-2.47"}),
-]
 
 # Games of the tables in OpenSpiel's battleship.h and sheriff.h (items, bribe, rounds), of up to 36,000 pairs;
 # the last two take minutes. Greatest welfare as EFCE, EFCCE and NFCCE, as docs/efce.md has it.
@@ -62,14 +54,9 @@ def sheriff(items: int, bribe: int, rounds: int) -> pyspiel.Game:
     return pyspiel.load_game(f"sheriff(max_items={items},max_bribe={bribe},num_rounds={rounds})")
 
 
-def rows(scale: float, say: Callable[[str], None], seeds: int = 20) -> list[Row]:
-    """The rows; a `scale` below 1 leaves out what takes minutes: Large, Huge, rows 3 and 4, most seeds."""
-    found = [
-        *_instances(scale, say),
-        *_table_1(scale, say),
-        *_safety(scale, max(1, round(seeds * scale)), say),
-        *_row_2(say),
-    ]
+def rows(scale: float, say: Callable[[str], None]) -> list[Row]:
+    """The rows; a `scale` below 1 leaves out what takes minutes: Large and Huge."""
+    found = [*_instances(scale, say), *_row_2(say)]
     iterations = {"Med": 10_000, "Large": 200, "Huge": 50}
     names = ["Med"] if scale < 1.0 else list(_GAMES)
     for name in names:
@@ -94,66 +81,6 @@ def _instances(scale: float, say: Callable[[str], None]) -> list[Row]:
                     f"{best.welfare:.12f}",
                     f"{welfare:.12f}",
                     bool(abs(best.welfare - welfare) < 1e-9 and certified < 1e-9),
-                )
-            )
-    return found
-
-
-def _table_1(scale: float, say: Callable[[str], None]) -> list[Row]:
-    found = []
-    for number, ((height, width, shots), printed) in enumerate(_TABLE_1, 1):
-        if scale < 1.0 and number > 2:
-            break
-        for multiplier, expected in printed.items():
-            say(f"Table 1, row {number}, gamma {multiplier}")
-            game = battleship(height, width, 1, shots, multiplier)
-            whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-            resolving = efce.Resolving.of_subgames(whole, efce.uniform_blueprint(), "separate")
-            refined = efce.refine_lp(resolving.problem(resolving.names[0]))
-            digits = len(expected.split(".")[1])
-            value = f"{100 * refined.welfare:.{digits}f}"
-            found.append(
-                Row(
-                    f"Table 1, row {number}, gamma {multiplier}: refined, in 1e-2 ({refined.seconds:.1f} s)",
-                    value,
-                    expected,
-                    abs(100 * refined.welfare - float(expected)) <= 0.5000001 * 10.0**-digits,
-                )
-            )
-    return found
-
-
-def _safety(scale: float, seeds: int, say: Callable[[str], None]) -> list[Row]:
-    found = []
-    plans: list[tuple[tuple[int, int, int], int, Any]] = [((1, 3, 2), seeds, efce.BOUNDS)]
-    if scale >= 0.1:
-        plans.append(((2, 2, 3), seeds, efce.BOUNDS))
-    if scale >= 1.0:  # some 25 x 2 s a plan; for more, and row 4, see examples/efce_resolving.py --stitch
-        plans.append(((1, 5, 3), 1, ("separate", "aggregate")))
-    for (height, width, shots), count, kinds in plans:
-        game = battleship(height, width, 1, shots)
-        whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
-        for kind in kinds:
-            say(f"stitching {height} x {width}, bounds {kind}, uniform and {count} jittered")
-            worst = -np.inf
-            for blueprint in [
-                efce.uniform_blueprint(),
-                *(efce.jittered_blueprint(seed) for seed in range(count)),
-            ]:
-                resolving = efce.Resolving.of_subgames(whole, blueprint, kind)
-                plan = efce.stitch(
-                    whole,
-                    blueprint,
-                    [efce.refine_lp(resolving.problem(name)) for name in resolving.names],
-                )
-                worst = max(worst, efce.safety(plan, blueprint).violation)
-            paper = kind == "paper"
-            found.append(
-                Row(
-                    f"{height} x {width}, {kind}: worst violation, stitched, uniform and {count} jittered",
-                    f"{worst:.1e}",
-                    "" if paper else "<= 1e-6",
-                    None if paper else worst <= 1e-6,
                 )
             )
     return found

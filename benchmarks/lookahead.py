@@ -3,8 +3,7 @@
 Both players, lookahead 1 and 2, adversarial ties, evaluation functions from an equilibrium, without noise
 (where ties abound) and with. Seconds are of this process's CPU, which is what a quiet machine takes: both
 solve on one thread. Leduc poker has two bets a round and `suit_isomorphism=true`; the paper's program did not
-solve it in two hours. With four ranks it is `benchmarks.leduc`. Where one does not finish, the bounds stand
-that it has by then.
+solve it in two hours. Where one does not finish, the bounds stand that it has by then.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from unittest import mock
 
 import pyspiel
 
-from benchmarks.leduc import LeducGame
 from benchmarks.measure import Row
 from precomp_games.algorithms.lookahead import (
     Commitment,
@@ -34,7 +32,6 @@ __all__ = ["rows"]
 _SMALL = (("kuhn_poker", 0.05), ("python_kj_poker", 0.5))
 _LARGE = "leduc_poker(suit_isomorphism=true)"
 _LARGE_SECONDS = 60.0
-_LARGER_SECONDS = 600.0
 _GAP = 1e-6
 
 
@@ -50,7 +47,7 @@ class _Timed(NamedTuple):
 
 def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
     """Measures Kuhn, KJ and Leduc poker; Leduc's big M gets 60 s times `scale`, below 1 ours does too."""
-    return [*_small(min(turns, 3), say), *_large(scale, say), *(_larger(say) if scale >= 1.0 else ())]
+    return [*_small(min(turns, 3), say), *_large(scale, say)]
 
 
 def _solve(
@@ -137,23 +134,4 @@ def _large(scale: float, say: Callable[[str], None]) -> list[Row]:
             seconds[0] >= 2.0 * seconds[1] if limit is None else None,
         )
     )
-    return result
-
-
-def _larger(say: Callable[[str], None]) -> list[Row]:
-    result = []
-    game = LeducGame({"ranks": 4})
-    for what, player, lookahead, h in _instances(game, False):
-        if "k = 1, no noise" not in what:
-            continue
-        say(f"Leduc poker with four ranks: {what}")
-        ours = _solve(game, player, lookahead, h, "correlation", _LARGER_SECONDS)
-        result.append(
-            Row(
-                f"commitment, Leduc poker with four ranks, {what}",
-                f"{ours.text()} ({ours.best.supremum:.4f})",
-                f"< {_LARGER_SECONDS:g} s",
-                ours.best.optimal,
-            )
-        )
     return result
