@@ -57,7 +57,7 @@ from precomp_games.chess import (
     preparation_book,
     preparation_tree,
 )
-from precomp_games.chess.preparation.control_books import MAIN_LINES
+from precomp_games.chess.preparation.controls import MAIN_LINES
 from precomp_games.chess.preparation.prepare import distrusted_shares
 from precomp_games.chess.records.game_records import position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, MoveCounts

@@ -31,17 +31,19 @@ from precomp_games.chess.opponents.policies import (
 from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
 from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
 from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
-from precomp_games.chess.preparation.control_books import control_book
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.controls import control_book, play_neighbors
 from precomp_games.chess.preparation.judging import RepertoireJudgment, judge_repertoire
-from precomp_games.chess.preparation.neighbors import play_neighbors
-from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
 from precomp_games.chess.preparation.prepare import prepare
-from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.sparring import SparringGames, prepare_from_games
-from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_tree
+from precomp_games.chess.preparation.trees import (
+    certified_book,
+    equilibrium_tree,
+    preparation_book,
+    preparation_tree,
+)
 from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.chess.study.drill import Drill

@@ -16,7 +16,7 @@ from precomp_games.chess.engines.searches import SearchLimit, check_command, nam
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.evaluation.policies import ANSWERS
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.commands._files import DATA, shown_path
 from precomp_games.commands._flags import check_workers, ends_of, limit_of, top_k_of
 

@@ -18,8 +18,7 @@ from absl import flags
 
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.evaluation.policies import PLAYS
-from precomp_games.chess.preparation.evaluations import EVALUATIONS
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
 from precomp_games.cluster.client import cluster_client
 from precomp_games.tree.base_game import named_game as named_game
 

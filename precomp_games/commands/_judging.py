@@ -13,12 +13,11 @@ from absl import flags
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
-from precomp_games.chess.preparation.engines import Engines
 from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies
 from precomp_games.chess.preparation.model_files import named_calibration
-from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.study.words import more_points, often, points
+from precomp_games.chess.study.words import OpponentWords, more_points, often, points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
 from precomp_games.commands._flags import (
@@ -176,7 +175,7 @@ def write_judgment(
     made_by = {
         "settings": settings.as_dict(),
         "analyst": engines.analyst.engine_id,
-        "opponent": settings.opponent_name(engines.opponent.engine_id),
+        "opponent": OpponentWords(settings, engines.opponent.engine_id).name,
     }
     write_json(folder / "result.json", {**made_by, **result, **tables})
     written = ["result.json"]

@@ -19,11 +19,10 @@ from precomp_games._support.messages import counted
 from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.book import BookPosition, percent
 from precomp_games.chess.books.repertoire import read_repertoire
-from precomp_games.chess.preparation.engines import Engines
-from precomp_games.chess.preparation.evaluations import EVALUATIONS
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.preparation.prepare import is_by_games, prepare
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
 from precomp_games.chess.study.words import more_points, points, range_words, signed_points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import print_table

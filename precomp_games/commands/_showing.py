@@ -14,12 +14,12 @@ from absl import flags
 from precomp_games._support.messages import one_line, pasteable
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.report import ReportBook, report_book, write_report
-from precomp_games.chess.study.words import opponent_words
+from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._flags import Define
 
@@ -49,7 +49,7 @@ def check_exports(formats: Sequence[str]) -> None:
 
 def told_opponent(settings: PreparationSettings, engine: str) -> str:
     """Who the opponent is, in words; of an engine also its limit and its r."""
-    return opponent_words(settings, engine) if settings.opponent else settings.opponent_name(engine)
+    return OpponentWords(settings, engine).told
 
 
 def print_games(settings: PreparationSettings, engines: Engines) -> None:

@@ -30,7 +30,7 @@ from precomp_games.chess.play.engine_games import (
     play_engine_games,
 )
 from precomp_games.chess.play.match_statistics import MatchStatistics
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
 from precomp_games.chess.preparation.prepare import with_exits
 from precomp_games.chess.preparation.settings import PreparationSettings

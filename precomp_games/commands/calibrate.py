@@ -47,7 +47,7 @@ from precomp_games.chess.evaluation.calibration import (
 from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.played import pgn_results
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command

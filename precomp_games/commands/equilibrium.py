@@ -39,8 +39,8 @@ from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
 from precomp_games.chess.books.book import Book, percent, points, points_axis, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn
 from precomp_games.chess.game import move_of
-from precomp_games.chess.preparation.prepared_book import preparation_book
-from precomp_games.chess.preparation.trees import equilibrium_tree
+from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_book
+from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, solved_by, write_csv, write_json
@@ -106,7 +106,7 @@ def run(given: flags.FlagValues) -> None:
         names = (engines.analyst.engine_id, engines.opponent.engine_id)
         print(
             f"White ({names[0]}) and Black ({names[1]}) play by "
-            f"{settings.opponent_limit}, {settings.opponent_play}, and prepare by "
+            f"{settings.opponent_limit}, {OpponentWords(settings, names[1]).play}, and prepare by "
             f"{settings.analyst_limit}; a position costs {points(settings.penalty)} points in 100 games.",
             flush=True,
         )

@@ -36,7 +36,7 @@ from precomp_games.chess.opponents.estimation import (
     opponent_choices,
 )
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines

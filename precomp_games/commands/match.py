@@ -38,13 +38,12 @@ from precomp_games.chess.evaluation.policies import EnginePolicy
 from precomp_games.chess.play.match import ExitScore, MatchComparison, MatchResult, write_match_pgn
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
 from precomp_games.chess.play.openings import openings_near, write_openings
-from precomp_games.chess.preparation.control_books import MAIN_LINES, control_book
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.controls import MAIN_LINES, control_book
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepare import exits_of
-from precomp_games.chess.preparation.prepared_book import preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import penalties, preparation_tree
+from precomp_games.chess.preparation.trees import penalties, preparation_book, preparation_tree
 from precomp_games.chess.study.words import points, range_words
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines

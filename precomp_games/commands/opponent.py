@@ -40,7 +40,7 @@ from precomp_games.chess.books.book import percent
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.opponents.played import rests_on_guesses
 from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.people import FITTED, ModelledPerson, model_person, read_person
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
@@ -50,7 +50,7 @@ from precomp_games.chess.records.names import fitting_names
 from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.report import ReportBook, report_book
-from precomp_games.chess.study.words import SEEN, guess_words, guesses_words, more_points, points
+from precomp_games.chess.study.words import SEEN, OpponentWords, guesses_words, more_points, points
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, print_table, write_csv
@@ -442,7 +442,8 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
         f", and nothing is worth learning with {_color(each)}" for each in made if each not in books
     )
     guesses = _by_color(books, lambda each: f"{_guessed(each)[2]:.0%} of that")
-    thinks = " and an engine thinks likely" if "an engine" in guess_words(made[0].settings) else ""
+    guess = OpponentWords(made[0].settings, made[0].engines[1]).guess
+    thinks = " and an engine thinks likely" if "an engine" in guess else ""
     worst = [each for each in books if _at_worst(each) is not None]
     least = _by_color(worst, lambda each: points(_at_worst(each) or 0.0))
     return [
@@ -484,7 +485,7 @@ def _first_moves(against: ModelledPerson, made: Preparation) -> str:
     told = []
     for action in sorted(row, key=lambda action: (-row[action], action))[:_SHOWN]:
         found = made.games.get((*moves, move_of(action)))
-        seen = SEEN.format(found.count) if found else guess_words(made.settings)
+        seen = SEEN.format(found.count) if found else OpponentWords(made.settings, made.engines[1]).guess
         told.append(f"{state.board.san(move_of(action))} in {100.0 * row[action]:.0f} of 100 games ({seen})")
     return f"{begins} {' or '.join(told)}"
 

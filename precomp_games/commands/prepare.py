@@ -35,8 +35,8 @@ from absl import flags
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.preparation.engines import Engines
-from precomp_games.chess.preparation.neighbors import play_neighbors
+from precomp_games.chess.preparation.controls import play_neighbors
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.study.words import points, range_words, signed_points
 from precomp_games.commands._app import run_command

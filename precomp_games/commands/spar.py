@@ -43,7 +43,7 @@ from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.pool import EngineError, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, weakened_by
 from precomp_games.chess.play.engine_games import Clock
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines

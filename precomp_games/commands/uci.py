@@ -31,8 +31,9 @@ from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.play.players import LONGEST_LINE, EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
-from precomp_games.chess.preparation.policies import modelled_play
+from precomp_games.chess.preparation.model import modelled_play
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
+from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._flags import Define
 
 _MOST_OPTIONS = 8  # of an identity, in an error
@@ -159,7 +160,8 @@ def _modelled(given: flags.FlagValues, preparation: Preparation, player: int, bo
         settings = dataclasses.replace(settings, trusted=True)
     engine = _engine_of_flags(given, preparation.engines[0 if own else 1], opponent=not own)
     modelled = "own play" if own else "opponent"
-    name = one_line(f"{modelled} of a preparation, {settings.opponent_name(preparation.engines[1])}")
+    opponent = OpponentWords(settings, preparation.engines[1]).name
+    name = one_line(f"{modelled} of a preparation, {opponent}")
     try:
         policy = modelled_play(settings, player, engine)
     except ValueError as error:

@@ -22,6 +22,7 @@ from precomp_games.chess import (
     preparation_tree,
 )
 from precomp_games.chess.opponents.policies import _options
+from precomp_games.chess.study.words import OpponentWords
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -122,7 +123,7 @@ def test_the_same_opponent_by_name_gives_the_same_book(player):
     one, two = (best_precomputation(tree, player) for tree in (plain, other))
     assert one.size > 0
     assert (one.value, one.size, one.utility) == (two.value, two.size, two.utility)
-    assert named.opponent_name("engine") == "uci(r=25,top_k=3,nodes=10)"
+    assert OpponentWords(named, "engine").name == "uci(r=25,top_k=3,nodes=10)"
 
 
 def test_a_tree_takes_policies_that_are_there():

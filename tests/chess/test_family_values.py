@@ -13,7 +13,7 @@ from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.evaluation.calibration import material
 from precomp_games.chess.game import action_of
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
-from precomp_games.chess.preparation.policies import preparation_policies
+from precomp_games.chess.preparation.model import preparation_policies
 from tests.chess.test_family import Iterating, family
 from tests.chess.test_preparation import HashEngine
 

@@ -28,6 +28,7 @@ from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line
 from precomp_games.chess.evaluation.policies import softmax
 from precomp_games.chess.evaluation.scores import WdlUtility, centipawns, score_utility
 from precomp_games.chess.game import RULES_OF_CHESS, repeats
+from precomp_games.chess.study.words import OpponentWords
 
 PENALTY = 0.002
 DEEP, SHALLOW = SearchLimit(nodes=5000), SearchLimit(nodes=1000)
@@ -213,7 +214,7 @@ def test_a_preparation_against_what_is_played(plays):
     best = best_precomputation(tree, 1)
     assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx(odds)
     told = "the move it answers" if plays == "bestmove" else "r = 100 cp of what it reports last"
-    assert settings.opponent_play == told
+    assert OpponentWords(settings, "").play == told
     with pytest.raises(ValueError, match=r"preparation_tree\(\): expected options of opponent"):
         opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
         preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
@@ -223,7 +224,7 @@ def test_several_opponents_are_a_mixture_that_shares_its_searches():
     engine = HashEngine(spread=400.0)
     settings = settings_of(opponent_temperature_cp=[20, 80.0], opponent_weights=[1, 3])
     assert settings.opponent_temperature_cp == (20.0, 80.0)
-    assert settings.opponent_play == "r = 20, 80 cp, drawn as 1, 3"
+    assert OpponentWords(settings, "").play == "r = 20, 80 cp, drawn as 1, 3"
     read = json.loads(json.dumps(settings.as_dict())) | {"analyst_limit": DEEP, "opponent_limit": SHALLOW}
     assert PreparationSettings(**read) == settings
     tree = preparation_tree(settings, engine)

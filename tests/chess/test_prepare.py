@@ -37,7 +37,7 @@ from precomp_games.chess import (
     write_preparation,
 )
 from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.preparation.neighbors import neighbors
+from precomp_games.chess.preparation.controls import neighbors
 from precomp_games.chess.preparation.prepare import distrusted_shares
 from precomp_games.chess.records.move_counts import CountsPolicy
 from tests.chess import fake_engine

@@ -8,15 +8,12 @@ from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.study.openings import opening_name
 from precomp_games.chess.study.words import (
     SEEN,
-    guess_words,
+    OpponentWords,
     guesses_words,
     limit_words,
     more_points,
     often,
-    opponent_title,
-    opponent_words,
     points,
-    replies_words,
     versus_words,
     why_words,
 )
@@ -27,7 +24,7 @@ ENGINES = (
 
 
 def opponent(spec):
-    return PreparationSettings(opponent=spec)
+    return OpponentWords(PreparationSettings(opponent=spec), "SF")
 
 
 @pytest.mark.parametrize(
@@ -81,20 +78,20 @@ def test_opponents_are_described_without_a_spec():
     person = opponent(
         f"games(file=/a/k.pgn,player=Ann B,fit=rolling,prior=games(file=o.pgn,prior={ENGINES}))"
     )
-    assert opponent_title(person, "SF") == "Ann B"
-    assert opponent_words(person, "SF") == (
+    assert person.title == "Ann B"
+    assert person.source == (
         "Ann B's games; where they say little, games of everybody; where they say little, one of these for "
         "each move: 2 engines, SF, 1,000 nodes a move or 20,000 nodes a move, each plays one of its best "
         "moves, the better the likelier (r = 10, 20 cp); any legal move, each as likely"
     )
-    assert replies_words(person, "SF") == "Ann B's games; where they say little, games of others and engines"
-    assert guess_words(person) == "a guess: never seen, others play it or an engine thinks so"
+    assert person.replies == "Ann B's games; where they say little, games of others and engines"
+    assert person.guess == "a guess: never seen, others play it or an engine thinks so"
     one = opponent("games(file=k.pgn,player=Ann,prior=noisy(policy=uci(r=40,nodes=500),epsilon=0.1))")
-    assert guess_words(one) == "a guess: never seen, an engine thinks so"
-    assert guess_words(opponent("games(file=k.pgn,player=Ann)")) == "a guess: never seen"
-    usual = PreparationSettings()
-    assert opponent_title(usual, "SF") == "SF (1,000 nodes a move)"
-    assert opponent_words(usual, "SF") == replies_words(usual, "SF")
+    assert one.guess == "a guess: never seen, an engine thinks so"
+    assert opponent("games(file=k.pgn,player=Ann)").guess == "a guess: never seen"
+    usual = OpponentWords(PreparationSettings(), "SF")
+    assert usual.title == "SF (1,000 nodes a move)"
+    assert usual.source == usual.replies
 
 
 @pytest.mark.parametrize(
@@ -111,8 +108,8 @@ def test_opponents_are_described_without_a_spec():
     ],
 )
 def test_no_spec_and_no_path_is_shown(spec):
-    for tell in (opponent_title, opponent_words, replies_words):
-        told = tell(opponent(spec), "SF")
+    words = opponent(spec)
+    for told in (words.title, words.source, words.replies):
         assert told and not set("/=()") & set(told.replace("(r = 5 cp)", "")), told
 
 

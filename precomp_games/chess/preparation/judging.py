@@ -27,8 +27,7 @@ from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_bo
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.evaluation.policies import EngineMenu
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.engines import Engines
-from precomp_games.chess.preparation.policies import PreparationPolicies
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import penalties, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree

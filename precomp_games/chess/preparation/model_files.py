@@ -24,6 +24,7 @@ from precomp_games._support.messages import one_line
 from precomp_games.chess.evaluation import calibration as fits
 from precomp_games.chess.evaluation.calibration import CalibratedUtility
 from precomp_games.chess.opponents.policies import opponent_policy
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
 from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts, MoveSource
 from precomp_games.policies.mixtures import MixturePolicy
@@ -32,7 +33,6 @@ from precomp_games.policies.specs import parsed_spec, touched
 
 if TYPE_CHECKING:
     from precomp_games.chess.engines.stored_engine import StoredEngine
-    from precomp_games.chess.preparation.settings import PreparationSettings
 
 
 MODEL_FILE = "opponent.npz"
@@ -189,14 +189,6 @@ def _kept(spec: Any, policy: Any, sources: list[MoveSource]) -> dict[str, Any] |
 # -- of settings -------------------------------------------------------------------------------------------
 
 
-def named_things(settings: PreparationSettings) -> dict[str, str]:
-    """See `PreparationSettings.touches`."""
-    opponent = touched(settings.opponent) if settings.opponent else ""
-    own = settings.kind.fitted and not fits.is_shipped(settings.calibration)
-    named = {"opponent": opponent, "calibration": settings.calibration if own else ""}
-    return {name: each for name, each in named.items() if each}
-
-
 def named_opponent(settings: PreparationSettings, game: pyspiel.Game, engine: StoredEngine) -> PolicyLike:
     """The opponent that settings name; of a folder's data where the settings are not trusted."""
     if (files := _data_of(settings, "opponent")) is not None:
@@ -222,7 +214,7 @@ def named_calibration(settings: PreparationSettings) -> CalibratedUtility:
 
 def _data_of(settings: PreparationSettings, field: str) -> ModelFiles | None:
     """What lay beside settings that are not trusted, where it is of what a field of them says."""
-    files = settings.files
+    files: ModelFiles | None = settings.files
     if files is None or settings.trusted or files.named.get(field) != getattr(settings, field):
         return None
     return files

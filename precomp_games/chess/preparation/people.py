@@ -32,7 +32,7 @@ from precomp_games.chess.opponents.policies import (
     read_table,
     rolling_fit,
 )
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.move_counts import GameTable, own_states
 from precomp_games.chess.records.names import printable_name

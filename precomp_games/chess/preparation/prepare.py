@@ -40,19 +40,24 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.chess.books.book import Book, BookExit, points
 from precomp_games.chess.evaluation.scores import pov_score
-from precomp_games.chess.game import ChessState, board_key, move_of, position_key
+from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
-from precomp_games.chess.preparation.engines import Engines
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies
 from precomp_games.chess.preparation.model_files import ModelFiles
-from precomp_games.chess.preparation.policies import PreparationPolicies
 from precomp_games.chess.preparation.preparation import Preparation
-from precomp_games.chess.preparation.prepared_book import certified_book, preparation_book
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import kept_entries, penalties, preparation_tree
+from precomp_games.chess.preparation.trees import (
+    certified_book,
+    kept_entries,
+    penalties,
+    preparation_book,
+    preparation_tree,
+)
 from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
@@ -222,12 +227,12 @@ def exits_of(
       policies: of these settings.
       stops: what games have said there, see `Preparation.stops`; elsewhere the evaluation does.
     """
-    value = settings.kind.leaf_value_at_exits(policies.leaf_value)
+    value = None if isinstance(policies.leaf_value, RolloutValues) else policies.leaf_value
     return book_exits(
         book,
         policies.sigma[1 - settings.player],
         _Taught(stops, settings.player, value) if stops else value,
-        horizon=settings.kind.horizon(settings),
+        horizon=RULES_OF_CHESS["max_plies"] if settings.kind.fitted else settings.max_plies,
         min_probability=settings.min_probability,
     )
 

@@ -20,7 +20,7 @@ from precomp_games._support.results import Result
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.preparation.judging import line_of
-from precomp_games.chess.preparation.policies import PreparationPolicies
+from precomp_games.chess.preparation.model import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import GameRecord, position_hash
 from precomp_games.chess.records.move_counts import CountsPolicy

@@ -14,7 +14,7 @@ their history, and no draw by repetition or by the fifty-move rule ends a game b
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import pyspiel
@@ -31,20 +31,56 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.messages import plain_text
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
-from precomp_games.chess.evaluation.policies import ANSWERS, SAMPLES, Plays, check_opponents
+from precomp_games.chess.evaluation.calibration import is_shipped
+from precomp_games.chess.evaluation.policies import SAMPLES, Plays, check_opponents
 from precomp_games.chess.evaluation.scores import Scale
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
-from precomp_games.chess.preparation.evaluations import EVALUATIONS, Evaluation
-from precomp_games.chess.preparation.model_files import (
-    ModelFiles,
-    named_things,
-)
 from precomp_games.policies.rows import LeastProbability
-from precomp_games.policies.specs import check_spec
+from precomp_games.policies.specs import check_spec, touched
 from precomp_games.tree.expansion.options import Price
+
+EXPECTED_SCORE = "Expected score"
+"""What the score of a book is called where games say so."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What stopped play may be valued by, and what the score of a book is then called.
+
+    Only games that are played give an expected score: roll-outs, and the matches that correct a fitted
+    evaluation. What else says what a position is worth has an opinion.
+
+    Attributes:
+      score_name: what a book's score by it is called.
+      owner: whose opinion that is, in words; "" where it is none.
+      fitted: whether it was fitted to games by the rules of chess, which more games may then correct.
+    """
+
+    score_name: str = "Analyst's score"
+    owner: str = "the analyst's evaluations"
+    fitted: bool = False
+
+    def note(self) -> str:
+        """A line that says what such scores are not; "" of expected scores."""
+        if not self.owner:
+            return ""
+        return (
+            f"Scores are {self.owner} of where lines leave the book, not results of games, which\n"
+            'come out lower: see "What games score" in docs/chess_measured.md.\n'
+        )
+
+
+_SCORE = Evaluation()
+EVALUATIONS: Mapping[str, Evaluation] = {
+    "linear": _SCORE,
+    "threshold": _SCORE,
+    "wdl": _SCORE,
+    "calibrated": Evaluation("Fitted score", "a fitted evaluation's", fitted=True),
+    "rollouts": Evaluation(EXPECTED_SCORE, ""),
+}
+"""The kinds by name: see `score_utility`, `CalibratedUtility` and `RolloutValues`."""
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
@@ -87,8 +123,8 @@ class PreparationSettings(Shown):
         is reached. A position then has one move: of several best ones, the first that the analyst reports.
       trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and run
         (see `make_policy`). False of settings that come from a file; `as_dict` leaves it out.
-      files: What these files came to, where `read_preparation` found it in the folder; it is played where
-        settings are not trusted. `as_dict` leaves it out as well.
+      files: What these files came to (`ModelFiles`), where `read_preparation` found it in the folder; it is
+        played where settings are not trusted. `as_dict` leaves it out as well.
     """
 
     player: Player = 0
@@ -118,7 +154,7 @@ class PreparationSettings(Shown):
     distrust: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
     price: Price = "infosets"
     trusted: bool = False
-    files: ModelFiles | None = None
+    files: Any = None
 
     def __post_init__(self) -> None:
         """Checks the rest, so that a wrong value is told before an engine is started.
@@ -153,37 +189,6 @@ class PreparationSettings(Shown):
         """Lines of the analyst's searches: one search of a position serves its menu and its evaluation."""
         return max(self.top_k, self.menu)
 
-    @public
-    def opponent_name(self, engine_id: str) -> str:
-        """Who the opponent is, in words: an engine, its limit, and how it plays; or the spec."""
-        if self.opponent:
-            return self.opponent_play
-        return plain_text(f"{engine_id} ({self.opponent_limit}, {self.opponent_play})")
-
-    @property
-    def opponent_play(self) -> str:
-        """How the opponent plays, in words."""
-        if self.opponent:
-            return plain_text(self.opponent)
-        if self.opponent_plays in ANSWERS:
-            in_games = " in games that are played to it" if self.opponent_plays == "game" else ""
-            return f"the move it answers{in_games}"
-        last = " of what it reports last" if self.opponent_plays == "last_lines" else ""
-        each = ", ".join(f"{r:g}" for r in self.opponent_temperatures_cp)
-        shares = ", ".join(f"{w:g}" for w in self.opponent_weights)
-        drawn = f", drawn as {shares}" if shares else ", drawn once per game" if "," in each else ""
-        return f"r = {each} cp{last}{drawn}"
-
-    @public
-    def opponent_replies(self, engine_id: str) -> str:
-        """Where the probabilities of the opponent's replies come from, in words."""
-        if self.opponent:
-            return self.opponent
-        who = f"{engine_id}, {self.opponent_limit}"
-        if self.opponent_plays in ANSWERS:
-            return f"{who}, as it answers{' in games' if self.opponent_plays == 'game' else ''}"
-        return f"{who}, its {self.top_k} best moves by exp(centipawns / r), {self.opponent_play}"
-
     @property
     def opponent_temperatures_cp(self) -> tuple[float, ...]:
         """The r of each opponent; of one, where there are not several."""
@@ -193,7 +198,12 @@ class PreparationSettings(Shown):
     @property
     def touches(self) -> dict[str, str]:
         """What names files or engines, by field: opened and run where settings are trusted."""
-        return named_things(self)
+        own = self.kind.fitted and not is_shipped(self.calibration)
+        named = {
+            "opponent": touched(self.opponent) if self.opponent else "",
+            "calibration": self.calibration if own else "",
+        }
+        return {name: each for name, each in named.items() if each}
 
     def as_dict(self) -> dict[str, Any]:
         """Settings as JSON has them, limits as text; whoever reads them says whether they are trusted."""

@@ -47,12 +47,16 @@ from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
-from precomp_games.chess.preparation.engines import Engines
-from precomp_games.chess.preparation.policies import PreparationPolicies, modelled_play, preparation_policies
+from precomp_games.chess.preparation.model import (
+    Engines,
+    PreparationPolicies,
+    modelled_play,
+    preparation_policies,
+)
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.preparation.prepare import told_search, told_stops
-from precomp_games.chess.preparation.prepared_book import certified_book
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.trees import certified_book
 from precomp_games.chess.records.game_records import (
     MAX_PLIES,
     RESULTS,

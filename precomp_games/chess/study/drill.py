@@ -37,7 +37,7 @@ from precomp_games._support.messages import one_line
 from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import Book, BookPosition
 from precomp_games.chess.engines.store import first_strange, refuse_journal_of_several
-from precomp_games.chess.preparation.best_parts import predecessors
+from precomp_games.chess.preparation.preparation import predecessors
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cards (

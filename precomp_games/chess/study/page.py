@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from precomp_games.chess.books.book import BookExit, BookPosition, Node, trie_with_exits
 from precomp_games.chess.opponents.played import PlayedGame, rests_on_guesses
-from precomp_games.chess.preparation.best_parts import best_parts
+from precomp_games.chess.preparation.preparation import best_parts
 from precomp_games.chess.study.openings import opening_name
 from precomp_games.chess.study.plots import embedded_plot
 from precomp_games.chess.study.words import (

@@ -47,13 +47,10 @@ from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.preparation import Neighbor, Preparation
 from precomp_games.chess.study.page import page_text
 from precomp_games.chess.study.words import (
+    OpponentWords,
     evaluation_words,
-    guess_words,
     limit_words,
-    opponent_title,
-    opponent_words,
     points,
-    replies_words,
 )
 
 _LONGEST_NAME = 80  # characters of what a score or a player is called
@@ -207,6 +204,7 @@ def report_book(
                 for each in exits
             }
     analyst, opponent = preparation.engines
+    words = OpponentWords(settings, opponent)
     ends = evaluation_words(settings, corrected=preparation.standard_error is not None)
     ends += ", of a run that had not finished" if preparation.search.get("unfinished") else ""
     budget, price = preparation.budget, f"{points(settings.penalty)} points in 100 games for each position"
@@ -218,10 +216,10 @@ def report_book(
         standard_error=preparation.standard_error,
         exits=preparation.exits,
         score_name=preparation.score_name,
-        opponent=opponent_title(settings, opponent),
-        source=replies_words(settings, opponent),
+        opponent=words.title,
+        source=words.replies,
         facts={
-            "Opponent": opponent_words(settings, opponent),
+            "Opponent": words.source,
             "The book's moves": f"{analyst}, {limit_words(str(settings.analyst_limit))}",
             "Where lines end": ends,
             "What learning costs": price if budget is None else f"at most {budget} positions are learned",
@@ -232,7 +230,7 @@ def report_book(
         played=played,
         games=preparation.games,
         person=preparation.person,
-        guess=guess_words(settings),
+        guess=words.guess,
         evaluations=preparation.evaluations,
         sizes=sizes,
         plots=plots or {},

@@ -8,6 +8,7 @@ spec nor a file that it names is shown.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ import chess.engine
 
 from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import points as points
+from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.opponents.played import Person
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec
@@ -116,36 +118,97 @@ def pawns_text(score: chess.engine.PovScore) -> str:
     return f"#{white.mate()}" if pawns is None else f"{pawns / 100:.2f}"
 
 
-def opponent_title(settings: PreparationSettings, engine: str) -> str:
-    """Who the opponent is, in few words: a person's name, an engine's, or what kind of opponent it is."""
-    if settings.opponent:
-        return plain_text(_title(_parsed(settings.opponent))) or "a model opponent"
-    return plain_text(f"{engine} ({limit_words(str(settings.opponent_limit))})")
+@dataclasses.dataclass(frozen=True)
+class OpponentWords:
+    """The opponent of a preparation in words.
 
+    Attributes:
+      settings: Which say how it plays.
+      engine: The identity of its engine.
+    """
 
-def replies_words(settings: PreparationSettings, engine: str) -> str:
-    """Where the opponent's replies come from, in few words."""
-    spec = _parsed(settings.opponent) if settings.opponent else {}
-    if spec.get("name") != "games" or "prior" not in spec:
-        return opponent_words(settings, engine)
-    behind = set(_names(_parsed(spec["prior"]), _DEEP))
-    others = ["games of others"] * ("games" in behind) + ["engines"] * bool(behind & {*_ENGINES})
-    whose = f"{spec['player']}'s games" if "player" in spec else "games of everybody"
-    return plain_text(f"{whose}; where they say little, {' and '.join(others) or 'another model'}")
+    settings: PreparationSettings
+    engine: str
 
+    @property
+    def play(self) -> str:
+        """How it plays, as short as in a list of settings; a spec as it is."""
+        settings = self.settings
+        if settings.opponent:
+            return plain_text(settings.opponent)
+        if settings.opponent_plays in ANSWERS:
+            in_games = " in games that are played to it" if settings.opponent_plays == "game" else ""
+            return f"the move it answers{in_games}"
+        last = " of what it reports last" if settings.opponent_plays == "last_lines" else ""
+        each = ", ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
+        shares = ", ".join(f"{w:g}" for w in settings.opponent_weights)
+        drawn = f", drawn as {shares}" if shares else ", drawn once per game" if "," in each else ""
+        return f"r = {each} cp{last}{drawn}"
 
-def opponent_words(settings: PreparationSettings, engine: str) -> str:
-    """Where the opponent's replies come from."""
-    if settings.opponent:
-        return plain_text(_described(_parsed(settings.opponent), engine, _DEEP))
-    who = f"{engine}, {limit_words(str(settings.opponent_limit))}"
-    if settings.opponent_plays in ("bestmove", "game"):
-        return f"{who}: the move that it answers"
-    each = " or ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
-    drawn = ", drawn for each game" if " or " in each else ""
-    if settings.opponent_weights:
-        drawn += f" as {' to '.join(f'{weight:g}' for weight in settings.opponent_weights)}"
-    return f"{who}: one of its {settings.top_k} best moves, the better the likelier (r = {each} cp{drawn})"
+    @property
+    def name(self) -> str:
+        """Who it is, for programs: an engine, its limit, and how it plays; or the spec."""
+        if self.settings.opponent:
+            return self.play
+        return plain_text(f"{self.engine} ({self.settings.opponent_limit}, {self.play})")
+
+    @property
+    def told(self) -> str:
+        """Who it is, for terminals: a spec is described."""
+        return self.source if self.settings.opponent else self.name
+
+    @property
+    def title(self) -> str:
+        """Who it is, in few words: a person's name, an engine's, or what kind of opponent it is."""
+        if self.settings.opponent:
+            return plain_text(_title(self._spec)) or "a model opponent"
+        return plain_text(f"{self.engine} ({limit_words(str(self.settings.opponent_limit))})")
+
+    @property
+    def source(self) -> str:
+        """Where its replies come from."""
+        settings = self.settings
+        if settings.opponent:
+            return plain_text(_described(self._spec, self.engine, _DEEP))
+        who = f"{self.engine}, {limit_words(str(settings.opponent_limit))}"
+        if settings.opponent_plays in ANSWERS:
+            return f"{who}: the move that it answers"
+        each = " or ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
+        drawn = ", drawn for each game" if " or " in each else ""
+        if settings.opponent_weights:
+            drawn += f" as {' to '.join(f'{weight:g}' for weight in settings.opponent_weights)}"
+        best = f"one of its {settings.top_k} best moves, the better the likelier"
+        return f"{who}: {best} (r = {each} cp{drawn})"
+
+    @property
+    def replies(self) -> str:
+        """The same, in few words."""
+        if self._behind is None or self._spec["name"] != "games":
+            return self.source
+        others = ["games of others"] * ("games" in self._behind) + ["engines"] * self._thinks
+        less = " and ".join(others) or "another model"
+        return plain_text(f"{_whose(self._spec)}; where they say little, {less}")
+
+    @property
+    def guess(self) -> str:
+        """Why a reply that was never seen is expected."""
+        if self._behind is not None and "games" in self._behind:
+            return "a guess: never seen, others play it" + " or an engine thinks so" * self._thinks
+        return "a guess: never seen" + ", an engine thinks so" * self._thinks
+
+    @property
+    def _spec(self) -> dict[str, Any]:
+        return _parsed(self.settings.opponent) if self.settings.opponent else {}
+
+    @property
+    def _behind(self) -> set[str] | None:
+        """Names of what is behind a person's games; None where nothing is, or there are none."""
+        spec = self._spec
+        return set(_names(_parsed(spec["prior"]), _DEEP)) if "prior" in spec else None
+
+    @property
+    def _thinks(self) -> bool:
+        return self._behind is not None and bool(self._behind & {*_ENGINES})
 
 
 def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
@@ -154,17 +217,6 @@ def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
     ends = {"calibrated": fitted, "rollouts": "games that are played out"}
     by = ends.get(settings.evaluation, "the analyst's evaluation")
     return f"{by}, corrected by games" if corrected else by
-
-
-def guess_words(settings: PreparationSettings) -> str:
-    """Why a reply that was never seen is expected."""
-    prior = _parsed(settings.opponent).get("prior") if settings.opponent else None
-    behind = set(_names(_parsed(prior), _DEEP)) if prior is not None else set()
-    if "games" in behind:
-        return "a guess: never seen, others play it" + (
-            " or an engine thinks so" if behind & {*_ENGINES} else ""
-        )
-    return "a guess: never seen" + (", an engine thinks so" if behind & {*_ENGINES} else "")
 
 
 def limit_words(limit: str) -> str:
@@ -215,16 +267,20 @@ def _title(spec: Mapping[str, Any]) -> str:
     return titles_by_name.get(str(name), "an engine" if name in _ENGINES else "")
 
 
+def _whose(spec: Mapping[str, Any]) -> str:
+    return f"{spec['player']}'s games" if "player" in spec else "games of everybody"
+
+
 def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
     """A policy in words."""
     name = spec.get("name")
     if not deep:
         return "another model"
     if name == "games":
-        who = f"{spec['player']}'s games" if "player" in spec else "games of everybody"
         if "prior" not in spec:
-            return who
-        return f"{who}; where they say little, {_described(_parsed(spec['prior']), engine, deep - 1)}"
+            return _whose(spec)
+        behind = _described(_parsed(spec["prior"]), engine, deep - 1)
+        return f"{_whose(spec)}; where they say little, {behind}"
     if name == "noisy":
         inside = _described(_parsed(spec.get("policy")), engine, deep - 1)
         return f"{inside}, and any legal move in {_percent(spec.get('epsilon', 0.1))} of cases"

@@ -41,6 +41,7 @@ from precomp_games.chess.opponents.played import pgn_moves, pgn_results
 from precomp_games.chess.play.uci_engine import uci_book
 from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
 from precomp_games.chess.records.pgn_files import pgn_names
+from precomp_games.chess.study.words import OpponentWords
 from tools.fuzz import target
 from tools.fuzz.mutate import bent, bent_database, bent_json
 
@@ -280,7 +281,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     found = read_preparation(folder)
     write_polyglot(found.book, folder / "book.bin")
     write_pgn(found.book, folder / "book.pgn", exits=found.exits)
-    return found.book.first_lines(3), found.side, found.settings.opponent_name(found.engines[1])
+    return found.book.first_lines(3), found.side, OpponentWords(found.settings, found.engines[1]).name
 
 
 @functools.cache

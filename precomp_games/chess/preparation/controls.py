@@ -1,7 +1,7 @@
-"""Books that are made without asking what a position is worth learning: what a match holds a book against.
+"""What a match holds a book against: books that anyone can make, and opponents beside the model.
 
-A prepared book has to beat books of its own size that anyone can make. Both of these always play the
-analyst's first move, and differ in where they go:
+A prepared book has to beat books of its own size that are made without asking what a position is worth
+learning. Both of these always play the analyst's first move, and differ in where they go:
 
 most reached   The positions that come up most often. Learning one brings those after it, so the book grows at
                its most reached end, and is the most reached set of its size.
@@ -10,28 +10,44 @@ main lines     As one learns openings from an engine: the main line, in which th
                likeliest move, for a number of our moves; then the likeliest departure from what is learnt so
                far, again for as many moves; and so on.
 
-Cost: one search at the analyst's limit a position, and one at the opponent's.
+A book keeps its promise against its model of the opponent. Nobody is the model: who searches a twentieth more
+answers other moves, and where the book has no answer to them, the game goes on without it. So each
+preparation is played against the model's neighbors too, with the book and without it. What a book is for is
+the gain, since some of these opponents are stronger than others with or without a book. The games of a
+neighbor and those of another are not independent: they have the same seed, and the same book.
+
+Cost: of a book, one search at the analyst's limit a position, and one at the opponent's; two matches for each
+neighbor.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import heapq
+import math
 from typing import Any
 
 import chess
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, Seed, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.deadlines import time_is_up
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
+from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
+from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.policies import PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies, preparation_policies
+from precomp_games.chess.preparation.preparation import Neighbor, Preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
 
 MAIN_LINES = 10
 """How many of our moves a main line has in a control."""
+
+_LIMITS = {"half the": 0.5, "5 % more": 1.05, "20 % more": 1.2, "twice the": 2.0}
+_TEMPERATURES = {"half the": 0.5, "twice the": 2.0}
+_UNITS = {"nodes": "nodes", "movetime_ms": "time", "depth": "depth"}
 
 
 @public
@@ -115,3 +131,73 @@ class _Lines:
         )
         children = [(state.child(a), reach * p) for a, p in entry_rows(rows)[0][0].items()]
         return [each for each in children if not each[0].is_terminal()]
+
+
+# -- neighbors ----------------------------------------------------------------------------------------------
+
+
+@public
+def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
+    """The model and opponents beside it, by what is other about them; none where a spec names the model."""
+    if settings.opponent:
+        return {}
+    found = {"the model": settings}
+
+    def add(name: str, **changes: Any) -> None:
+        found.setdefault(name, dataclasses.replace(settings, **changes))
+
+    several = settings.opponent_temperatures_cp if len(settings.opponent_temperatures_cp) > 1 else ()
+    for r in several:
+        add(f"r = {r:g} alone", opponent_temperature_cp=r, opponent_weights=())
+    limit = settings.opponent_limit
+    for attribute, unit in _UNITS.items():
+        if (amount := getattr(limit, attribute)) is not None:
+            for name, share in _LIMITS.items():
+                near = SearchLimit(**{attribute: min(max(1, round(share * amount)), MAX_LIMIT)})
+                if near != limit:
+                    add(f"{name} {unit}", opponent_limit=near)
+    if settings.opponent_plays in ANSWERS:
+        return found
+    for name, share in _TEMPERATURES.items():
+        each = tuple(share * r for r in settings.opponent_temperatures_cp)
+        add(f"{name} r", opponent_temperature_cp=each if several else each[0])
+    if settings.top_k < MAX_MULTIPV:
+        add("a move more", top_k=settings.top_k + 1)
+    add(
+        "the engine as it answers",
+        opponent_plays="bestmove",
+        opponent_temperature_cp=settings.opponent_temperatures_cp[0],
+        opponent_weights=(),
+    )
+    return found
+
+
+@public
+def play_neighbors(
+    made: Preparation, engines: Engines, games: PositiveInt = 20, *, seed: Seed = 0
+) -> tuple[Neighbor, ...]:
+    """Plays a book, and no book, against each of `neighbors`.
+
+    Args:
+      made: whose book.
+      engines: whose searches.
+      games: of each match, as far as there is time for neighbors and games.
+      seed: of the games.
+
+    Raises:
+      ValueError, EngineError: as `play_match`.
+    """
+    settings, book = made.settings, made.book
+    played = []
+    for name, against in neighbors(settings).items():
+        if time_is_up():
+            break
+        both = [
+            engines.match(f"{name}, {what}", each, settings, games, seed=seed, against=against).scores
+            for what, each in (("the book", book), ("no book", Book(book.start, book.side, ())))
+        ]
+        count = min(map(len, both))  # as many as there was time for
+        spread = sum(float(scores.var(ddof=1)) for scores in both) if count > 1 else 0.0
+        score, without = (float(scores.mean()) for scores in both)
+        played.append(Neighbor(name, count, score, without, math.sqrt(spread / count)))
+    return tuple(played)
