@@ -247,6 +247,7 @@ def table():
         "rollout_delta": Arg(0.1, 1.0),
         **dict.fromkeys(("PreparationSettings.opponent", "PreparationSettings.calibration"), ""),
         "PreparationSettings.evaluation": "linear",
+        "PreparationSettings.files": Arg(None, fine=...),
         "settings": Arg(small, face.PreparationSettings, limit, game),
         "analyst": Arg(analyst, face.EnginePool, store),
         "opponent": Arg(analyst, face.EnginePool, store),
