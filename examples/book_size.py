@@ -21,7 +21,7 @@ from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchComparison
 from precomp_games.commands import match
-from precomp_games.commands._preparing import preparation_settings, prepared
+from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
 from precomp_games.commands._showing import (
     check_exports,
     define_showing_flags,
@@ -31,10 +31,10 @@ from precomp_games.commands._showing import (
 
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
-match.define(FLAGS)
-flags.adopt_module_key_flags(match)
+flags.DEFINE_string("output_dir", "output/book_size", "Where files go.")
+define_preparation_flags(FLAGS)
+flags.DEFINE_alias("games", "match_games")
 define_showing_flags(FLAGS)
-FLAGS.set_default("output_dir", "output/book_size")
 
 
 def main(argv: Sequence[str]) -> None:

@@ -38,4 +38,4 @@ def settings(
 
 def engines() -> AbstractContextManager[Engines]:
     """The engines of absl's global flags."""
-    return open_engines(FLAGS)
+    return open_engines(FLAGS, settings(0, 10.0))

@@ -32,8 +32,6 @@ _BOOK = "--penalty=0.01 --max_plies=12 --opponent_nodes=300 --analyst_nodes=600 
 # Added to an example's flags, of which the last ones count, where it would take minutes.
 _SMALL = {
     "chess_preparation": f"{_BOOK} --match_games=2 --opponent_samples=2",
-    "book_report": f"{_BOOK} --match_games=2",
-    "book_match": f"{_BOOK} --games=2",
     "book_size": f"{_BOOK} --games=2 --sizes=2,4",
     "calibrate_evaluation": (
         "--sides=white --r_values=30 --test_r_values=60 --fens='8/8/8/8/4k3/8/4P3/4K3 w - - 0 1' "

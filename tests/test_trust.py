@@ -113,7 +113,7 @@ def test_an_opponents_spec_runs_nothing(spec, tmp_path, evil, fake, capsys, monk
 def test_a_match_runs_nothing_that_its_folder_names(tmp_path, evil, fake):
     spec = f"uci(engine={evil},nodes=1)"
     folder = preparation(tmp_path / "bk", opponent=spec)
-    flags = [f"--book_dir={folder}", "--games=2", f"--engine={fake}", "--store=:memory:", "--nocontrols"]
+    flags = [f"--from={folder}", "--games=2", f"--engine={fake}", "--store=:memory:", "--nocontrols"]
     done = launch("book_match", *flags, cwd=tmp_path)
     assert done.returncode == 1 and not (tmp_path / "ran").exists()
     assert done.stderr.count("\n") == 1 and "--opponent" in done.stderr

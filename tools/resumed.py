@@ -174,9 +174,7 @@ def _spar(folder: pathlib.Path) -> str:
 
 
 def _drill(folder: pathlib.Path) -> str:
-    return _run(
-        drill, folder, "--book_dir=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0"
-    )
+    return _run(drill, folder, "--from=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0")
 
 
 def _solve(folder: pathlib.Path) -> str:
@@ -190,7 +188,7 @@ def _prepare(folder: pathlib.Path) -> str:
 
 
 def _report(folder: pathlib.Path) -> str:
-    return _run(report, folder, "--book_dir=.", "--output_dir=.", "--export=csv")
+    return _run(report, folder, "--from=.", "--output_dir=.", "--export=csv")
 
 
 def _opponent(folder: pathlib.Path) -> str:

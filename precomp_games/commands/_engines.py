@@ -12,13 +12,14 @@ from absl import flags
 from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
-from precomp_games.chess.engines.searches import SearchLimit, check_command, named_options
+from precomp_games.chess.engines.searches import check_command, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.preparation.model import Engines
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.commands._files import DATA, shown_path
-from precomp_games.commands._flags import check_workers, ends_of, limit_of, top_k_of
+from precomp_games.commands._flags import check_workers
 
 
 def _pool(
@@ -35,12 +36,12 @@ def _pool(
 
 
 @contextlib.contextmanager
-def open_engines(given: flags.FlagValues, theirs: SearchLimit | None = None) -> Iterator[Engines]:
-    """The engines of the flags, or stored searches where no engine is to be had.
+def open_engines(given: flags.FlagValues, settings: PreparationSettings | None = None) -> Iterator[Engines]:
+    """Opens the engines of the flags, or stored searches where no engine is to be had.
 
     Args:
       given: the flags.
-      theirs: the opponent's limit, where it is not that of --opponent_nodes or --opponent_movetime_ms.
+      settings: what they have to be able to do, which is tried first.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -65,7 +66,7 @@ def open_engines(given: flags.FlagValues, theirs: SearchLimit | None = None) -> 
             )
             yield Engines(stored, stored)
             return
-        _refuse_troubles(given, path, theirs)
+        _refuse_troubles(given, path, settings)
         folder = os.path.dirname(given.store)
         if folder and not given["store"].present:
             os.makedirs(folder, exist_ok=True)
@@ -85,30 +86,27 @@ def open_engines(given: flags.FlagValues, theirs: SearchLimit | None = None) -> 
         yield Engines(analyst, opponent)
 
 
-def _refuse_troubles(given: flags.FlagValues, path: str | list[str], theirs: SearchLimit | None) -> None:
-    """Refuses engines that flags name, where they cannot do what flags ask for; prints all of that."""
+def _refuse_troubles(
+    given: flags.FlagValues, path: str | list[str], settings: PreparationSettings | None
+) -> None:
+    """Refuses engines that flags name, where they cannot do what settings ask for; prints all of that."""
     names = ("engine", "opponent_engine", "engine_option", "opponent_option")
-    if given.cluster is not None or not any(given[name].value for name in names):
+    if settings is None or given.cluster is not None or not any(given[name].value for name in names):
         return
-    own = {
-        name: named_options(given[f"{name}_option"].value, f"{name}_option")
-        for name in ("engine", "opponent")
-    }
-    apart = given.opponent_engine is not None or bool(own["opponent"])
-    top_k, menu = ends_of(top_k_of(given))[1], given.menu if "menu" in given and given.menu else 1
-    analyst = limit_of(given.analyst_nodes, given.analyst_movetime_ms)
-    theirs = theirs or limit_of(ends_of(given.opponent_nodes)[1], given.opponent_movetime_ms)
-    few = "--top_k=1 --menu=1"
+    theirs, top_k, few = settings.opponent_limit, settings.top_k, "--top_k=1 --menu=1"
     demands = [
-        Demand(analyst, max(top_k, menu), "--analyst_movetime_ms=50", few),
+        Demand(settings.analyst_limit, settings.multipv, "--analyst_movetime_ms=50", few),
         Demand(theirs, top_k, "--opponent_movetime_ms=50", few),
     ]
-    lines = 0 if given.opponent_plays in ANSWERS else top_k
-    opponents = Demand(theirs, lines, "--opponent_movetime_ms=50", "--opponent_plays=bestmove, or --top_k=1")
-    asked = [(path, own["engine"], "engine_option", demands)]
-    if apart:
+    own = named_options(given.engine_option, "engine_option")
+    asked = [(path, own, "engine_option", demands)]
+    others = named_options(given.opponent_option, "opponent_option")
+    if given.opponent_engine is not None or others:
+        lines = 0 if settings.opponent_plays in ANSWERS else top_k
+        fewer = "--opponent_plays=bestmove, or --top_k=1"
+        demand = Demand(theirs, lines, "--opponent_movetime_ms=50", fewer)
         named = find_engine(given.opponent_engine) if given.opponent_engine else path
-        asked.append((named, own["opponent"], "opponent_option", [opponents]))
+        asked.append((named, others, "opponent_option", [demand]))
     refused = [(" ".join(check_command(each[0])), line) for each in asked for line in engine_troubles(*each)]
     if len(refused) > 1:
         print(*(f"{command} {line}" for command, line in refused), sep="\n", flush=True)
@@ -126,7 +124,8 @@ def _warn_of_other_results(given: flags.FlagValues) -> None:
         for name, value in named_options(given[flag].value, flag).items()
         if name.lower() == "threads" and value != "1"
     ]
-    causes += [f"--{flag}" for flag in ("opponent_movetime_ms", "analyst_movetime_ms") if given[flag].value]
+    timed = ("opponent_movetime_ms", "analyst_movetime_ms")
+    causes += [f"--{flag}" for flag in timed if flag in given and given[flag].value]
     if causes:
         print(
             f"Not reproducible: with {' and '.join(causes)} searches differ from run to run, and so may "

@@ -55,6 +55,8 @@ CLUSTER = (
     "four workers on this machine. See docs/cluster.md."
 )
 """What --cluster may be, for its help."""
+STORE = "output/evaluations.sqlite"
+"""Where searches are kept by default."""
 
 
 def check_workers(workers: int | None, cluster: str | None) -> None:
@@ -129,13 +131,8 @@ class _NumberOrRange(flags.ArgumentParser[int | tuple[int, int]]):
         raise ValueError(f"expected {self.syntactic_help}, of 1 to {self._most}, got {argument!r}")
 
 
-def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
-    """The engines, how they search, the store, the penalty, and how positions are evaluated.
-
-    Args:
-      own: of the command.
-      ranges: whether --opponent_nodes and --top_k may be ranges, see `family_of`.
-    """
+def define_engine_flags(own: flags.FlagValues) -> None:
+    """The engines, and where their searches are kept."""
     define = Define(own)
     define.string(
         "engine",
@@ -154,6 +151,27 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "(UCI_LimitStrength with UCI_Elo, Skill Level) need --opponent_plays=bestmove or game, since they "
         "leave its scores as they are.",
     )
+    define.integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)
+    define.string("cluster", None, f"Search on {CLUSTER}")
+    define.string(
+        "store",
+        STORE,
+        "Where searches are kept: each is made once, ever. Shared by all runs.",
+    )
+    define.string(
+        "stored_engine", None, "Without an engine: whose stored searches to use, where there are several."
+    )
+
+
+def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
+    """The engines, and how they search, the penalty, and how positions are evaluated.
+
+    Args:
+      own: of the command.
+      ranges: whether --opponent_nodes and --top_k may be ranges, see `family_of`.
+    """
+    define_engine_flags(own)
+    define = Define(own)
     define.enum(
         "opponent_plays",
         "softmax",
@@ -168,13 +186,6 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "With --opponent_plays=bestmove and options that make the engine draw its moves, or "
         "--opponent_plays=game and a clock: how often it is asked in each position.",
         lower_bound=1,
-    )
-    define.integer("workers", None, "Engine processes. Default: one a core.", lower_bound=1)
-    define.string("cluster", None, f"Search on {CLUSTER}")
-    define.string(
-        "store",
-        "output/evaluations.sqlite",
-        "Where searches are kept: each is made once, ever. Shared by all runs.",
     )
     define.float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
     limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
@@ -226,9 +237,6 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "rollout_epsilon", 0.2, "What roll-outs may cost in value; their number grows as its -2nd power."
     )
     define.integer("seed", 0, "Seed of games that say what positions are worth.", lower_bound=0)
-    define.string(
-        "stored_engine", None, "Without an engine: whose stored searches to use, where there are several."
-    )
 
 
 def define_opponent_flag(own: flags.FlagValues) -> None:

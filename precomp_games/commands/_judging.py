@@ -30,7 +30,7 @@ from precomp_games.commands._flags import (
     settings_of,
     with_flags,
 )
-from precomp_games.commands._showing import define_from_flag, earlier_run, not_said
+from precomp_games.commands._showing import as_said, define_from_flag, earlier_run
 from precomp_games.policies.specs import quoted
 
 _SHARES = ("reach", "was", "is")  # columns that are no points
@@ -49,7 +49,7 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
         [],
         "Your book, PGN or Polyglot (.bin); may be repeated. Default: that of --from, or a shipped sample.",
     )
-    define.enum("side", "white", ["white", "black"], "Whose book it is.")
+    own["side"].help = "Whose book it is. Default: white."
     define.float(
         "r", 10.0, "Randomness of the opponent's engine, in centipawns, where --opponent names none.", 1e-9
     )
@@ -82,12 +82,11 @@ def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationS
 
     With --from both are an earlier run's, as far as flags say nothing else.
     """
-    before = earlier_run(given)
-    if before is None:
-        book = _book(given, given.book, chess.WHITE if given.side == "white" else chess.BLACK, given.fen)
+    if not given["from"].value:
+        book = _book(given, given.book, chess.BLACK if given.side == "black" else chess.WHITE, given.fen)
         return book, _settings(given, book)
-    made = before.made
-    paths = given.book or [str(before.folder / "book.pgn")]
+    folder, made = earlier_run(given)
+    paths = given.book or [str(folder / "book.pgn")]
     book = _book(given, paths, made.book.side, given.fen if given["fen"].present else made.settings.fen)
     return book, _settings(given, book, made.settings)
 
@@ -120,9 +119,7 @@ def _settings(
     settings = dataclasses.replace(settings, calibration=calibration)
     if before is not None:
         settings = dataclasses.replace(with_flags(before, given, settings), distrust=0.0, price="infosets")
-        if not settings.trusted and settings.files is None:
-            for flag in settings.touches:
-                raise ValueError(not_said(given, settings, flag))
+        settings = as_said(given, settings)
         if settings.evaluation == "rollouts":
             raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
     if settings.kind.fitted:

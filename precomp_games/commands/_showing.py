@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib.util
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -59,21 +60,16 @@ def print_games(settings: PreparationSettings, engines: Engines) -> None:
         print(f"Opponent's games    {model.report}", flush=True)
 
 
-def read_folder(folder: str) -> Preparation:
-    """The preparation in a folder that --book_dir names."""
-    with errors_by_flag("book_dir", "an output folder of precomp-games prepare"):
-        return read_preparation(folder)
-
-
 def define_from_flag(own: flags.FlagValues) -> None:
-    """An earlier run, whose settings count."""
+    """Defines the flags of an earlier run, whose settings count, and of which of its books is meant."""
     define = Define(own)
-    define.string(
+    define.multi_string(
         "from",
-        None,
+        [],
         "Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all settings "
-        "that do not stand beside this flag.",
+        "that do not stand beside this flag. May be repeated, for a folder of each color.",
     )
+    define.enum("side", None, ["white", "black"], "Whose book. Default: each that there is.")
 
 
 class Earlier(NamedTuple):
@@ -84,58 +80,58 @@ class Earlier(NamedTuple):
 
 
 def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
-    """The preparations in the folder of --from, one a color, or that of --side alone; none without the flag.
+    """Reads the preparations in the folders of --from, one a color, or that of --side alone.
 
     Raises:
-      ValueError: there is no preparation in it, or none of --side.
+      ValueError: no folder is given, there is no preparation in one, or none of --side.
     """
-    path = given["from"].value
-    if path is None:
-        return []
-    folders = [pathlib.Path(path), *(pathlib.Path(path) / side for side in reversed(chess.COLOR_NAMES))]
     expected = "an output folder of precomp-games opponent or prepare"
+    if not given["from"].value:
+        raise ValueError(f"--from: expected {expected}, got none: run precomp-games prepare first")
+    paths = ", ".join(given["from"].value)
+    found = []
     with errors_by_flag("from", expected):
-        found = [
-            Earlier(folder, read_preparation(folder))
-            for folder in folders
-            if (folder / "result.json").is_file()
-        ]
+        for path in map(pathlib.Path, given["from"].value):
+            folders = [path, *(path / side for side in reversed(chess.COLOR_NAMES))]
+            there = [each for each in folders if (each / "result.json").is_file()]
+            if not there:
+                raise ValueError(f"--from: expected {expected}, got {str(path)!r}, with no preparation in it")
+            found += [Earlier(folder, read_preparation(folder)) for folder in there]
     wanted = [each for each in found if not given["side"].present or each.made.side == given.side]
     if not wanted:
-        none = f"no preparation of {given.side.capitalize()}'s" if found else "no preparation"
-        raise ValueError(f"--from: expected {expected}, got {path!r}, with {none} in it")
+        none = f"no preparation of {given.side.capitalize()}'s"
+        raise ValueError(f"--from: expected {expected}, got {paths!r}, with {none} in it")
+    if len({each.made.side for each in wanted}) < len(wanted):
+        raise ValueError(f"--from: expected one book a color, got {paths}")
     return wanted
 
 
-def read_runs(given: flags.FlagValues) -> list[Earlier]:
-    """The preparations of --from or of --book_dir, one a color; none without either."""
-    if not given.book_dir:
-        return earlier_runs(given)
-    if given["from"].value:
-        raise ValueError("--book_dir: expected none beside --from, which has its books")
-    found = [Earlier(pathlib.Path(folder), read_folder(folder)) for folder in given.book_dir]
-    if len({each.made.side for each in found}) < len(found):
-        raise ValueError(f"--book_dir: expected one book a color, got {', '.join(given.book_dir)}")
-    return found
-
-
-def earlier_run(given: flags.FlagValues) -> Earlier | None:
-    """The one of `earlier_runs`, of two the first whose book has positions; None without --from."""
+def earlier_run(given: flags.FlagValues) -> Earlier:
+    """The one of `earlier_runs`, of two the first whose book has positions."""
     runs = earlier_runs(given)
     runs.sort(key=lambda each: not each.made.book)
     if len(runs) > 1:
-        one, other = (each.made.side for each in runs)
-        print(f"{one.capitalize()}'s of {given['from'].value}; --side={other} is for the other.")
-    return runs[0] if runs else None
+        (one, other), paths = (each.made.side for each in runs), ", ".join(given["from"].value or ())
+        print(f"{one.capitalize()}'s of {paths}; --side={other} is for the other.")
+    return runs[0]
 
 
-def not_said(given: flags.FlagValues, settings: PreparationSettings, flag: str) -> str:
-    """An error about a flag that has to say again what a folder's settings name."""
-    named, said = settings.touches[flag], pasteable(getattr(settings, flag))
-    return (
-        f"--{flag}: expected {said} as in the folder, since {named} is opened or run where you say so, and "
-        f"not a file, got {given[flag].value!r}"
-    )
+def as_said(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
+    """Settings of a folder. What they name is opened and run where the flags say the same.
+
+    Raises:
+      ValueError: a flag says something else, and the folder has nothing in place of what is named.
+    """
+    for flag, named in settings.touches.items():
+        said = getattr(settings, flag)
+        if not given[flag].present or given[flag].value != said:
+            if settings.files is not None:
+                return settings  # what the folder has in place of files is played
+            raise ValueError(
+                f"--{flag}: expected {pasteable(said)} as in the folder, since {named} is opened or run "
+                f"where you say so, and not a file, got {given[flag].value!r}"
+            )
+    return dataclasses.replace(settings, trusted=True)
 
 
 def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]:

@@ -136,7 +136,7 @@ def run(given: flags.FlagValues) -> None:
     """Fits an evaluation to games, compares it with others on other games, and writes it."""
     settings = _all_settings(given)
     folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
+    with open_engines(given, settings[0][1]) as engines:
         if not engines.can_search:
             raise ValueError("expected an engine, to play games from positions that no store has")
         if given.pgn is None:

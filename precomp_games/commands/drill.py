@@ -8,8 +8,6 @@ is asked next is what forgetting costs, times how likely it is forgotten by now 
 the opponent replies, drawn as it plays, and the line goes on while that is worth asking; --from_move_1 asks
 whole lines. After a wrong one it says what that costs and what an engine replies, where the preparation or
 the searches in --store know it. Progress is kept in --progress; each answer counts at once.
-
-Without --from it drills the book that the shipped searches give.
 """
 
 from __future__ import annotations
@@ -31,12 +29,10 @@ from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands._app import run_command
-from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder
-from precomp_games.commands._flags import Define
-from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
+from precomp_games.commands._flags import STORE, Define
 from precomp_games.commands._progress import typed
-from precomp_games.commands._showing import define_from_flag, earlier_run, read_folder
+from precomp_games.commands._showing import define_from_flag, earlier_run
 
 _KNOWN = 0.9  # from which probability on a position counts as known
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
@@ -44,11 +40,9 @@ _STOP = ("q", "quit", "exit", "stop")
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of a preparation, and its own."""
+    """Defines the flags."""
     define = Define(own)
-    define_preparation_flags(own)
     define_from_flag(own)
-    define.multi_string("book_dir", [], "The same, of `precomp-games prepare` alone.")
     define.integer("questions", 20, "How many questions at most.", lower_bound=1)
     define.string("progress", "output/drill.sqlite", "Where it is kept what you know.")
     define.bool(
@@ -59,13 +53,16 @@ def define(own: flags.FlagValues) -> None:
     define.bool(
         "from_move_1", False, "Ask whole lines, from move 1 to what costs most, and on to their ends."
     )
+    define.string(
+        "store", STORE, "Where searches are kept: what wrong answers cost, and the replies to them, are read."
+    )
     define.integer("drill_seed", None, "Of drawn lines. Default: others each time.", lower_bound=0)
 
 
 def run(given: flags.FlagValues) -> None:
-    """Drills the book of the flags."""
+    """Drills the book of --from."""
     _has_symbols(given.unicode)  # a wrong flag is told before any work
-    made = _made(given)
+    made = earlier_run(given).made
     output_folder(os.path.dirname(given.progress) or ".")
     with Drill(made.book, given.progress, seed=given.drill_seed) as drill:
         right, asked = _questions(drill, made, given)
@@ -75,20 +72,6 @@ def run(given: flags.FlagValues) -> None:
             f"\n{right} of {asked} right. {known} of {len(drill.cards)} positions are known by now. What may "
             f"be forgotten costs {points(drill.expected_loss(now))} points in 100 games."
         )
-
-
-def _made(given: flags.FlagValues) -> Preparation:
-    """The preparation in --from or --book_dir, or the one that is made by the flags."""
-    if (before := earlier_run(given)) is not None:
-        if given.book_dir:
-            raise ValueError("--book_dir: expected none beside --from, which has its books")
-        return before.made
-    if len(given.book_dir) > 1:
-        raise ValueError("--book_dir: expected one book, got several")
-    for folder in given.book_dir:
-        return read_folder(folder)
-    with open_engines(given) as engines:
-        return prepared(given, preparation_settings(given), engines, given.budget)
 
 
 def _has_symbols(unicode: bool | None) -> bool:

@@ -102,7 +102,7 @@ def run(given: flags.FlagValues) -> None:
     settings = settings_of(given, 0, given.r, menu=(given.menu, given.menu_window_cp))
     factors = numbers(given["penalty_factors"], "numbers of at least 1", lambda f: 1.0 <= f < math.inf)
     folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
+    with open_engines(given, settings) as engines:
         names = (engines.analyst.engine_id, engines.opponent.engine_id)
         print(
             f"White ({names[0]}) and Black ({names[1]}) play by "

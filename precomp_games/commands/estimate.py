@@ -41,7 +41,14 @@ from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, define_chess_flags, define_minutes_flag, ends_of, numbers
+from precomp_games.commands._flags import (
+    Define,
+    define_chess_flags,
+    define_minutes_flag,
+    ends_of,
+    numbers,
+    settings_of,
+)
 
 _NODES = "200-5000"
 _PLAYED_NODES = 1000
@@ -94,7 +101,8 @@ def run(given: flags.FlagValues) -> None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
     low, high = nodes = ends_of(given.opponent_nodes)
-    with open_engines(given) as engines:
+    settings = dataclasses.replace(settings_of(given, 0, 10.0), opponent_limit=SearchLimit(nodes=high))
+    with open_engines(given, settings) as engines:
         with part(_PLAYING):
             name, every = _observed(given, engines)
         epds = list(dict.fromkeys(epd for epd, _ in every))

@@ -51,7 +51,7 @@ def run(given: flags.FlagValues) -> None:
     """Judges the book of the flags."""
     book, settings = book_and_settings(given)
     folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
+    with open_engines(given, settings) as engines:
         needed = engines.start_record()
         print(
             f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against "

@@ -2,13 +2,11 @@ r"""Does a chess book keep its promise? Plays it against the opponent that it wa
 
   precomp-games match --from=output/chess_preparation --games=200 --output_dir=output/book_match
 
-plays the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --book_dir
-names single ones, and may be repeated for a book of the other color. Without either it prepares a book first,
-by the flags of `prepare`. Beside the book it plays none at all, controls of the same size (the most reached
-positions with the analyst's first move; the analyst's main lines and their likeliest departures; the
-positions that linear evaluation chooses without a menu, where the book is another one), and the analyst all
-game. --r, --opponent_nodes and --top_k put another opponent in the place of the one that the book was made
-for.
+plays the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --from may be
+repeated, for a folder of each color. Beside the book it plays none at all, controls of the same size (the
+most reached positions with the analyst's first move; the analyst's main lines and their likeliest departures;
+the positions that linear evaluation chooses without a menu, where the book is another one), and the analyst
+all game. --opponent="uci(r=40)" puts another opponent in the place of the one that the book was made for.
 
 Prints scores with intervals, beside what was promised, the Elo difference to the opponent with the book and
 without, where games leave the book, and which of these places do not keep what they promised. With --sprt=0,5
@@ -48,24 +46,22 @@ from precomp_games.chess.study.words import points, range_words
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, family_of, settings_of
-from precomp_games.commands._preparing import (
-    define_preparation_flags,
-    opponents_r,
-    preparation_settings,
-    prepared,
+from precomp_games.commands._flags import (
+    Define,
+    define_engine_flags,
+    define_minutes_flag,
+    define_opponent_flag,
 )
 from precomp_games.commands._showing import (
+    as_said,
     define_from_flag,
-    not_said,
+    earlier_runs,
     print_games,
-    read_runs,
     told_opponent,
 )
 from precomp_games.commands.prepare import match_line
 from precomp_games.tree.history_tree import HistoryTree
 
-_PREPARING = 0.4  # of the time, where there is no book yet
 _SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
 _FEW = 8  # games of a control, for fewer of which it is not worth the time
@@ -74,11 +70,11 @@ _FEW = 8  # games of a control, for fewer of which it is not worth the time
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
     define = Define(own)
-    define_preparation_flags(own)
     define_from_flag(own)
-    define.multi_string(
-        "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
-    )
+    define_opponent_flag(own)
+    define.string("calibration", "", "That of the folder, where it is a file of yours that is to be read.")
+    define.integer("games", 100, "Games of each player, by the rules of chess.", lower_bound=1)
+    define.integer("match_seed", 0, "Seed of these games; they train nothing, whatever other seeds are.", 0)
     define.bool("controls", True, "Whether to play controls, and the analyst all game.")
     define.integer("exits", 12, "How many exits of the book to print.", lower_bound=0)
     define.list(
@@ -95,9 +91,9 @@ def define(own: flags.FlagValues) -> None:
         lower_bound=0.0,
         upper_bound=1.0,
     )
-    define.alias("games", "match_games")
     define.string("output_dir", "output/book_match", "Where files go.")
-    own.set_default("minutes", 10.0)
+    define_minutes_flag(own, 10.0)
+    define_engine_flags(own)
 
 
 def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
@@ -123,34 +119,11 @@ class Played(NamedTuple):
     exits: list[BookExit]
 
 
-def trusted_by(given: flags.FlagValues, made: Preparation) -> Preparation:
-    """A preparation of a folder. What its settings name is opened and run where the flags say the same."""
-    settings = made.settings
-    for flag in settings.touches:
-        if given[flag].value != getattr(settings, flag):
-            if settings.files is not None:
-                return made  # what the folder has in place of files is played
-            raise ValueError(not_said(given, settings, flag))
-    return dataclasses.replace(made, settings=dataclasses.replace(settings, trusted=True))
-
-
-def _opponent_of(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
-    """The settings with the opponent that flags ask for."""
-    if family := family_of(given):
-        return dataclasses.replace(settings, opponent=family)
-    randomness, weights = opponents_r(given)
-    flagged = settings_of(given, settings.player, randomness, weights=weights, opponent=given.opponent)
-    changes: dict[str, Any] = {}
-    if given["r"].present:
-        for name in ("opponent_temperature_cp", "opponent_weights"):
-            changes[name] = getattr(flagged, name)
-    if given["opponent"].present:
-        changes |= {name: getattr(flagged, name) for name in ("opponent", "calibration", "trusted")}
-    if given["opponent_nodes"].present or given["opponent_movetime_ms"].present:
-        changes["opponent_limit"] = flagged.opponent_limit
-    if given["top_k"].present:
-        changes["top_k"] = flagged.top_k
-    return dataclasses.replace(settings, **changes)
+def _against(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
+    """Returns the settings with the opponent that --opponent asks for."""
+    if not given.opponent:
+        return settings
+    return dataclasses.replace(settings, opponent=given.opponent, calibration="", trusted=True)
 
 
 def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
@@ -174,7 +147,7 @@ def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
 def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[Played]:
     """No book, the book, and, as far as there is time, the controls."""
     settings, book = made.settings, made.book
-    against = _opponent_of(given, settings)
+    against = _against(given, settings)
     policies = engines.policies(settings)
     empty = Book(book.start, book.side, ())
     played: list[Played] = []
@@ -192,7 +165,7 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
         elif None not in promises:
             promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
         how = {"seed": given.match_seed, "own": own, "against": against}
-        result = engines.match(f"{made.side}, {name}", each, settings, given.match_games, **how)
+        result = engines.match(f"{made.side}, {name}", each, settings, given.games, **how)
         played.append(Played(name, result, promised, exits))
 
     with part(_SHARE if given.controls else 0.5):
@@ -217,24 +190,20 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
 
 def run(given: flags.FlagValues) -> None:
     """Plays the matches that the flags ask for."""
-    if not given.match_games:
-        raise ValueError("--games: expected an integer of at least 1, got 0")
     _tested(given, [0.5])  # a wrong one is an error before any work
-    read = [trusted_by(given, each.made) for each in read_runs(given)]
+    read = [
+        dataclasses.replace(made, settings=as_said(given, made.settings)) for _, made in earlier_runs(given)
+    ]
     folder = output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []
-    with open_engines(given) as engines:
+    with open_engines(given, read[0].settings) as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
-        every = read
-        if not read:
-            with part(_PREPARING):
-                every = [prepared(given, preparation_settings(given), engines, given.budget)]
-        for made in every:
+        for made in read:
             _introduce(given, made, engines)
             before = engines.searches
-            with part(1.0 / (len(every) - len(panels))):
+            with part(1.0 / (len(read) - len(panels))):
                 played = _play(given, made, engines)
             panels.append((made, played))
             _report(given, made, played, engines.searches - before)
@@ -259,9 +228,9 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> None:
-    against = _opponent_of(given, made.settings)
+    against = _against(given, made.settings)
     print(
-        f"{made.side.capitalize()}'s book of {len(made.book)} positions, {given.match_games} games against "
+        f"{made.side.capitalize()}'s book of {len(made.book)} positions, {given.games} games against "
         f"{told_opponent(against, engines.opponent.engine_id)}.",
         flush=True,
     )
@@ -277,8 +246,8 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
 def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played], searches: int) -> None:
     """Prints scores, and where the book's games leave it."""
     print()
-    if any(len(each.result.games) < given.match_games for each in played):
-        print(f"As many of {given.match_games} games, and of controls, as there was time for by --minutes:\n")
+    if any(len(each.result.games) < given.games for each in played):
+        print(f"As many of {given.games} games, and of controls, as there was time for by --minutes:\n")
     table = []
     for name, result, promised, _ in played:
         low, high = result.interval
@@ -391,7 +360,7 @@ def _plot(
             promised = {each.name: each.promised for each in played if each.promised is not None}
             MatchComparison({each.name: each.result for each in played}, promised).plot(panel)
             panel.set_xlabel(panel.get_xlabel() if made is panels[-1][0] else "")
-            against = _opponent_of(given, made.settings)
+            against = _against(given, made.settings)
             opponent = textwrap.shorten(told_opponent(against, made.engines[1]), 120)
             games = max(len(each.result.games) for each in played)
             title = f"{made.side.capitalize()}, {games} games against {opponent}"

@@ -127,7 +127,7 @@ def run(given: flags.FlagValues) -> None:
     folder = output_folder(given.output_dir or os.path.join("output", folder_name(name)))
     with bars.progress("Reading", "bytes") as show, errors_by_flag("games", "a PGN file"):
         person = read_person(path, name, population, given.plies, lambda done, size: show(done))
-    with open_engines(given) as engines:
+    with open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":
             print("White alone: the stored searches are those.")
             each = each[:1]

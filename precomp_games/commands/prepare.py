@@ -85,7 +85,7 @@ def run(given: flags.FlagValues) -> None:
     check_exports(given.export)
     settings = preparation_settings(given)
     folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
+    with open_engines(given, settings) as engines:
         print(
             f"{given.side.capitalize()} prepares with {engines.analyst.engine_id} "
             f"({settings.analyst_limit}) against {told_opponent(settings, engines.opponent.engine_id)}; "

@@ -2,8 +2,8 @@ r"""What is in a book? Makes a page of it: a board, its lines, what they are wor
 
   precomp-games report --from=output/chess_preparation --output_dir=output/book_report
 
-shows the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --book_dir may
-be repeated, for a folder of each color. Without either it prepares one first, by that command's flags.
+shows the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --from may be
+repeated, for a folder of each color.
 --match_dir adds what was promised and scored in a match of `precomp-games match`, --notes the comments of a
 PGN file, at the positions that its games go through, --games the games in which --player played the
 opponent's replies, and --plot a plot, such as sizes.svg of examples/book_size.py.
@@ -30,7 +30,6 @@ from precomp_games.chess.opponents.played import games_behind
 from precomp_games.chess.records.movetext import Standard, standard
 from precomp_games.chess.records.pgn_files import GameReport, game_texts
 from precomp_games.chess.study.report import ReportBook, report_book
-from precomp_games.commands import prepare
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
@@ -39,7 +38,8 @@ from precomp_games.commands._showing import (
     Earlier,
     check_exports,
     define_from_flag,
-    read_runs,
+    define_showing_flags,
+    earlier_runs,
     sizes_of,
     write_books,
 )
@@ -50,15 +50,11 @@ _MOST_PLOT = 2**20
 
 
 def define(own: flags.FlagValues) -> None:
-    """Defines the flags: those of `precomp-games prepare`, and its own."""
+    """Defines the flags."""
     define = Define(own)
-    prepare.define(own)
-    own.set_default("output_dir", "output/book_report")
-    own.set_default("report", True)
     define_from_flag(own)
-    define.multi_string(
-        "book_dir", [], "Output folder of `precomp-games prepare`; may be repeated, once a color."
-    )
+    define_showing_flags(own, report=True)
+    define.string("output_dir", "output/book_report", "Where files go.")
     define.string("match_dir", None, "Output folder of `precomp-games match`, for a match of these books.")
     define.string("notes", None, "PGN file whose comments are shown at its games' positions.")
     define.string("games", None, "PGN file of the opponent's games, which are listed behind its replies.")
@@ -68,16 +64,8 @@ def define(own: flags.FlagValues) -> None:
 
 def run(given: flags.FlagValues) -> None:
     """Makes the page that the flags ask for."""
-    runs = read_runs(given)
-    if not runs:
-        if given.match_dir or given.notes or given.games or given.plot:
-            raise ValueError(
-                "--match_dir, --notes, --games, --plot: expected --from or --book_dir as well, got none"
-            )
-        prepare.run(given)
-        return
     check_exports(given.export)
-    books = _read_books(given, runs)
+    books = _read_books(given, earlier_runs(given))
     write_books(given, output_folder(given.output_dir), books)
 
 
@@ -153,7 +141,7 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[Report
             books.append(report_book(made, rows=rows, notes=notes, plots=shared, sizes=sizes))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"--book_dir, --match_dir: expected results as the examples write them, got {error!r}"
+                f"--from, --match_dir: expected results as the examples write them, got {error!r}"
             ) from None
         if given.games is not None:
             read = GameReport()

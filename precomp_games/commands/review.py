@@ -62,7 +62,7 @@ def run(given: flags.FlagValues) -> None:
     book, settings = book_and_settings(given)
     games, read = _games(given, book)
     folder = output_folder(given.output_dir)
-    with open_engines(given) as engines:
+    with open_engines(given, settings) as engines:
         needed = engines.start_record()
         print(
             f"{'Games':<20}{len(games)} with the book's side, of {read}\n"

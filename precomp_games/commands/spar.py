@@ -120,7 +120,7 @@ def run(given: flags.FlagValues) -> None:
     """Spars by the flags."""
     settings = _settings(given)
     folder = output_folder(given.output_dir)
-    with open_engines(given, settings.opponent_limit) as engines:
+    with open_engines(given, settings) as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         work = Sparring(given, _with_clock(given, settings, engines), engines)

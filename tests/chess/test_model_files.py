@@ -180,7 +180,7 @@ def test_sparring_and_matches_elsewhere_with_a_person(here, tmp_path, monkeypatc
     said = answer(monkeypatch, capsys, "--opponent=moved/out", f"--engine={engine}")
     assert chess.Move.from_uci(said.removeprefix("bestmove ")) in AFTER_D4.legal_moves
     flags = ("--nocontrols", "--games=1", "--store=:memory:", "--workers=1", f"--engine={engine}")
-    done = launch("book_match", "--book_dir=moved/out", *flags, cwd=tmp_path)
+    done = launch("book_match", "--from=moved/out", *flags, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -46,7 +46,7 @@ def test_each_command_has_help(command, capsys):
     words = " [GAMES] [PLAYER]" if command == "opponent" else ""
     assert said.startswith(f"usage: precomp-games {command}{words} [--flags]\n")
     assert module.__doc__ in said and f"precomp-games {command}" in module.__doc__
-    assert ("\n  --engine:" in said) == (command != "solve")  # which has nothing of chess
+    assert ("\n  --engine:" in said) == (command not in ("solve", "drill", "report"))  # which need none
 
 
 def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):

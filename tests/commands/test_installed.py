@@ -86,13 +86,16 @@ def test_prepare_does_what_the_example_does(run, tmp_path):
     made = files(tmp_path / "output" / "chess_preparation")
     assert made == files(tmp_path / "example" / "output" / "chess_preparation")
     assert {"book.bin", "book.pgn", "result.json"} <= made.keys()
+    made_from = "--from=output/chess_preparation"
+    run("report", made_from, has_engine=False)
+    run("drill", made_from, has_engine=False, typed="e4\nq\n")
+    for written in ("book_report/report.html", "drill.sqlite"):
+        assert (tmp_path / "output" / written).stat().st_size
 
 
 _BY_STORED_SEARCHES = {
     "judge": ("judge_book", "positions.csv"),
     "review": ("review_games", "to_learn.csv"),
-    "report": ("book_report", "report.html"),
-    "drill": ("", "drill.sqlite"),
     "equilibrium": ("chess_equilibrium", "white.bin"),
 }
 
@@ -108,7 +111,7 @@ def test_commands_by_stored_searches(run, command, tmp_path):
 
 _BY_AN_ENGINE = {
     "estimate": ("estimate_opponent", "result.json"),
-    "match": ("book_match", "games.pgn"),
+    "prepare": ("chess_preparation", "book.bin"),
 }
 
 
@@ -122,4 +125,7 @@ def test_commands_by_an_engine(run, command, tmp_path, searches):
     shutil.copy(searches, kept)
     run(command, has_engine=True)
     assert (tmp_path / "output" / folder / written).stat().st_size
+    if command == "prepare":
+        run("match", f"--from=output/{folder}", "--games=2", "--nocontrols", has_engine=True)
+        assert (tmp_path / "output" / "book_match" / "games.pgn").stat().st_size
     shutil.copy(kept, searches)

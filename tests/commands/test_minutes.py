@@ -132,6 +132,10 @@ def person(tmp_path_factory):
     engine = folder / "engine"
     engine.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake_engine.__file__}"\n')
     engine.chmod(0o755)
+    small = ["--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1", "--max_plies=10", *_SMALL, "--play_budget=4"]
+    few = ["--minutes=0", "--match_games=0", f"--engine={engine}", "--store=kept.sqlite"]
+    with contextlib.chdir(folder):
+        assert main(["precomp-games", "prepare", *small, *few, "--output_dir=ending"]) == 0
     return folder
 
 
@@ -207,7 +211,7 @@ def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypat
             ["calibration.json", "samples.csv"],
         ),
         (
-            ["match", "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1", "--max_plies=10", *_SMALL, "--play_budget=4"],
+            ["match", "--from=ending"],
             "As many of 100 games, and of controls, as there was time for by --minutes",
             ["result.json", "games.pgn", "match.png"],
         ),
@@ -248,7 +252,6 @@ def test_minutes_are_one_flag_in_all_commands(capsys):
     told = set()
     for name in (
         "prepare",
-        "report",
         "opponent",
         "judge",
         "review",

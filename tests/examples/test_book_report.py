@@ -25,8 +25,8 @@ from tests.examples.test_examples import ROOT
 def first_run(tmp_path_factory):
     """(folder, what is printed) of the default book and its page, from the shipped searches alone."""
     folder = tmp_path_factory.mktemp("report")
-    flags = ("--output_dir=book", "--export=lichess,pgn,anki,csv")
-    return folder, printed("book_report", *flags, cwd=folder, has_engine=False)
+    flags = ("--output_dir=book", "--report", "--export=lichess,pgn,anki,csv")
+    return folder, printed("chess_preparation", *flags, cwd=folder, has_engine=False)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
     games += [game("1. e4 Nc6 2. Nf3", "Us", "Dave", Date="2001.??.??", Result="0-1")]
     (prepared / "games.pgn").write_text("".join(games))
     (prepared / "sizes.svg").write_text(PLOT)
-    flags = ("--book_dir=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
+    flags = ("--from=book", "--output_dir=more", "--plot=sizes.svg", "--games=games.pgn", "--player=Ann")
     said = printed("book_report", *flags, "--export=pgn,csv", cwd=prepared)
     assert said.startswith("Games behind replies: 1 game; 1 left out: games of others\n")
     assert set(files(prepared / "more")) == {"report.html", "arrows.pgn", "book.csv"}
@@ -221,7 +221,7 @@ def test_pictures_for_the_docs(browser, tmp_path):
 
 
 def test_a_page_of_books_that_are_there(prepared, answer):
-    book = ("--book_dir=book", "--output_dir=page")
+    book = ("--from=book", "--output_dir=page")
     (prepared / "notes.pgn").write_text(
         "{From here.} 1. e4 {Best by test.} Nc6 (1... d5 {Scandinavian.}) *\n"
     )
@@ -254,14 +254,14 @@ def test_wrong_input(prepared, answer, tmp_path):
     wrong = ({"utility": "x"}, {"exits": [7]}, {"replies": replies}, {"memorized": evaluated})
     for words in ("nonsense", "[" * 100_000, *(json.dumps(answer | each) for each in wrong)):
         (bad / "result.json").write_text(words)
-        refused("--book_dir=bad", told="bad")
+        refused("--from=bad", told="bad")
     (bad / "result.json").write_text("{}")
     (tmp_path / "bad.svg").write_text("<svg")
     (tmp_path / "empty.pgn").write_text("")
-    book = f"--book_dir={prepared / 'book'}"
+    book = f"--from={prepared / 'book'}"
     refused(book, "--match_dir=bad", told="--match_dir")
-    refused(book, book, told=("--book_dir", "one book a color"))
-    refused("--book_dir=none", told=("--book_dir", "'none'"))
+    refused(book, book, told=("--from", "one book a color"))
+    refused("--from=none", told=("--from", "'none'"))
     for flag in ("--export=pdf", "--export=pgn,pdf"):
         refused(book, flag, told=("--export", "'pdf'"))
     refused(book, "--plot=bad.svg", told="plots as SVG")
@@ -270,9 +270,9 @@ def test_wrong_input(prepared, answer, tmp_path):
     refused(book, "--notes=none.pgn", told="none.pgn")
     refused(book, "--notes=empty.pgn", told="--notes")
     for flag in ("--plot=bad.svg", "--match_dir=bad"):
-        refused(flag, told="--book_dir as well")
+        refused(flag, told="--from as well")
     (bad / "result.json").write_text(json.dumps(answer | {"budget": 9, "truncation_loss": 0.0}))
     for words in ("a,b\n1,2\n", "positions,utility\n1\n", f"positions,utility\n{'x' * 200_000},1\n"):
         (bad / "memory.csv").write_text(words)
-        refused("--book_dir=bad", told=("a table of precomp-games prepare", "memory.csv"))
+        refused("--from=bad", told=("a table of precomp-games prepare", "memory.csv"))
     assert not (tmp_path / "out").exists()

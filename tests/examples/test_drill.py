@@ -39,7 +39,7 @@ def write_book(folder):
 @pytest.mark.seconds("two runs of the example")
 def test_a_drill(tmp_path):
     write_book(tmp_path / "book")
-    flags = ("--book_dir=book", "--progress=kept/progress.sqlite", "--drill_seed=1")
+    flags = ("--from=book", "--progress=kept/progress.sqlite", "--drill_seed=1")
     (tmp_path / "first").write_text("e4\nNf9\nb1c3\n\n\n")
     first = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "first")
     for words in (
@@ -69,7 +69,7 @@ def test_what_is_no_move_is_no_answer(tmp_path, words):
     """It is asked again, and nothing is kept; the right move counts after it."""
     write_book(tmp_path / "book")
     (tmp_path / "typed").write_text("\n".join([*words, "e4", "", "quit", ""]))
-    flags = ("--book_dir=book", "--progress=p.sqlite", "--drill_seed=1")
+    flags = ("--from=book", "--progress=p.sqlite", "--drill_seed=1")
     said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
     assert "Right: e4." in said and "1 of 1 right" in said and "No:" not in said
     explained = said.count("is no legal move here: answer as in Nf3") + said.count("Enter once more")
@@ -97,7 +97,7 @@ def test_what_a_wrong_answer_costs_and_what_is_replied(tmp_path):
     for kept, move in (("kept", "c4"), ("kept", "Nc3"), ("kept", "a4"), ("none", "c4")):
         cost, searched = told[move]
         (tmp_path / "typed").write_text(f"{move}\nq\n")
-        flags = ("--book_dir=book", f"--progress={kept}{move}.sqlite", f"--store={kept}.sqlite")
+        flags = ("--from=book", f"--progress={kept}{move}.sqlite", f"--store={kept}.sqlite")
         said = printed("drill", *flags, cwd=tmp_path, typed=tmp_path / "typed")
         assert (
             f"No: e4. It comes up in every game. Forgetting it costs 40 points in 100 games. {cost}" in said
@@ -111,7 +111,7 @@ def test_whole_lines(tmp_path):
     (tmp_path / "typed").write_text("e4\n\n\ne4\nq\n")
     said = printed(
         "drill",
-        "--book_dir=book",
+        "--from=book",
         "--progress=p.sqlite",
         "--from_move_1",
         "--drill_seed=1",
@@ -127,7 +127,7 @@ def test_whole_lines(tmp_path):
 @pytest.mark.seconds("the example from the start, twice")
 def test_a_terminal_without_chess_symbols(tmp_path):
     write_book(tmp_path / "book")
-    words = [sys.executable, str(ROOT / "examples" / "drill.py"), "--book_dir=book", "--progress=p.sqlite"]
+    words = [sys.executable, str(ROOT / "examples" / "drill.py"), "--from=book", "--progress=p.sqlite"]
     how = {"cwd": tmp_path, "env": os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}, "capture_output": True}
     result = subprocess.run(words, input=b"\n", timeout=120, **how)
     assert (result.returncode, result.stderr) == (0, b"")

@@ -21,7 +21,7 @@ def test_books_of_both_colors(tmp_path, searches):
     for side in ("white", "black"):
         flags = (*TINY, "--evaluation=linear", f"--side={side}", "--match_games=0", f"--store={searches}")
         printed("chess_preparation", *flags, f"--output_dir={side}", cwd=tmp_path)
-    both = ("--book_dir=white", "--book_dir=black", "--games=4", f"--store={searches}")
+    both = ("--from=white", "--from=black", "--games=4", f"--store={searches}")
     said = printed("book_match", *both, "--output_dir=out", cwd=tmp_path)
     told = result_of(tmp_path / "out")
     players = ["no book", "the book", "most reached", "main lines", "analyst all game"]
@@ -55,7 +55,7 @@ def test_books_of_both_colors(tmp_path, searches):
     assert {"openings.epd", "openings.pgn"} <= files(tmp_path / "other").keys()
     assert files(tmp_path / "other")["white_games.pgn"] != files(tmp_path / "out")["white_games.pgn"]
     # Another opponent than the one that was prepared for is said to be one.
-    weaker = ("--book_dir=white", "--games=2", f"--store={searches}", "--r=100", "--nocontrols")
+    weaker = ("--from=white", "--games=2", f"--store={searches}", "--opponent=uci(r=100)", "--nocontrols")
     changed = printed("book_match", *weaker, "--output_dir=changed", cwd=tmp_path)
     assert "made against another opponent" in changed and "made against another opponent" not in said
     names = [row["player"] for row in result_of(tmp_path / "changed")["matches"]]
@@ -64,9 +64,12 @@ def test_books_of_both_colors(tmp_path, searches):
 
 @pytest.mark.engine
 @pytest.mark.seconds("an example")
-def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
-    flags = (*PLAYED, "--menu=2", "--budget=4", "--play_budget=8", f"--store={searches}")
-    said = printed("book_match", *flags, "--games=2", "--sprt=0,5", "--output_dir=out", cwd=tmp_path)
+def test_a_book_of_several_moves_and_a_test_of_its_games(tmp_path, searches):
+    kept = f"--store={searches}"
+    few = (*PLAYED, "--menu=2", "--budget=4", "--play_budget=8", "--match_games=0", "--output_dir=book")
+    printed("chess_preparation", *few, kept, cwd=tmp_path)
+    flags = ("--from=book", "--games=2", "--sprt=0,5", "--output_dir=out")
+    said = printed("book_match", *flags, kept, cwd=tmp_path)
     assert "SPRT with the book  LLR " in said and "H0: +0, H1: +5 logistic Elo: goes on\n" in said
     told = result_of(tmp_path / "out")
     for row in told["matches"]:
@@ -85,12 +88,6 @@ def test_a_book_is_prepared_where_none_is_given(tmp_path, searches):
     assert len(games_of(tmp_path / "out" / "games.pgn")) == 2
     (own,) = (row for row in told["matches"] if row["player"] == "the book")
     assert all(0.0 <= exit["promised"] <= 1.0 for exit in own["exits"])
-    # The same book, from the files of chess_preparation.py, promises the same where lines leave it.
-    printed("chess_preparation", *flags, "--match_games=0", "--output_dir=book", cwd=tmp_path)
-    read = ("--book_dir=book", "--games=2", f"--store={searches}", "--nocontrols", "--output_dir=read")
-    printed("book_match", *read, cwd=tmp_path)
-    again = result_of(tmp_path / "read")
-    assert [row for row in again["matches"] if row["player"] == "the book"] == [own]
 
 
 @pytest.mark.engine
@@ -163,7 +160,7 @@ def test_several_opponents_at_once(tmp_path, searches):
     settings = result_of(tmp_path / "book")["settings"]
     assert settings["opponent_temperature_cp"] == [5.0, 60.0]
     assert settings["opponent_weights"] == [1.0, 2.0]
-    played = ("--book_dir=book", "--games=2", f"--store={searches}", "--nocontrols", "--output_dir=out")
+    played = ("--from=book", "--games=2", f"--store={searches}", "--nocontrols", "--output_dir=out")
     assert "another opponent" not in printed("book_match", *played, cwd=tmp_path)
-    other = printed("book_match", *played, "--r=5", cwd=tmp_path)
+    other = printed("book_match", *played, "--opponent=uci(r=5)", cwd=tmp_path)
     assert "The book was made against another opponent" in other

@@ -29,9 +29,14 @@ _OWN = [
     ("chess_equilibrium", "--penalty_factors=0.5", "at least 1"),
     ("chess_equilibrium", "--penalty_factors=x", "penalty_factors"),
     ("clock_precomputation", "--times=0", ("--times", "at least 1")),
-    ("drill", "--book_dir=none", "--book_dir"),
-    ("drill", "--book_dir=book --book_dir=book", "--book_dir"),
-    ("drill", "--book_dir=book --progress=prose.md", "progress"),
+    ("drill", "--from=none", "--from: expected an output folder of precomp-games opponent or prepare, got"),
+    ("drill", "--from=book --from=book", "--from: expected one book a color, got book, book"),
+    *(
+        (example, "", "--from: expected an output folder of precomp-games opponent or prepare, got none: run")
+        for example in ("drill", "book_match", "book_report")
+    ),
+    ("book_match", "--from=book", "expected an engine"),
+    ("drill", "--from=book --progress=prose.md", "progress"),
     ("efce_resolving", "--rows=5", ("--rows", "5")),
     ("efce_resolving", "--figure=tiny", ("--figure", "tiny")),
     ("efce_resolving", "--stitch_bounds=loose", ("--stitch_bounds", "loose")),
@@ -77,7 +82,7 @@ _OWN = [
     ("search_precomputation", "--r_values=1,x", ("--r_values", "1,x")),
     ("search_precomputation", "--game='hex(board_size=3)' --leaf_value=evaluator", ("--leaf_value", "hex")),
     # Whose games need an engine.
-    *((example, "", "expected an engine") for example in ("book_match", "book_size", "calibrate_evaluation")),
+    *((example, "", "expected an engine") for example in ("book_size", "calibrate_evaluation")),
 ]
 _OF_PERSONS = [
     (example, flags, words)
@@ -115,7 +120,7 @@ _CHESS = [
     ("--evaluation=linear --price=positions --menu=4", ("--menu", "expected 0 or 1 with --price")),
 ]
 _OTHER_CHESS = [
-    ("book_match", "--book_dir=none", ("--book_dir", "'none'")),
+    ("book_match", "--from=none", ("--from", "'none'")),
     ("book_match", "--games=0", ("--games", "got 0")),
     ("book_size", "--sizes=0", "--sizes"),
     ("calibrate_evaluation", "--sides=left", ("--sides", "left")),
