@@ -270,7 +270,7 @@ def test_wrong_input(prepared, answer, tmp_path):
     refused(book, "--notes=none.pgn", told="none.pgn")
     refused(book, "--notes=empty.pgn", told="--notes")
     for flag in ("--plot=bad.svg", "--match_dir=bad"):
-        refused(flag, told="--from as well")
+        refused(flag, told="--from: expected an output folder")
     (bad / "result.json").write_text(json.dumps(answer | {"budget": 9, "truncation_loss": 0.0}))
     for words in ("a,b\n1,2\n", "positions,utility\n1\n", f"positions,utility\n{'x' * 200_000},1\n"):
         (bad / "memory.csv").write_text(words)

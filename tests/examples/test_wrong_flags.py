@@ -121,7 +121,8 @@ _CHESS = [
 ]
 _OTHER_CHESS = [
     ("book_match", "--from=none", ("--from", "'none'")),
-    ("book_match", "--games=0", ("--games", "got 0")),
+    ("book_match", "--from=book --opponent=nobody", "nobody"),
+    ("book_match", "--games=0", "--games=0"),
     ("book_size", "--sizes=0", "--sizes"),
     ("calibrate_evaluation", "--sides=left", ("--sides", "left")),
     ("calibrate_evaluation", "--fens=8/8", ("fen", "8/8")),

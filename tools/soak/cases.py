@@ -69,12 +69,6 @@ CASES = (
         (*_SEARCHES, "--penalty=0.005", "--max_plies=8", "--r_values=5,20"),
     ),
     Case(
-        "the match",
-        "book_match",
-        (*_SEARCHES, "--penalty=0.002", "--evaluation=linear", "--max_plies=6", "--r=20", "--budget=4",
-         "--nocontrols", "--games=3"),
-    ),
-    Case(
         "meta_equilibrium",
         "meta_equilibrium",
         ("--game=leduc_poker", "--sigma_pre=uniform", "--penalty_0=0.001", "--penalty_1=0.001",
