@@ -8,7 +8,6 @@ import sqlite3
 import sys
 import time
 import tracemalloc
-import types
 
 import numpy as np
 import pyspiel
@@ -30,7 +29,6 @@ from precomp_games.chess import (
     read_preparation,
 )
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.chess.play import players as uci_players
 from precomp_games.chess.play.players import EnginePlayer
 from precomp_games.chess.play.uci_engine import UciEngine
 from precomp_games.chess.records.book_counts import PolyglotCounts
@@ -336,43 +334,44 @@ def test_messages_are_one_printable_line():
 # -- engines that end, and commands that are no text -------------------------------------------------------
 
 
-def _engine(monkeypatch, data):
+def _engine(request, data):
     """How often an engine that says this and ends was started, so far."""
     starts = []
 
-    def popen(command, **arguments):
-        starts.append(command)
-        return engines._Process(data)
+    def said():
+        starts.append(data)
+        return iter([data])
 
-    fake = types.SimpleNamespace(Popen=popen, PIPE=0, DEVNULL=0, TimeoutExpired=TimeoutError)
-    monkeypatch.setattr(uci_players, "subprocess", fake)
+    fake = engines.without_processes(said)
+    fake.start()
+    request.addfinalizer(fake.stop)
     return starts
 
 
-def test_an_engine_that_always_ends_is_not_started_forever(monkeypatch):
-    starts, told = _engine(monkeypatch, b"id name x\nuciok\n"), []
+def test_an_engine_that_always_ends_is_not_started_forever(request):
+    starts, told = _engine(request, b"id name x\nuciok\n"), []
     engine = UciEngine(EnginePlayer("engine"), say=told.append)
     engine.run(["isready", "go nodes 1", "quit"])
     assert "readyok" in told and told[-1] == "bestmove (none)"
     assert len(starts) < 20
 
 
-def test_an_engine_that_answers_unasked_and_ends_is_not_started_forever(monkeypatch):
-    starts = _engine(monkeypatch, b"id name x\nuciok\nbestmove e2e4\n")
+def test_an_engine_that_answers_unasked_and_ends_is_not_started_forever(request):
+    starts = _engine(request, b"id name x\nuciok\nbestmove e2e4\n")
     player = EnginePlayer("engine")
     for _ in range(1000):
         player.ready()
     assert len(starts) < 20
 
 
-def test_an_engine_that_never_says_uciok_is_refused(monkeypatch):
-    _engine(monkeypatch, b"x\n" * 20_000)
+def test_an_engine_that_never_says_uciok_is_refused(request):
+    _engine(request, b"x\n" * 20_000)
     with pytest.raises(EngineError, match="to answer 'uci' with 'uciok'"):
         EnginePlayer("engine")
 
 
-def test_commands_that_are_no_utf8_are_passed_over(monkeypatch, tmp_path):
-    _engine(monkeypatch, b"id name x\nuciok\nreadyok\nbestmove e2e4\n")
+def test_commands_that_are_no_utf8_are_passed_over(request, monkeypatch, tmp_path):
+    _engine(request, b"id name x\nuciok\nreadyok\nbestmove e2e4\n")
     (tmp_path / "book.bin").write_bytes(engines._book())
     typed = io.TextIOWrapper(io.BytesIO(b"\xff\nuci\nquit\n"), encoding="utf-8")
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import concurrent.futures
 import contextlib
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 import chess
 import chess.engine
@@ -172,6 +174,67 @@ class EngineProcess(chess.engine.UciProtocol):
                 await asyncio.wait([self.returncode], timeout=QUIT_SECONDS)
         finally:  # also where this is cancelled: a transport that is left open outlives its loop
             await self.kill()
+
+
+class EngineThread:
+    """A thread in which engines are talked to, by an event loop.
+
+    Attributes:
+        loop: the event loop.
+        engines: those that there are, which are looked at in the thread alone.
+    """
+
+    def __init__(self, name: str, places: int) -> None:
+        self.engines: list[EngineProcess | None] = [None] * places
+        self.loop = asyncio.new_event_loop()
+        # Callbacks of processes that we killed are no news; failures reach the caller as errors.
+        self.loop.set_exception_handler(lambda loop, context: None)
+        self._end: concurrent.futures.Future[None] | None = None
+        self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs; it does not in a forked child, whose engines are its parent's."""
+        return self._thread.is_alive()
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """The result of some work in the thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Has a function called in the thread, unless that has ended."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(function, *arguments)
+
+    def end(self) -> None:
+        """Cancels what runs, ends all engines and the thread; after an interrupt it may be called again."""
+        if not self.is_alive:
+            return
+
+        async def finish() -> None:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                # Cancelled once: what ends its engines is not to be cut short.
+                if not task.cancelling():
+                    task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.gather(*(engine.quit_or_kill() for engine in self.engines if engine is not None))
+            self.engines[:] = [None] * len(self.engines)
+
+        def stop() -> None:
+            for engine in filter(None, self.engines):  # which there was no time for
+                engine.signal_kill()
+            self.loop.stop()
+
+        with contextlib.suppress(Exception):
+            if self._end is None:
+                self._end = asyncio.run_coroutine_threadsafe(finish(), self.loop)
+            self._end.result(timeout=10.0)
+        self.call(stop)
+        self._thread.join(timeout=5.0)
+        if not self.is_alive:
+            self.loop.close()
 
 
 class SyncCommand(chess.engine.BaseCommand[None]):

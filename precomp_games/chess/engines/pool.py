@@ -55,6 +55,7 @@ from precomp_games.chess.engines._questions import Question, Questions, Turn, tu
 from precomp_games.chess.engines._uci import (
     BadOutput,
     EngineProcess,
+    EngineThread,
     NoNodes,
     NoScores,
     SearchCommand,
@@ -190,19 +191,15 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._searching: int | None = None  # the thread that has the lock
         self._warned_too_few = False
         # A place for each worker's engine that searches positions, and then for those that play games.
-        self._slots: list[EngineProcess | None] = [None] * (self.workers + max(self.workers, _GAMES))
+        self._thread = EngineThread("engine-pool", self.workers + max(self.workers, _GAMES))
+        self._slots = self._thread.engines
         self._last_used, self._busy = [0] * len(self._slots), set[int]()
         self._closed = False
         self.engine_id = ""
-        self._loop = asyncio.new_event_loop()
-        # Callbacks of processes that we killed are no news; failures reach the caller as errors.
-        self._loop.set_exception_handler(lambda loop, context: None)
-        self._thread = threading.Thread(target=self._loop.run_forever, name="engine-pool", daemon=True)
-        self._thread.start()
-        # Holds no reference to the pool, so that a forgotten one is closed; runs at exit too.
-        self._finalizer = weakref.finalize(self, _shut_down, self._loop, self._thread, self._slots)
+        # The thread has no reference to the pool, so that a forgotten one is closed; runs at exit too.
+        self._finalizer = weakref.finalize(self, self._thread.end)
         try:
-            asyncio.run_coroutine_threadsafe(self._engine(0), self._loop).result()
+            self._thread.run(self._engine(0))
         except BaseException:
             self.close()
             raise
@@ -482,15 +479,14 @@ class _Batch:
 
     def run(self, deliver: Callable[[int, SearchResult], None]) -> None:
         """Delivers results as they come; raises EngineError after the last that was finished."""
-        loop = self._pool._loop
+        thread = self._pool._thread
         item = None
         try:
-            loop.call_soon_threadsafe(self._start)
+            thread.call(self._start)
             while (item := self._next()) is not None:
                 deliver(*item)
         except BaseException as err:
-            with contextlib.suppress(RuntimeError):  # a closed loop
-                loop.call_soon_threadsafe(self._cancel)
+            thread.call(self._cancel)
             rest = [] if item is None else [item]  # the one that was being delivered, again
             while (item := self._next()) is not None:
                 rest.append(item)
@@ -508,7 +504,7 @@ class _Batch:
     def _next(self) -> tuple[int, SearchResult] | None:
         while True:
             # Looked at before the queue is: everything is in the queue by the time that it is over.
-            over = self._over or not self._pool._thread.is_alive()
+            over = self._over or not self._pool._thread.is_alive
             with contextlib.suppress(queue.Empty):
                 return self._queue.get(timeout=0.01 if over else 1.0)
             if over:  # the end may have been taken from the queue by an interrupted call of this
@@ -551,32 +547,3 @@ def _cores() -> int:
 def _words(error: BaseException, late: str) -> str:
     """What an engine did wrong, for a message; `late` where it did nothing in time."""
     return late if isinstance(error, TimeoutError) else one_line(error)
-
-
-def _shut_down(
-    loop: asyncio.AbstractEventLoop, thread: threading.Thread, slots: list[EngineProcess | None]
-) -> None:
-    """Cancels what runs, ends all engines and the loop."""
-    if not thread.is_alive():  # in a forked child, whose engines are its parent's
-        return
-
-    async def finish() -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await asyncio.gather(*(engine.quit_or_kill() for engine in slots if engine is not None))
-        slots[:] = [None] * len(slots)
-
-    with contextlib.suppress(Exception):
-        asyncio.run_coroutine_threadsafe(finish(), loop).result(timeout=10.0)
-
-    def stop() -> None:
-        for engine in filter(None, slots):  # which there was no time for
-            engine.signal_kill()
-        loop.stop()
-
-    loop.call_soon_threadsafe(stop)
-    thread.join(timeout=5.0)
-    if not thread.is_alive():
-        loop.close()

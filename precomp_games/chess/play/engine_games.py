@@ -26,11 +26,9 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import contextvars
 import dataclasses
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any
@@ -46,7 +44,7 @@ from precomp_games._support.deadlines import time_is_up
 from precomp_games._support.messages import one_line
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.books.pgn import pgn_text, set_headers
-from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess
+from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess, EngineThread
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
 from precomp_games.chess.game import action_of, move_of
@@ -180,37 +178,17 @@ def play_engine_games(
 
 def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
     """Runs work to its end; what interrupts this thread cancels it, and waits until all of it has ended."""
-    begun: concurrent.futures.Future[Callable[[], Any]] = concurrent.futures.Future()
-    done: concurrent.futures.Future[None] = concurrent.futures.Future()
-
-    async def cancelable() -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        begun.set_result(lambda: loop.call_soon_threadsafe(lambda: task.cancelling() or task.cancel()))
-        await work
-
-    def run() -> None:
-        try:
-            done.set_result(asyncio.run(cancelable()))
-        except BaseException as error:
-            done.set_exception(error)
-
-    # In the context of this thread, which knows until when there is time.
-    context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(run,), name="engine-games", daemon=True)
+    thread = EngineThread("engine-games", 0)
     try:
-        thread.start()
+        future = asyncio.run_coroutine_threadsafe(work, thread.loop)
         # A signal that comes just before it waits would not wake it.
-        while not concurrent.futures.wait([done], 0.1).done:
+        while not concurrent.futures.wait([future], 0.1).done:
             pass
-        done.result()
+        future.result()
     finally:
-        while thread.is_alive():
-            # Pressed again, Ctrl-C changes nothing; and the loop may have closed just now.
-            with contextlib.suppress(KeyboardInterrupt, RuntimeError):
-                if begun.done() and not done.done():
-                    begun.result()()
-                thread.join(0.1)
+        while thread.is_alive:
+            with contextlib.suppress(KeyboardInterrupt):  # pressed again, Ctrl-C changes nothing
+                thread.end()
 
 
 def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
@@ -250,8 +228,6 @@ async def _games(
     concurrency: int,
 ) -> None:
     """See `play_engine_games`."""
-    # Callbacks of processes that were killed are no news; failures reach the caller as errors.
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     rows, todo = memorized_rows(book), enumerate(headers)
 
     async def play() -> None:

@@ -8,18 +8,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import queue
-import subprocess
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import chess
+import chess.engine
 import numpy as np
 
 from precomp_games._support.arguments import Seed, public
 from precomp_games._support.messages import one_line
+from precomp_games.chess.engines._uci import EngineProcess, EngineThread
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of
@@ -33,10 +33,8 @@ NO_MOVE = "(none)"
 LONGEST_LINE = 1 << 20
 """Characters of a line that an engine or an interface may write."""
 
-_QUIT_SECONDS = 2.0
 _START_SECONDS = 10.0
 _MOST_STARTS = 5  # in a row, of an engine that ends before it answers
-_MOST_LINES = 10_000  # before "uciok"
 
 
 class Player(Protocol):
@@ -133,6 +131,24 @@ def _state(start: chess.Board, moves: Sequence[chess.Move]) -> ChessState:
     return state
 
 
+class _Relay(chess.engine.BaseCommand[None]):
+    """Greets an engine, and hands on all that it says until it ends."""
+
+    def __init__(self, engine: EngineProcess, hear: Callable[[str], None]) -> None:
+        super().__init__(engine)
+        self._hear = hear
+
+    def check_initialized(self) -> None:
+        """Nothing needs to be known of the engine."""
+
+    def start(self) -> None:
+        self._engine.send_line("uci")
+
+    def line_received(self, line: str) -> None:
+        for part in line.split("\r"):
+            self._hear(part.strip())
+
+
 class EnginePlayer(Player):
     """Plays as another engine does, which it hands everything on to.
 
@@ -153,161 +169,150 @@ class EnginePlayer(Player):
           EngineError: it cannot be run, or does not answer "uci".
         """
         self._command = check_command(command)
-        self._ready = threading.Event()
         self._say: Callable[[str], None] | None = None
-        self._asked: tuple[str, str] | None = None
+        self._asked: Sequence[str] = ()
         self._set: dict[str, str] = {}  # the last line for each option
-        self._lock = threading.Lock()
-        self._closed = False
-        self._lost_since = 0  # how often it has ended since it answered
-        self._start()
+        self._greeted = False
+        self._waiting: asyncio.Future[None] | None = None  # for "readyok"
+        self._losses = 0  # how often the engine has ended since it answered
+        self._thread = EngineThread("engine-player", 1)
+        try:
+            self._thread.run(self._start())
+        except BaseException:
+            self.close()
+            raise
 
-    def _start(self) -> None:
+    # What follows runs in the engine's thread, up to `set_option`.
+
+    async def _start(self) -> None:
         """Starts the process, up to its "uciok"."""
         shown_command = " ".join(self._command)
         try:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                errors="replace",
-                bufsize=1,
-                start_new_session=True,
-            )
+            _, engine = await EngineProcess.popen(self._command, setpgrp=True)
         except OSError as error:
             raise EngineError(
                 f"expected an engine's command, got {shown_command!r}: {error.strerror}"
             ) from None
-        greeting: queue.Queue[list[str] | None] = queue.Queue()
-        threading.Thread(target=self._pump, args=(self._process, greeting), daemon=True).start()
-        self._send("uci")
-        try:
-            lines = greeting.get(timeout=_START_SECONDS)
-        except queue.Empty:
-            lines = None
-        if lines is None:
-            self._process.kill()
+        self._thread.engines[0] = engine
+        lines: list[str] = []
+        greeted = asyncio.Event()
+
+        def hear(line: str) -> None:
+            if greeted.is_set():
+                self._hear(line)
+            elif line == "uciok":
+                greeted.set()
+            elif line.startswith(("id name ", "option name ")):
+                lines.append(line)
+
+        ended = asyncio.ensure_future(engine.ask(_Relay(engine, hear)))
+        ended.add_done_callback(lambda task: task.cancelled() or task.exception())
+        greeting = asyncio.ensure_future(greeted.wait())
+        await asyncio.wait({ended, greeting}, timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        greeting.cancel()
+        if not greeted.is_set():
+            await engine.kill()
             raise EngineError(
                 f"expected {shown_command!r} to answer 'uci' with 'uciok': check that it runs by itself"
             )
         names = [line.removeprefix("id name ") for line in lines if line.startswith("id name ")]
         self.name = names[0] if names else shown_command
         self.options = [line for line in lines if line.startswith("option name ")]
+        self._greeted = True
+        ended.add_done_callback(self._lose)
 
-    def _pump(self, process: subprocess.Popen[str], greeting: queue.Queue[list[str] | None]) -> None:
-        """Hands the engine's lines on."""
-        assert process.stdout is not None
-        lines: list[str] | None = []
-        while raw := process.stdout.readline(LONGEST_LINE):
-            line = raw.strip()
-            if lines is not None:
-                lines.append(line)
-                if line == "uciok":
-                    greeting.put(lines)
-                    lines = None
-                elif len(lines) > _MOST_LINES:
-                    break
-            elif line == "readyok":
-                self._ready.set()
-            elif line.split(maxsplit=1)[:1] in (["info"], ["bestmove"]):
-                self._answer(line)
-        if lines is not None:
-            greeting.put(None)
-        elif not self._closed:
-            self._ready.set()
-            self._lost()
-
-    def _answer(self, line: str) -> None:
-        with self._lock:
-            say = self._say
-            if line.startswith("bestmove") and say is not None:
-                self._say = self._asked = None
-                self._lost_since = 0
-        if say is not None:
+    def _hear(self, line: str) -> None:
+        word = line.partition(" ")[0]
+        if line == "readyok":
+            self._be_ready()
+        elif word in ("info", "bestmove") and (say := self._say) is not None:
+            if word == "bestmove":
+                self._say, self._asked, self._losses = None, (), 0
             say(line)
 
-    def _lost(self) -> None:
-        """Starts the engine anew, and what it was asked."""
-        self._lost_since += 1
-        if self._gone:
-            self._no_move(f"the engine ended {self._lost_since} times before it answered")
+    def _be_ready(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def _lose(self, ended: asyncio.Future[None]) -> None:
+        """Starts the engine anew where it has ended by itself."""
+        self._greeted = False
+        self._losses += 1
+        if ended.cancelled():
             return
-        if (say := self._say) is not None:
-            say("info string error: the engine ended, and is started again")
-        self._again()
+        if self._is_gone:
+            self._answer_none(f"the engine ended {self._losses} times before it answered")
+            return
+        if self._say is not None:
+            self._say("info string error: the engine ended, and is started again")
+        self._task = asyncio.ensure_future(self._start_again())
 
     @property
-    def _gone(self) -> bool:
+    def _is_gone(self) -> bool:
         """Whether it has ended so often that it is not started until it is asked again."""
-        return self._lost_since > _MOST_STARTS
+        return self._losses > _MOST_STARTS
 
-    def _again(self) -> None:
+    async def _start_again(self) -> None:
         """Starts the engine, with its options and what it was asked."""
         try:
-            self._start()
+            await self._start()
         except EngineError as error:
-            self._lost_since = _MOST_STARTS + 1
-            self._no_move(one_line(error))
+            self._losses = _MOST_STARTS + 1
+            self._answer_none(one_line(error))
             return
-        with self._lock:  # asked now: a search may have been begun meanwhile
-            asked = self._asked or ()
-        self._send(*self._set.values(), *asked)
-        self._ready.set()  # whoever waits for it may have asked the one before
+        self._send(*self._set.values(), *(["isready"] if self._waiting else []), *self._asked)
 
-    def _no_move(self, why: str) -> None:
+    def _answer_none(self, why: str) -> None:
         """Says that there will be no answer, where one is waited for."""
-        self._ready.set()
-        with self._lock:
-            say, asked, self._say, self._asked = self._say, self._asked, None, None
-        if say is not None and asked is not None:
+        self._be_ready()
+        say, self._say, self._asked = self._say, None, ()
+        if say is not None:
             say(f"info string error: {why}")
             say(f"bestmove {NO_MOVE}")
 
     def _send(self, *lines: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # an engine that has ended is started by who reads it
-            self._process.stdin.write("".join(f"{line}\n" for line in lines))
-            self._process.stdin.flush()
+        engine = self._thread.engines[0]
+        # One that is being started is told its options and what it was asked once it is there.
+        if self._greeted and engine is not None and not engine.returncode.done():
+            for line in lines:
+                engine.send_line(line)
+
+    async def _wait_until_ready(self) -> None:
+        if not self._is_gone:
+            self._waiting = asyncio.get_running_loop().create_future()
+            self._send("isready")
+            await self._waiting
+
+    def _search(self, say: Callable[[str], None], asked: Sequence[str]) -> None:
+        self._say, self._asked = say, asked
+        if self._is_gone:
+            self._losses = 0
+            self._task = asyncio.ensure_future(self._start_again())
+        else:
+            self._send(*asked)
 
     def set_option(self, name: str, value: str | None) -> None:
         """Hands it on, and again to an engine that has to be started anew."""
         line = f"setoption name {name}" + (f" value {value}" if value is not None else "")
         self._set[name.lower()] = line
-        self._send(line)
+        self._thread.call(self._send, line)
 
     def new_game(self) -> None:
         """Hands it on."""
-        self._send("ucinewgame")
+        self._thread.call(self._send, "ucinewgame")
 
     def ready(self) -> None:
         """Waits for the engine's "readyok"."""
-        self._ready.clear()
-        self._send("isready")
-        if not self._gone:
-            self._ready.wait()
+        self._thread.run(self._wait_until_ready())
 
     def go(self, board: chess.Board, position: str, go: str, say: Callable[[str], None]) -> None:
         """Hands both lines on."""
-        with self._lock:
-            self._say, self._asked = say, (position, go)
-        if self._gone:
-            self._lost_since = 0
-            self._again()
-        else:
-            self._send(position, go)
+        self._thread.call(self._search, say, (position, go))
 
     def command(self, line: str) -> None:
         """Hands it on."""
-        self._send(line)
+        self._thread.call(self._send, line)
 
     def close(self) -> None:
-        """Ends the engine, and kills it where it does not within two seconds."""
-        self._closed = True
-        self._send("quit")
-        try:
-            self._process.wait(_QUIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """Ends the engine, and kills it where it does not within a second."""
+        self._thread.end()

@@ -1,7 +1,7 @@
 """Engines whose output is nonsense, and interfaces whose commands are.
 
-Engines run inside the process: what python-chess takes for a process, and what `EnginePlayer` does, are
-objects that say what the input has.
+Engines run inside the process: what python-chess takes for a process is an object that says what the input
+has.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import io
 import os
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
-import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -24,8 +22,7 @@ import chess
 
 from precomp_games.chess import EngineError, EnginePool, SearchLimit, write_polyglot
 from precomp_games.chess.engines import _uci
-from precomp_games.chess.play import players as uci_players
-from precomp_games.chess.play.players import PolicyPlayer
+from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands import uci
 from tools.fuzz import target
@@ -139,19 +136,24 @@ class _Transport:
         return None
 
 
-@target("uci_search", _make_dialogue, refusals=(EngineError,))
-def _(data: bytes, folder: pathlib.Path) -> object:
-    sections = iter(data.split(_BREAK))
+def without_processes(sections: Callable[[], Iterator[bytes]]) -> Any:
+    """Engines are objects in place of processes, each of which says what it is given, section by section."""
 
     async def popen(command: Any, **arguments: Any) -> tuple[Any, Any]:
         protocol = _uci.EngineProcess()
-        transport = _Transport(protocol, sections)
+        transport = _Transport(protocol, sections())
         protocol.connection_made(transport)
         return transport, protocol
 
+    return mock.patch.multiple(_uci.EngineProcess, popen=popen)
+
+
+@target("uci_search", _make_dialogue, refusals=(EngineError,))
+def _(data: bytes, folder: pathlib.Path) -> object:
+    sections = iter(data.split(_BREAK))
     quick: Any = {"timeout_seconds": 0.05, "startup_seconds": 0.05, "retries": 1}
     with (
-        mock.patch.object(_uci.EngineProcess, "popen", popen),
+        without_processes(lambda: sections),
         mock.patch.object(_uci, "KILL_SECONDS", 0.05),
         mock.patch.object(_uci, "QUIT_SECONDS", 0.05),
         EnginePool("engine", workers=1, options={"Hash": 64, "Style": "Wild"}, **quick) as pool,
@@ -160,44 +162,20 @@ def _(data: bytes, folder: pathlib.Path) -> object:
         return pool.engine_id, result
 
 
-class _Process:
-    """What `EnginePlayer` takes for a process; it has said it all from the start, and ends."""
-
-    def __init__(self, data: bytes) -> None:
-        self.stdin = io.StringIO()
-        self.stdout = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="replace")
-
-    def wait(self, timeout: float | None = None) -> int:
-        return 0
-
-    def kill(self) -> None:
-        pass
-
-
-def _without_processes(data: bytes) -> Any:
-    """`EnginePlayer` starts objects that say this in place of processes."""
-    fake = types.SimpleNamespace(
-        PIPE=subprocess.PIPE,
-        DEVNULL=subprocess.DEVNULL,
-        TimeoutExpired=subprocess.TimeoutExpired,
-        Popen=lambda command, **arguments: _Process(data),
-    )
-    return mock.patch.object(uci_players, "subprocess", fake)
-
-
-_PLAYED = _HELLO + b"\nreadyok\ninfo depth 1 score cp 5 pv e2e4\nbestmove e2e4 ponder e7e5\n"
+_PLAYED = b"readyok\ninfo depth 1 score cp 5 pv e2e4\nbestmove e2e4 ponder e7e5\n"
 _ASKED = ("uci", "setoption name Hash value 1", "ucinewgame", "isready", "position startpos", "go nodes 1")
 
 
 def _make_played(rng: random.Random) -> bytes:
-    return bent(rng, (_PLAYED, _HELLO + b"\n"), _WORDS)
+    return bent(rng, (_DIALOGUE, _HELLO + b"\n" + _PLAYED), _WORDS)
 
 
 @target("uci_player", _make_played, refusals=(EngineError,))
 def _(data: bytes, folder: pathlib.Path) -> object:
     told: list[str] = []
-    with _without_processes(data):
-        UciEngine(uci_players.EnginePlayer("engine"), say=told.append).run(_ASKED)
+    sections = iter(data.split(_BREAK))
+    with without_processes(lambda: sections):
+        UciEngine(EnginePlayer("engine"), say=told.append).run(_ASKED)
     assert sum(line.startswith("bestmove") for line in told) == 1, told[-5:]
     assert not any("\n" in line or "\r" in line for line in told)
     return told
@@ -259,7 +237,7 @@ def _(data: bytes, folder: pathlib.Path) -> object:
         return None
     words = ["uci", f"--book={folder / 'book.bin'}", "--engine=/bin/true", "--seed=1"]
     with (
-        _without_processes(_PLAYED * 40),
+        without_processes(lambda: iter([_HELLO, *[_PLAYED] * 1000])),
         mock.patch.object(sys, "stdin", typed),
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
