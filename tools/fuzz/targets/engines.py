@@ -22,6 +22,7 @@ import chess
 
 from precomp_games.chess import EngineError, EnginePool, SearchLimit, write_polyglot
 from precomp_games.chess.engines import _uci
+from precomp_games.chess.play import players
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands import uci
@@ -91,6 +92,9 @@ def _make_dialogue(rng: random.Random) -> bytes:
     return bent(rng, (_DIALOGUE,), _WORDS)
 
 
+_WANTED = {b"uci": b"uciok", b"isready": b"readyok", b"go": b"bestmove"}
+
+
 class _Transport:
     """What python-chess takes for a process: answers each command with the input's next section."""
 
@@ -118,20 +122,20 @@ class _Transport:
 
     def write(self, data: bytes) -> None:
         for word in data.split():
-            if word in (b"uci", b"isready", b"go"):
+            if word in _WANTED:
                 if word != b"isready" or b"go" not in data.split():
-                    self._loop.call_soon(self._answer)
+                    self._loop.call_soon(self._answer, _WANTED[word])
             elif word == b"quit":
                 self.close()
 
-    def _answer(self) -> None:
+    def _answer(self, wanted: bytes) -> None:
         said = next(self._sections, None)
         if said is None or self._code is not None:
             return self.close()
         for start in range(0, len(said) + 1, 4096):
             self._protocol.pipe_data_received(1, (said + b"\n")[start : start + 4096])
         # An engine that goes on without the word that is waited for ends, since waiting takes time.
-        if not any(word in said for word in (b"uciok", b"readyok", b"bestmove")):
+        if wanted not in said.split():
             self.close()
         return None
 
@@ -174,7 +178,7 @@ def _make_played(rng: random.Random) -> bytes:
 def _(data: bytes, folder: pathlib.Path) -> object:
     told: list[str] = []
     sections = iter(data.split(_BREAK))
-    with without_processes(lambda: sections):
+    with without_processes(lambda: sections), mock.patch.object(players, "_START_SECONDS", 0.05):
         UciEngine(EnginePlayer("engine"), say=told.append).run(_ASKED)
     assert sum(line.startswith("bestmove") for line in told) == 1, told[-5:]
     assert not any("\n" in line or "\r" in line for line in told)
