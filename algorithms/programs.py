@@ -40,11 +40,8 @@ FEASIBILITY = 1e-9
 _GREATEST = 1e7
 """What the greatest utility of a program is multiplied to at most: floats are then as fine as FEASIBILITY."""
 
-BASIS_STATUSES = (0, 1, 2, 3, 4)
-"""All that a column or a row of a `Basis` can be, as HiGHS numbers them."""
-
-AT_LOWER, BASIC, AT_UPPER = BASIS_STATUSES[:3]
-"""In a basis: at its lower bound; solved for, as many as there are rows; at its upper bound."""
+AT_LOWER, BASIC, AT_UPPER = 0, 1, 2
+"""In a basis, by HiGHS's numbers: at its lower bound; solved for, as many as there are rows; at its upper."""
 
 Basis = tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]
 """Where the simplex method stands: int8[columns] and int8[rows], each of the above."""

@@ -44,7 +44,6 @@ _ITERATIONS = flags.DEFINE_integer(
     lower_bound=1,
 )
 _TARGET = flags.DEFINE_float("target_nash_conv", 1e-6, "Stop at this NashConv.", lower_bound=0.0)
-_CHECKPOINT = flags.DEFINE_string("checkpoint", None, "File to go on from, and to keep the run in.")
 _STATES = flags.DEFINE_integer("states", 10, "How many memorized states of each to print.", lower_bound=0)
 _MOST_EXACT = flags.DEFINE_integer(
     "exact_infosets", 5_000, "Solve exactly too where there are at most so many information states."
@@ -59,7 +58,6 @@ def solve(tree: HistoryTree) -> MetaEquilibrium:
             variant=_VARIANT.value,
             iterations=_ITERATIONS.value,
             target_nash_conv=_TARGET.value,
-            checkpoint=_CHECKPOINT.value,
             progress=lambda iterations, nash_conv: show(iterations, f"NashConv {nash_conv:.2e}"),
         )
 

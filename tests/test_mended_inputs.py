@@ -16,7 +16,6 @@ import pytest
 from precomp_games import HistoryTree, make_policy
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.messages import one_line
-from precomp_games.algorithms import meta_equilibrium
 from precomp_games.chess import (
     ChessGame,
     Drill,
@@ -235,36 +234,6 @@ def test_a_long_fingerprint_is_told_in_one_short_line(tmp_path):
     rewritten(tmp_path / "tree.npz", {"fingerprint": "x" * 5000})
     with one_short_line("was damaged"):
         HistoryTree.load(tmp_path / "tree.npz")
-
-
-def solved(path, solver="regret_minimization", iterations=2):
-    """Solves a small meta-game from the checkpoint, and writes it."""
-    return meta_equilibrium(files.sample_trees()[0], solver=solver, iterations=iterations, checkpoint=path)
-
-
-@pytest.mark.parametrize("iterations", [-(10**18), 10**400, True, None])
-def test_iterations_of_a_checkpoint_are_checked(tmp_path, iterations):
-    """Less than none were a run that hardly ends, and very many an OverflowError."""
-    solved(tmp_path / "run")
-    rewritten(tmp_path / "run", {"iterations": iterations})
-    with pytest.raises(ValueError, match=r"expected a checkpoint of this run.*expected iterations to be"):
-        solved(tmp_path / "run")
-
-
-@pytest.mark.parametrize("name", ["entries", "infosets", "budgets"])
-def test_a_basis_of_a_checkpoint_is_one(tmp_path, name):
-    """A status that no program knows was a KeyError."""
-    solved(tmp_path / "run", "double_oracle", 1)
-    rewritten(tmp_path / "run", **{name: lambda array: array.put(0, -1)})
-    with pytest.raises(ValueError, match="whose arrays no program has"):
-        solved(tmp_path / "run", "double_oracle", 1)
-
-
-def test_averages_of_a_checkpoint_are_no_more_than_one(tmp_path):
-    """Large sums above tiny ones overflowed."""
-    solved(tmp_path / "run")
-    rewritten(tmp_path / "run", plan_sum=lambda sums: sums.put(range(sums.size), [1e308, 5e-324]))
-    assert all((each.memorize <= 1.0).all() for each in solved(tmp_path / "run").strategies)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import (
     best_precomputation,
     load_policy,
-    meta_equilibrium,
     save_policy,
     solve,
 )
@@ -285,7 +284,7 @@ READERS["opponent_data"] = Reader(
 )
 
 
-# -- trees and checkpoints -----------------------------------------------------------------------------------
+# -- trees and policies --------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -353,32 +352,6 @@ def _hostile_policies() -> Iterable[bytes]:
 
 
 READERS["policy"] = Reader(("load_policy",), lambda: [_policy_file()[2]], _hostile_policies, load_policy)
-
-
-@functools.cache
-def _checkpoint_file() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "run")
-        meta_equilibrium(files.sample_trees()[0], iterations=4, check_every=2, checkpoint=path)
-        return path.read_bytes()
-
-
-def _hostile_checkpoints() -> Iterable[bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "run")
-        path.write_bytes(_checkpoint_file())
-        names = [name.removesuffix(".npy") for name in _members(path) if name != "header.npy"]
-        header, arrays = read_archive(path, names)
-    for told in _documents(header):
-        yield archive(told, arrays)
-
-
-def _use_checkpoint(path: pathlib.Path) -> object:
-    return meta_equilibrium(files.sample_trees()[0], iterations=6, check_every=2, checkpoint=path)
-
-
-READERS["checkpoint"] = Reader(("meta_equilibrium",), lambda: [_checkpoint_file()],
-                               _hostile_checkpoints, _use_checkpoint)  # fmt: skip
 
 
 # -- games ---------------------------------------------------------------------------------------------------

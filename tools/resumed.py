@@ -30,7 +30,7 @@ from precomp_games._support.files import read_archive
 from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngine
 from precomp_games.chess.books.pgn import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.commands import _sparring, drill, opponent, prepare, report, solve, spar
+from precomp_games.commands import _sparring, drill, opponent, prepare, report, spar
 from tools.fuzz.mutate import bent, bent_archive, bent_database, bent_json
 from tools.readers import PLACES, Reader, archive, hostile_databases, hostile_games, json_documents
 
@@ -177,11 +177,6 @@ def _drill(folder: pathlib.Path) -> str:
     return _run(drill, folder, "--from=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0")
 
 
-def _solve(folder: pathlib.Path) -> str:
-    flags = ("--game=kuhn_poker", "--method=cfr+", "--iterations=6", "--checkpoint=./run")
-    return _run(solve, folder, *flags, "--infosets=2")
-
-
 def _prepare(folder: pathlib.Path) -> str:
     flags = ("--keep=./kept.pgn", "--store=./kept.sqlite", "--output_dir=.")
     return _run(prepare, folder, *_FEW, *_PREPARE, *flags)
@@ -235,7 +230,6 @@ _COMMANDS: dict[
         dict,
     ),
     "drill": (_drill, ("result.json", "progress.sqlite"), _prepared),
-    "solve": (_solve, ("run",), dict),
     "prepare": (_prepare, ("kept.sqlite", "kept.pgn"), _kept),
     "report": (_report, ("memory.csv", "result.json"), _sized),
     "opponent": (_opponent, ("games.pgn", "kept.sqlite"), _games),
@@ -280,7 +274,7 @@ def bent_state(rng: random.Random, name: str, words: Sequence[bytes]) -> bytes:
         data = bent_json(rng, [json.loads(data)], words)
     elif file.endswith(".sqlite"):
         data = bent_database(rng, [data], PLACES)
-    elif file.endswith(".npz") or file == "run":
+    elif file.endswith(".npz"):
         data = bent_archive(rng, [data])
     else:
         data = bent(rng, [data], words)

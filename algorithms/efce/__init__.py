@@ -3,10 +3,8 @@
 from ..programs import LinearProgramError
 from .blueprints import jittered_blueprint, policy_blueprint, uniform_blueprint
 from .correlation_plans import CorrelationPlan
-from .device import Mediator, correlation_device, draw_profiles
 from .equilibria import efce_lp
-from .frontier import PayoffFrontier, payoff_frontier
-from .nash import nash_payoffs
+from .mediator import Mediator
 from .refinement import Refinement, refine_lp
 from .regret import refine_regret, search_target
 from .resolving import Resolving, safety, stitch
@@ -20,19 +18,14 @@ __all__ = [
     "CorrelationPlan",
     "LinearProgramError",
     "Mediator",
-    "PayoffFrontier",
     "Refinement",
     "Resolving",
     "SequenceGame",
-    "correlation_device",
     "decompose",
-    "draw_profiles",
     "efce_lp",
     "exploitability",
     "finest_subgames",
     "jittered_blueprint",
-    "nash_payoffs",
-    "payoff_frontier",
     "policy_blueprint",
     "public_moves",
     "refine_lp",

@@ -35,7 +35,7 @@ from .blueprints import uniform_blueprint
 from .certificate import Multipliers, TriggerWeights, greatest
 from .constraints import RefinementProblem
 from .correlation_plans import Blueprint, CorrelationPlan
-from .refinement import MAX_MEMORY_GB, MemoryLimit, PlanProgram
+from .refinement import MAX_MEMORY_GB, Incentives, MemoryLimit, PlanProgram
 from .sequence_game import SequenceGame, spread
 from .subgames import one_subgame
 from .triggers import Notion, exploitability
@@ -143,8 +143,77 @@ def efce_lp(
       LinearProgramError: infeasible (with floors or negative allowances only), or out of time.
     """
     clock = Clock(time_limit)
-    program = EquilibriumProgram(game, objective, notion, floors, allowance, clock, max_memory_gb)
-    return program.solve(vertex)
+    if not isinstance(game, SequenceGame):
+        game = SequenceGame.of(game)
+        clock.left()
+    parts = PlanProgram(
+        whole_game_problem(game, uniform_blueprint(), allowance), clock, max_memory_gb, notion
+    )
+    center, scale = parts.units
+    plan, program = parts.normalized.blueprint, parts.program
+    leaf = parts.column[plan.pairs.leaves()]
+    settled = np.where(leaf < 0, plan.xi[plan.pairs.leaves()], 0.0)  # nobody has moved
+    utility = program.columns(2, -np.inf, np.inf)  # u_i = center_i + scale_i * column
+    for player in (0, 1):
+        worth = plan.game.leaf_utility[player]
+        known = -float(worth @ settled)
+        row = program.row([(utility + player, -1.0)], known, known)
+        program.put(np.full(len(leaf), row), leaf, worth)
+    least = np.full(2, -np.inf) if floors is None else np.asarray(floors)
+    floor_row = [
+        program.row([(utility + i, 1.0)], (floor - center[i]) / scale[i]) if floor > -np.inf else -1
+        for i, floor in enumerate(least)
+    ]
+    least_row = []
+    if smaller := isinstance(objective, str) and objective == "smaller":
+        # Measured from where the smaller utility can be at most, in units of the larger scale.
+        zero, unit = (center + scale).min(), parts.units.welfare
+        smallest = program.columns(1, -np.inf, np.inf)
+        program.set_costs({smallest: 1.0})
+        for i in (0, 1):
+            terms = [(smallest, 1.0), (utility + i, -scale[i] / unit)]
+            least_row.append(program.row(terms, high=(center[i] - zero) / unit))
+    else:
+        weights = np.ones(2) if isinstance(objective, str) else np.asarray(objective)
+        unit = float(np.abs(weights * scale).max()) or 1.0
+        program.set_costs({utility + i: weights[i] * scale[i] / unit for i in (0, 1)})
+    plan, solution = parts.solve(program.built(), clock, vertex)
+    if smaller:  # whose multipliers are the weights of a mean
+        weights = np.maximum(solution.duals[least_row], 0.0)
+        weights /= weights.sum()
+    floor_weights = [
+        -solution.duals[row] * (unit / scale[i]) if row >= 0 else 0.0 for i, row in enumerate(floor_row)
+    ]
+    triggers = [
+        _trigger_weights(side, solution, unit / size)
+        for side, size in zip(parts.sides, scale.tolist(), strict=True)
+    ]
+    multipliers = Multipliers(weights, np.array(floor_weights), (triggers[0], triggers[1]))
+    u = plan.utilities()
+    return Equilibrium(
+        notion=notion,
+        plan=plan,
+        welfare=u[0] + u[1],
+        utilities=u,
+        value=min(u) if smaller else float(weights @ u),
+        bound=greatest(plan.pairs, notion, multipliers, allowance, least),
+        exploitability=exploitability(plan, notion).worst,
+        seconds=clock.elapsed(),
+    )
+
+
+def _trigger_weights(side: Incentives, solution: ProgramSolution, unit: float) -> TriggerWeights:
+    """A solution's duals of one player's deviations, by trigger and sequence."""
+    deviations = side.side.deviations
+    group, inner = spread(np.diff(deviations.lane))
+    trigger, action = np.divmod(inner, deviations.num_actions[group])
+    used = np.flatnonzero(side.lane_row >= 0)
+    group, trigger, action = group[used], trigger[used], action[used]
+    return TriggerWeights(
+        trigger=deviations.trigger[group] + trigger,
+        sequence=deviations.first[deviations.infoset[group]] + action,
+        weight=solution.duals[side.lane_row[used]] * unit,
+    )
 
 
 def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
@@ -157,121 +226,3 @@ def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: floa
     plan = CorrelationPlan.of(one_subgame(game), blueprint)
     one, two = (np.full(form.num_sequences, allowance) for form in plan.game.players)
     return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(one, two))
-
-
-class EquilibriumProgram:
-    """The program of a game's equilibria, for one objective after another.
-
-    Attributes:
-      game: Held whole.
-      notion, allowance: As for `efce_lp`.
-      units: Each player's center and scale of utility, with which it lies within [-1, 1].
-    """
-
-    def __init__(
-        self,
-        game: pyspiel.Game | SequenceGame,
-        objective: Any,
-        notion: Notion,
-        floors: Any,
-        allowance: float,
-        clock: Clock,
-        max_memory_gb: float,
-    ) -> None:
-        """As `efce_lp`; `objective` and `floors` as they were checked."""
-        if not isinstance(game, SequenceGame):
-            game = SequenceGame.of(game)
-            clock.left()
-        self.notion, self.allowance, self._clock = notion, allowance, clock
-        self._parts = parts = PlanProgram(
-            whole_game_problem(game, uniform_blueprint(), allowance), clock, max_memory_gb, notion
-        )
-        self.game, self.units = parts.problem.game, parts.units
-        center, scale = parts.units
-        plan = parts.normalized.blueprint
-        leaf = parts.column[plan.pairs.leaves()]
-        settled = np.where(leaf < 0, plan.xi[plan.pairs.leaves()], 0.0)  # nobody has moved
-        program = parts.program
-        self._utility = program.columns(2, -np.inf, np.inf)
-        for player in (0, 1):
-            utility = plan.game.leaf_utility[player]
-            known = -float(utility @ settled)
-            row = program.row([(self._utility + player, -1.0)], known, known)
-            program.put(np.full(len(leaf), row), leaf, utility)
-        # u_i = center_i + scale_i * column
-        self._floors = np.full(2, -np.inf) if floors is None else floors
-        self._floor_row = [
-            program.row([(self._utility + i, 1.0)], (floor - center[i]) / scale[i]) if floor > -np.inf else -1
-            for i, floor in enumerate(self._floors)
-        ]
-        self._weights = np.ones(2) if isinstance(objective, str) else objective
-        self._least_row: list[int] = []
-        self._least = -1
-        if isinstance(objective, str) and objective == "smaller":
-            # Measured from where the smaller utility can be at most, in units of the larger scale.
-            zero, unit = (center + scale).min(), parts.units.welfare
-            self._least = program.columns(1, -np.inf, np.inf)
-            for i in (0, 1):
-                terms = [(self._least, 1.0), (self._utility + i, -scale[i] / unit)]
-                self._least_row.append(program.row(terms, high=(center[i] - zero) / unit))
-        self._program = program.built()
-
-    def solve(self, vertex: bool, weights: np.ndarray | None = None) -> Equilibrium:
-        """The best equilibrium; with `weights`, float64[2], by their weighted sum of utilities instead.
-
-        Raises:
-          LinearProgramError: there is none, or no time left.
-        """
-        scale = self.units.scale
-        smaller = self._least >= 0
-        costs = np.zeros(len(self._program.objective))
-        if smaller:
-            unit = self.units.welfare
-            costs[self._least] = 1.0
-        else:
-            weights = self._weights if weights is None else weights
-            unit = float(np.abs(weights * scale).max()) or 1.0
-            costs[self._utility : self._utility + 2] = weights * scale / unit
-        program = dataclasses.replace(self._program, objective=costs)
-        plan, solution = self._parts.solve(program, self._clock, vertex)
-        multipliers = self._multipliers(solution, unit)
-        if weights is not None:
-            multipliers = multipliers._replace(weights=weights)
-        u = plan.utilities()
-        value = min(u) if smaller else float(multipliers.weights @ u)
-        return Equilibrium(
-            notion=self.notion,
-            plan=plan,
-            welfare=u[0] + u[1],
-            utilities=u,
-            value=value,
-            bound=greatest(plan.pairs, self.notion, multipliers, self.allowance, self._floors),
-            exploitability=exploitability(plan, self.notion).worst,
-            seconds=self._clock.elapsed(),
-        )
-
-    def _multipliers(self, solution: ProgramSolution, unit: float) -> Multipliers:
-        """A solution's duals by trigger and sequence, where the objective's unit is `unit` of utility."""
-        scale, duals = self.units.scale, solution.duals
-        triggers = []
-        for side, size in zip(self._parts.sides, scale.tolist(), strict=True):
-            deviations = side.side.deviations
-            g, inner = spread(np.diff(deviations.lane))
-            k, a = np.divmod(inner, deviations.num_actions[g])
-            used = np.flatnonzero(side.lane_row >= 0)
-            g, k, a = g[used], k[used], a[used]
-            triggers.append(
-                TriggerWeights(
-                    trigger=deviations.trigger[g] + k,
-                    sequence=deviations.first[deviations.infoset[g]] + a,
-                    weight=duals[side.lane_row[used]] * (unit / size),
-                )
-            )
-        weights = self._weights
-        if self._least_row:  # those of a mean
-            weights = np.maximum(duals[self._least_row], 0.0)
-            weights /= weights.sum()
-        floors = [
-            -duals[row] * (unit / scale[i]) if row >= 0 else 0.0 for i, row in enumerate(self._floor_row)
-        ]
-        return Multipliers(weights, np.array(floors), (triggers[0], triggers[1]))

@@ -3,9 +3,8 @@
 Taken in order, the *steps* write a plan down from the top. A simplex step splits the entry `scale` among the
 entries of one information set: xi[entry] = xi[scale] * share, shares that add up to 1, free to choose. A sum
 step has no freedom: xi[target] = sum of xi[entries]. So whatever the shares, the outcome is in Xi, and every
-point of Xi comes about so. Three things follow: regret minimization over Xi is regret matching on each
-simplex; drawing one action for each simplex draws a pair of pure strategies whose mean is xi; and a subgame's
-entries can be rewritten with the trunk's left as they are.
+point of Xi comes about so. Two things follow: regret minimization over Xi is regret matching on each simplex;
+and a subgame's entries can be rewritten with the trunk's left as they are.
 
 At a pair (s, t), look at which information sets right after s are connected with which right after t. Where
 there are no triangles (`triangles`), these connections are stars: one set, the center, with several of the
@@ -393,39 +392,3 @@ def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray) -
             worth[at] -= mean
             at += stride
         worth[other] += mean
-
-
-@kernel
-def draw_profile(steps: ScaledExtensions, xi: np.ndarray, draws: np.ndarray, pure: np.ndarray) -> None:
-    """A vertex of Xi in `pure`, float64[pairs], whose entries before the steps are there; 0 and 1 throughout.
-
-    draws: float64[n] in [0, 1), one for each step. A draw of -1 takes the largest share instead.
-    """
-    for n in range(len(steps.start)):
-        size, first, stride = steps.size[n], steps.start[n], steps.stride[n]
-        if steps.is_sum[n]:
-            total = 0.0
-            for k in range(size):
-                total += pure[first + k * stride]
-            pure[steps.other[n]] = total
-            continue
-        for k in range(size):
-            pure[first + k * stride] = 0.0
-        if pure[steps.other[n]] <= 0.0:
-            continue
-        total, largest, chosen = 0.0, -1.0, 0
-        for k in range(size):
-            share = max(xi[first + k * stride], 0.0)
-            total += share
-            if share > largest:
-                largest, chosen = share, k
-        if draws[n] >= 0.0:
-            left = draws[n] * total
-            for k in range(size):
-                share = max(xi[first + k * stride], 0.0)
-                if share > 0.0:
-                    chosen = k
-                    left -= share
-                    if left < 0.0:
-                        break
-        pure[first + chosen * stride] = 1.0

@@ -29,21 +29,19 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import ARRAYS, COLUMNS
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
-from ..programs import BASIS_STATUSES, LinearProgramError
-from .checkpoints import read_checkpoint, write_checkpoint
-from .exploitability import Budgets, answered
+from ..programs import LinearProgramError
+from .exploitability import Budgets
 from .regret_minimization import RegretMinimization
 from .sequence_form_lp import PlanBasis, equilibrium_plans, strategies_of
 
@@ -62,26 +60,16 @@ MOST_OF_GAME = 400_000
 """Entries of a program of a base game alone, which is thinner by far."""
 
 
-class OracleState(NamedTuple):
-    """What a run goes on from.
+class DoubleOracle:
+    """A run.
 
     Attributes:
+      iterations: How many programs were solved.
       plan: float64[E], both players' realization plans.
       allowed: bool[E], the entries of the program that they are of.
-      multipliers: float64[2], what a unit of each player's budget is worth to it.
-      entries, infosets, budgets: int8[E], int8[m] and int8[2], where the program ended, see `PlanBasis`.
+      multipliers: What a unit of each player's budget is worth to it.
+      basis: Where the program ended.
     """
-
-    plan: npt.NDArray[np.float64]
-    allowed: npt.NDArray[np.bool_]
-    multipliers: npt.NDArray[np.float64]
-    entries: npt.NDArray[np.int8]
-    infosets: npt.NDArray[np.int8]
-    budgets: npt.NDArray[np.int8]
-
-
-class DoubleOracle:
-    """A run. `iterations`: how many programs were solved."""
 
     name = DOUBLE_ORACLE
 
@@ -98,8 +86,10 @@ class DoubleOracle:
         self.iterations = 0
         self.failed = False
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
-        nothing = np.zeros(tree.num_entries)
-        self.state = OracleState(nothing, nothing > 0.0, np.zeros(2), *PlanBasis.of_sets(tree, nothing > 0.0))
+        self.plan = np.zeros(tree.num_entries)
+        self.allowed = np.zeros(tree.num_entries, bool)
+        self.multipliers = (0.0, 0.0)
+        self.basis = PlanBasis.of_sets(tree, self.allowed)
         self._begun, self._pending = False, True
 
     @property
@@ -111,18 +101,12 @@ class DoubleOracle:
         if self.failed:
             return True
         most = _MOST if self.tree.may_stop else MOST_OF_GAME
-        return self.budgets == (None, None) and int(self.state.allowed.sum()) > most
+        return self.budgets == (None, None) and int(self.allowed.sum()) > most
 
     @property
     def warms_up(self) -> bool:
         """Whether the tree is so large that regret minimization goes before."""
         return self.tree.may_stop and int(self.playing.sum()) > _SMALL
-
-    @property
-    def multipliers(self) -> tuple[float, float]:
-        """See `OracleState`."""
-        first, second = self.state.multipliers.tolist()
-        return first, second
 
     @functools.cached_property
     def worth(self) -> npt.NDArray[np.float64]:
@@ -143,14 +127,17 @@ class DoubleOracle:
     def _warm_up(self) -> None:
         tree, penalties = self.tree, self.tree.penalties
         prices = (self._price(0), self._price(1))
-        for i in (0, 1):
-            self.state.multipliers[i] = prices[i] - penalties[i] if prices[i] > penalties[i] else 0.0
+        first, second = (
+            price - penalty if price > penalty else 0.0
+            for price, penalty in zip(prices, penalties, strict=True)
+        )
+        self.multipliers = (first, second)
         dearer = tree if prices == penalties else tree.with_penalties(prices)
         run = RegretMinimization(dearer, WARM_UP_VARIANT, self.threads)
         run.advance(_WARM_UP)
-        first, second = run.strategies()
-        self.state = self.state._replace(plan=first.plan() + second.plan())
-        self._allow(self.state.plan > _LEAST_PLAN)
+        own, other = run.strategies()
+        self.plan = own.plan() + other.plan()
+        self._allow(self.plan > _LEAST_PLAN)
 
     def _price(self, player: int) -> float:
         """The penalty, or half of what is first too much to overdraw the budget against sigma."""
@@ -164,15 +151,15 @@ class DoubleOracle:
         return max(price / 2.0, self.tree.penalties[player])
 
     def _solve(self) -> None:
-        state, allowed = self.state, self.state.allowed
+        allowed, whole = self.allowed, self.basis
         infosets = np.zeros(self.tree.num_infosets, bool)
         infosets[self.tree.entry_infoset[allowed]] = True
         small = restricted_tree(self.tree, allowed, self.worth) if self.tree.may_stop else self.tree
         basis = None
         if self.iterations:
-            basis = PlanBasis(state.entries[allowed], state.infosets[infosets], state.budgets)
+            basis = PlanBasis(whole.entries[allowed], whole.infosets[infosets], whole.budgets)
         elif self.warms_up:
-            basis = PlanBasis.of_sets(small, state.plan[allowed] > 0.5)
+            basis = PlanBasis.of_sets(small, self.plan[allowed] > 0.5)
         try:
             plans = equilibrium_plans(small, self.budgets, basis, self.shares)
         except LinearProgramError:
@@ -180,20 +167,20 @@ class DoubleOracle:
                 raise
             self.failed = True
             return
-        state.plan[:] = 0.0
-        state.plan[allowed], state.multipliers[:] = plans.plan, plans.multipliers
-        state.entries[allowed], state.infosets[infosets], state.budgets[:] = plans.basis
+        self.plan = np.zeros(len(allowed))
+        self.plan[allowed], self.multipliers = plans.plan, plans.multipliers
+        whole.entries[allowed], whole.infosets[infosets], whole.budgets[:] = plans.basis
         self.iterations += 1
 
     def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
         """The next program has these entries, or all where small programs do not pay."""
         everything = int(self.playing.sum())
         many = _PART * everything < allowed.sum() and everything <= _MOST
-        self.state = self.state._replace(allowed=self.playing if many else allowed)
+        self.allowed = self.playing if many else allowed
 
     def learn(self, chosen: npt.NDArray[np.bool_]) -> bool:
         """Allows what best responses memorize, see `answered`; whether there is another program to solve."""
-        known = self.state.allowed
+        known = self.allowed
         memorized = realization_plan(self.tree, chosen.astype(np.float64)) > 0.0
         self._pending = self.iterations == 0 or bool((memorized & ~known).any())
         if self._pending:
@@ -204,32 +191,11 @@ class DoubleOracle:
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
         """Those of the last program, or of the warm-up."""
-        return strategies_of(self.tree, self.state.plan)
+        return strategies_of(self.tree, self.plan)
 
     def resume(self, shares: tuple[float, float]) -> None:
         """Goes on where the players prepare in other shares of the games, see `equilibrium_plans`."""
         self.shares, self._pending = shares, True
-
-    def save(self, path: str) -> None:
-        """Writes a checkpoint, whole or not at all."""
-        write_checkpoint(path, self.tree, self.name, self.iterations, self.state, self.budgets)
-
-    def load(self, path: str) -> None:
-        """Goes on from a checkpoint.
-
-        Raises:
-          ValueError: it is none, or of another tree, other penalties or another solver.
-        """
-        self.iterations, state = read_checkpoint(path, self.tree, self.name, self.state, self.budgets)
-        ended = (state.entries, state.infosets, state.budgets)
-        if (state.allowed & ~self.playing).any() or not all(
-            np.isin(each, BASIS_STATUSES).all() for each in ended
-        ):
-            raise ArgumentError(
-                f"expected a checkpoint of this run, got {path!r}, whose arrays no program has"
-            )
-        self.state, self._begun = state, True
-        self.learn(answered(self.tree, self.strategies(), self.budgets, self.multipliers)[1])
 
 
 @kernel

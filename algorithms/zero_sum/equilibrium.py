@@ -12,7 +12,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Annotated
@@ -20,10 +19,9 @@ from typing import Annotated
 import numpy as np
 
 from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, Seconds, one_of, public
-from precomp_games._support.checks import ArgumentError, check_number, check_pair, check_path, shown
+from precomp_games._support.checks import ArgumentError, check_number, check_pair, shown
 from precomp_games.tree.history_tree import HistoryTree
 
-from .checkpoints import checkpoint_solver
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
 from .exploitability import MetaEquilibrium, PlayedTree, answered, measured
 from .regret_minimization import MOST_ITERATIONS, RegretMinimization, Variant
@@ -50,7 +48,6 @@ def meta_equilibrium(
     check_every: PositiveInt = 50,
     seconds: Seconds | None = None,
     budgets: float | Sequence[float | None] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
     threads: PositiveInt = 1,
     progress: Callable[[int, float], None] | None = None,
 ) -> MetaEquilibrium:
@@ -63,10 +60,9 @@ def meta_equilibrium(
         much for its programs, it goes on by regret minimization, and `solver` of the result says so. None:
         this one, unless `variant` or `iterations` is given.
       variant: of regret minimization, one of `CFR_VARIANTS`. None: "cfr+".
-      iterations: stop after so many iterations, including those that a checkpoint has; of the double oracle,
-        so many programs. None: regret minimization stops after 1000 where there is no target, and after
-        1,000,000 (`MOST_ITERATIONS`) where there is one. Most targets are reached after some hundreds or
-        thousands.
+      iterations: stop after so many iterations; of the double oracle, so many programs. None: regret
+        minimization stops after 1000 where there is no target, and after 1,000,000 (`MOST_ITERATIONS`) where
+        there is one. Most targets are reached after some hundreds or thousands.
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
       seconds: regret minimization stops at the first measurement after so many. None: no limit.
@@ -74,14 +70,13 @@ def meta_equilibrium(
         counted by its weight; one for both, or a pair, None or infinity for no limit. Then "double_oracle" is
         the only solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
         `MetaStrategy.largest_size`.
-      checkpoint: a file that is written at each measurement. Where it exists, the run goes on from it.
       threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
         some 100,000 histories on, where information is perfect.
       progress: called with (iterations, NashConv) at each measurement; before its first program the double
         oracle has done 0.
 
     Raises:
-      ValueError: an argument is not as above, or the checkpoint is another tree's or solver's.
+      ValueError: an argument is not as above.
     """
     if solver is None:
         solver = SOLVERS[0] if variant is None and iterations is None else SOLVERS[1]
@@ -97,8 +92,6 @@ def meta_equilibrium(
         raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
     if limits != (None, None) and not tree.may_stop:
         raise ArgumentError(f"expected no budgets in a game alone, got {shown(budgets)}")
-    if checkpoint is not None:
-        checkpoint = _checked_file(checkpoint)
     started = time.monotonic()
 
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
@@ -106,14 +99,10 @@ def meta_equilibrium(
     )
     with pool as workers:
         run: DoubleOracle | RegretMinimization
-        before = checkpoint if checkpoint is not None and os.path.exists(checkpoint) else None
-        left_to_it = exact and before is not None and checkpoint_solver(before) == WARM_UP_VARIANT
-        if exact and not (left_to_it and limits == (None, None)):
+        if exact:
             run = DoubleOracle(tree, workers, limits)
         else:
             run = RegretMinimization(tree, variant or _VARIANTS[solver], workers, check_every)
-        if before is not None:
-            run.load(before)
         trace: list[tuple[int, float]] = []
         enough = min(_ROUNDING * tree.scale, _exact(tree)) if exact else -1.0
         enough = enough if target_nash_conv is None else target_nash_conv
@@ -123,8 +112,6 @@ def meta_equilibrium(
             strategies = run.strategies()
             profile, chosen = answered(tree, strategies, limits, run.multipliers)
             trace.append((run.iterations, profile.nash_conv))
-            if checkpoint is not None:
-                run.save(checkpoint)
             if progress is not None:
                 progress(run.iterations, profile.nash_conv)
             reached = profile.nash_conv <= enough
@@ -159,10 +146,3 @@ def _exact(tree: HistoryTree) -> float:
     if _INEXACT * least < noise:
         return -math.inf
     return min(max(_EXACT * least, 10.0 * noise), _INEXACT * least)
-
-
-def _checked_file(checkpoint: str | os.PathLike[str]) -> str:
-    path = check_path(checkpoint, "checkpoint")
-    if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path) or os.curdir):
-        raise ArgumentError(f"expected checkpoint to be a file in a folder that exists, got {path!r}")
-    return path

@@ -42,7 +42,6 @@ from precomp_games._support.arguments import one_of
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 
-from .checkpoints import read_checkpoint, write_checkpoint
 from .folded_tree import DecisionTree
 from .regret_kernel import RegretState, Rule, Work, iterate
 
@@ -98,8 +97,7 @@ class RegretMinimization:
         if decisions.first_entry is not None:
             above = np.repeat(above, np.diff(decisions.first_entry))
         averages = np.empty(len(plans))
-        inside = np.clip(plans, 0.0, np.maximum(above, 0.0))  # first: a checkpoint may have any numbers
-        shares = np.divide(inside, above, out=self.unreached.copy(), where=above > 0.0)
+        shares = np.divide(np.minimum(plans, above), above, out=self.unreached.copy(), where=above > 0.0)
         averages[decisions.tree_entry] = shares
         first, second = (adjusted(self.tree, averages, i) for i in (0, 1))  # sums of rounded numbers
         return MetaStrategy(self.tree, 0, first), MetaStrategy(self.tree, 1, second)
@@ -107,18 +105,6 @@ class RegretMinimization:
     def learn(self, chosen: npt.NDArray[np.bool_]) -> bool:
         """Best responses are nothing to it; it could always go on."""
         return True
-
-    def save(self, path: str) -> None:
-        """Writes a checkpoint, whole or not at all."""
-        write_checkpoint(path, self.tree, self.name, self.iterations, self.state)
-
-    def load(self, path: str) -> None:
-        """Goes on from a checkpoint.
-
-        Raises:
-          ValueError: it is none, or of another tree, other penalties or another variant.
-        """
-        self.iterations, self.state = read_checkpoint(path, self.tree, self.name, self.state)
 
 
 def update_rule(variant: str, t: int) -> Rule:

@@ -83,12 +83,12 @@ class Plans(NamedTuple):
 
     Attributes:
       plan: float64[E], both players' realization plans, each at its own entries.
-      multipliers: float64[2], what a unit of each player's budget is worth to it; 0 without a budget.
+      multipliers: What a unit of each player's budget is worth to it; 0 without a budget.
       basis: Where it ended.
     """
 
     plan: npt.NDArray[np.float64]
-    multipliers: npt.NDArray[np.float64]
+    multipliers: tuple[float, float]
     basis: PlanBasis
 
 
@@ -161,7 +161,7 @@ def equilibrium_plans(
     lower, most_taken = np.full(len(upper), -np.inf), 0.0
     if not tree.may_stop:
         lower[len(bound) : -1], most_taken = begun, np.inf
-    plan, multipliers = np.zeros(tree.num_entries), np.zeros(2)
+    plan, multipliers = np.zeros(tree.num_entries), (0.0, 0.0)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
         matrix = [[-payoff[1:, 1:].T, after, -weights[1][:, np.newaxis]], [chain, None, None]]
@@ -184,7 +184,7 @@ def equilibrium_plans(
         ).solve(basis=None if basis is None else _gathered(basis, places), crossover=not tree.may_stop)
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
         plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, shares[1])
-        multipliers[:] = max(0.0, solution.duals[-1] / scale), max(0.0, solution.x[-1] / scale)
+        multipliers = max(0.0, float(solution.duals[-1]) / scale), max(0.0, float(solution.x[-1]) / scale)
         for at, statuses in zip(places, solution.basis, strict=True):
             parts = np.split(statuses, np.cumsum([len(numbers) for numbers in at])[:-1])
             for whole, numbers, part in zip(ended, at, parts, strict=True):

@@ -32,7 +32,6 @@ import scipy
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import (
-    FilePath,
     NonNegativeFloat,
     Player,
     PositiveInt,
@@ -77,7 +76,7 @@ class Equilibrium(Result):
       best_responses: What each player could get by its best response, in its own utility.
       nash_conv: What both players could gain by best responses, added up; at least 0 but for rounding.
       method: What computed it: "linear program", "backward induction", or a variant of regret minimization.
-      iterations: Those of regret minimization, including what a checkpoint had; 0 for exact methods.
+      iterations: Those of regret minimization; 0 for exact methods.
       converged: Whether nash_conv is at most the target; of the exact method without one, at most 1e-12 of
         the range of utilities.
       seconds: What it took, without the expansion of the tree.
@@ -146,7 +145,6 @@ def solve(
     target_nash_conv: NonNegativeFloat | None = None,
     seconds: Seconds | None = None,
     check_every: PositiveInt = 50,
-    checkpoint: FilePath | None = None,
     threads: PositiveInt = 1,
     max_memory: Memory | None = None,
     progress: Callable[[int, float], None] | None = None,
@@ -164,8 +162,6 @@ def solve(
       target_nash_conv: stop as soon as NashConv is at most this.
       seconds: stop regret minimization at the first measurement after so many.
       check_every: how many iterations lie between measurements.
-      checkpoint: a file from which a run of regret minimization goes on, and that is written at each
-        measurement.
       threads: how many cores regret minimization uses.
       max_memory: see `HistoryTree.from_game`.
       progress: called with (iterations, NashConv) at each measurement.
@@ -177,7 +173,7 @@ def solve(
     if refine and method != "exact":
         raise ArgumentError(f'expected method="exact" with refine=True, got {method!r}')
     if method == "exact":
-        for name, value in (("iterations", iterations), ("seconds", seconds), ("checkpoint", checkpoint)):
+        for name, value in (("iterations", iterations), ("seconds", seconds)):
             if value is not None:
                 raise ArgumentError(f'expected no {name} with method="exact", got {value!r}')
     tree = tree_of(game, max_memory)
@@ -202,7 +198,6 @@ def solve(
             iterations=iterations,
             target_nash_conv=target_nash_conv,
             check_every=check_every,
-            checkpoint=checkpoint,
             threads=threads,
             seconds=seconds,
             progress=progress,

@@ -49,7 +49,6 @@ def define(own: flags.FlagValues) -> None:
     define.integer("iterations", None, "Of regret minimization, at most so many.", lower_bound=1)
     define.float("target_nash_conv", None, "Stop at this NashConv.", lower_bound=0.0)
     define.float("seconds", None, "Stop regret minimization after so many.", lower_bound=0.001)
-    define.string("checkpoint", None, "File from which regret minimization goes on, and where it is kept.")
     define.integer(
         "infosets", 10, "How many of the information states that matter most to print.", lower_bound=0
     )
@@ -74,7 +73,6 @@ def run(given: flags.FlagValues) -> None:
             iterations=given.iterations,
             target_nash_conv=given.target_nash_conv,
             seconds=given.seconds,
-            checkpoint=given.checkpoint,
             max_memory=given.max_memory,
             progress=lambda iterations, nash_conv: show(iterations, f"NashConv {nash_conv:.2e}"),
         )

@@ -70,7 +70,6 @@ _OWN = [
     ("payoff_frontier", "--objective=1,2,3", ("--objective", "two weights", "'1,2,3'")),
     ("payoff_frontier", "--notions=efce,cce", ("--notions", "nfcce", "'cce'")),
     ("payoff_frontier", "--game=kuhn_poker", "triangle"),
-    ("meta_equilibrium", "--checkpoint=prose.md", ("meta_equilibrium()", "checkpoint")),
     ("opponent_model", "--games=games.pgn --player=Us --since=1980", ("--since", "within 1990 and 1990")),
     ("opponent_model", "--since=1991 --until=1990", "--since: expected"),
     ("opponent_model", "--population=games.pgn --since=1985", "--population: expected games before 1985"),

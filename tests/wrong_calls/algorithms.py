@@ -78,7 +78,6 @@ def table():
         decision = decision.child(decision.legal_actions()[0])
     kuhn_start, board = kuhn.new_initial_state(), pyspiel.load_game("tic_tac_toe").new_initial_state()
     bounds = EntropyBounds(tree, 0)
-    checkpoint = f"{folder()}/run.npz"
     return {
         # trees, players and strategies
         "tree": Arg(tree, *no_trees, rival_alone),
@@ -156,11 +155,6 @@ def table():
         "solver": "regret_minimization",
         "iterations": 1,
         "meta_equilibrium.budgets": Arg(None, fine=...),
-        "checkpoint": Arg(
-            checkpoint,
-            *["", ".", b"run.npz", "no/such/folder/run.npz", __file__],
-            fine=["nonsense", checkpoint + "?"],
-        ),
         "MetaGamePolicy.game": Arg(meta_game, tree, game, kuhn, meta_start),
         "strategies_from_policy.game": Arg(meta_game, tree, game, kuhn, meta_start),
         "played_on": Arg(meta_game, game, kuhn, "meta.efg", tree),
@@ -172,7 +166,6 @@ def table():
             for name in ("best_response", "nash_conv")
         },
         "solve.method": Arg("cfr+", "cfr++"),
-        "solve.checkpoint": Arg(f"{folder()}/alone.npz", "", ".", b"run.npz", fine=...),
         "Equilibrium()": solve(alone),
         "MetaEquilibrium()": meta_equilibrium(tree, iterations=10),
         "CertifiedPrecomputation()": certified_precomputation(

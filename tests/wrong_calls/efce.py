@@ -23,7 +23,6 @@ def table():
     plan = efce.CorrelationPlan.of(whole, jittered)
     xi = np.array(plan.xi)
     tabular = policy.TabularPolicy(game)
-    matching = pyspiel.convert_to_turn_based(pyspiel.load_game("matrix_mp"))
     no_games = [pyspiel.load_game("kuhn_poker"), pyspiel.load_game("matrix_pd")]
 
     other_game = battleship(1, 3, 2)
@@ -80,14 +79,9 @@ def table():
         "CorrelationPlan.of.blueprint": Arg(
             uniform, efce.uniform_blueprint, type(uniform), _Silent(), other_plan, other_policy
         ),
-        "count": 2,
         "seed": 1,
         # equilibria and refinements
-        **{
-            f"{of}.game": Arg(game, *no_games, decomposed.restrict(0)[0])
-            for of in ("efce_lp", "payoff_frontier")
-        },
-        "nash_payoffs.game": Arg(matching, other_game, *no_games),
+        "efce_lp.game": Arg(game, *no_games, decomposed.restrict(0)[0]),
         "objective": Arg("welfare", 2, (1.0, 2.0, 3.0), "fairness"),
         "refine_lp.objective": "welfare",
         "floors": Arg((-3.0, -math.inf), 1.0, (0.0, math.inf), (0.0, "a")),

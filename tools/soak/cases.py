@@ -69,13 +69,6 @@ CASES = (
         (*_SEARCHES, "--penalty=0.005", "--max_plies=8", "--r_values=5,20"),
     ),
     Case(
-        "meta_equilibrium",
-        "meta_equilibrium",
-        ("--game=leduc_poker", "--sigma_pre=uniform", "--penalty_0=0.001", "--penalty_1=0.001",
-         "--variant=cfr+", "--target_nash_conv=0", "--iterations=1500", "--checkpoint=run.npz"),
-        searches=False,
-    ),
-    Case(
         "efce_resolving",
         "efce_resolving",
         ("--rows=1", "--seeds=1", "--figure=row2", "--iterations=50", "--workers=1"),

@@ -208,6 +208,37 @@ def pure_plan(pairs, plans):
     return (x[s] & y[t]).astype(float)
 
 
+def taken_apart(plan):
+    """[(weight, two pure strategies)] with a plan as their mean: by the largest share of each step."""
+    steps = [each.tolist() for each in ScaledExtensions.of(plan.pairs, whole=True)]
+    left, found = np.maximum(plan.xi, 0.0), []
+    while left[0] > 1e-10:
+        rest, pure = left.tolist(), [0.0] * len(left)
+        pure[0] = 1.0
+        for start, stride, size, other, is_sum in zip(*steps, strict=True):
+            entries = range(start, start + size * stride, stride)
+            if is_sum:
+                pure[other] = sum(pure[e] for e in entries)
+            elif pure[other]:
+                pure[max(entries, key=rest.__getitem__)] = 1.0
+        played = np.array(pure)
+        weight = min(left[played > 0.5].min(), left[0])
+        left = np.maximum(left - weight * played, 0.0)
+        found.append((weight, as_plans(plan.pairs, played)))
+    return found
+
+
+def as_plans(pairs, pure):
+    """A vertex of Xi as two dictionaries, {information state: action}."""
+    found = []
+    for player, form in enumerate(pairs.game.players):
+        own = np.arange(1, form.num_sequences)
+        at = pairs.index(own, 0 * own) if player == 0 else pairs.index(0 * own, own)
+        played = own[pure[at] > 0.5]
+        found.append({form.keys[form.infoset[s]]: int(form.action[s]) for s in played})
+    return found
+
+
 # -- oracles -----------------------------------------------------------------------------------------------
 
 
@@ -265,20 +296,6 @@ def play(state, plans):
     return sum(p * np.array(end.returns()) for p, end in visited(state, plans) if end.is_terminal())
 
 
-def as_plans(profile):
-    """A pure profile as two dictionaries."""
-    found = []
-    for form, chosen in zip(profile.game.players, profile.action, strict=True):
-        found.append(
-            {
-                form.keys[k]: int(form.action[form.first[k] + chosen[k]])
-                for k in range(1, form.num_infosets)
-                if chosen[k] >= 0
-            }
-        )
-    return found
-
-
 def brute_force_deltas(game, device):
     """{(player, information state, action): delta} of every trigger, over every deviation."""
     deltas = {}
@@ -312,7 +329,7 @@ def brute_force_deltas(game, device):
 def check_exploitability(game, plan):
     """Every trigger's delta and both utilities are those of the plan's profiles, played out."""
     assert plan_error(plan.pairs, plan.xi) <= 1e-12
-    plans = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
+    plans = taken_apart(plan)
     expected = brute_force_deltas(game, plans)
     measured = efce.exploitability(plan)
     seen = 0

@@ -13,7 +13,6 @@ from precomp_games.algorithms.efce.sequence_game import moves
 from tests.algorithms.efce.reference import (
     OwnTree,
     all_refined,
-    as_plans,
     blueprint,
     check_exploitability,
     goofspiel,
@@ -29,6 +28,7 @@ from tests.algorithms.efce.reference import (
     resolving,
     stitched,
     subgames_from,
+    taken_apart,
 )
 from tests.random_games import EfgText
 
@@ -294,8 +294,7 @@ def test_goofspiel_wastes_no_prize():
     found = efce.efce_lp(held(goofspiel(3)))
     assert found.welfare == pytest.approx(1.0 + 2.0 + 3.0, abs=1e-7)
     assert found.exploitability < 1e-9
-    device = efce.correlation_device(found.plan)
-    mean = sum(weight * pure_plan(found.plan.pairs, as_plans(profile)) for weight, profile in device)
+    mean = sum(weight * pure_plan(found.plan.pairs, plans) for weight, plans in taken_apart(found.plan))
     np.testing.assert_allclose(mean, found.plan.xi, atol=1e-9)
 
 
@@ -492,12 +491,6 @@ def test_mediator_leads_to_leaves_as_often_as_the_plan_says():
     walk(HIDDEN.new_initial_state(), 1.0, [None, None])
     expected = plan.xi[plan.pairs.leaves()] * plan.game.leaf_chance
     np.testing.assert_allclose(sorted(leaves), sorted(expected[expected > 0]), atol=1e-12)
-
-
-def test_drawn_profiles_have_the_plan_as_their_mean():
-    plan = random_plan(pairs_of(HIDDEN), 3)
-    drawn = [pure_plan(plan.pairs, as_plans(profile)) for profile in efce.draw_profiles(plan, 500, seed=1)]
-    assert np.abs(np.mean(drawn, axis=0) - plan.xi).max() < 5 * 0.5 / np.sqrt(500)
 
 
 def test_nobody_is_recommended_what_chance_does():

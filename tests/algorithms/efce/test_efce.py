@@ -19,7 +19,6 @@ from precomp_games.algorithms.efce.correlation_plans import (
 from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
 from tests.algorithms.efce.reference import (
     OwnTree,
-    as_plans,
     battleship,
     blueprint,
     brute_force_deltas,
@@ -32,6 +31,7 @@ from tests.algorithms.efce.reference import (
     random_plan,
     sheriff,
     subgames_from,
+    taken_apart,
 )
 
 # H, W, T of Table 1's rows; pairs of a subgame with the trunk's, and of all of the game.
@@ -140,17 +140,28 @@ def test_greatest_welfare_is_that_of_the_normal_form(name):
     assert efce.efce_lp(SMALL[name]).welfare == pytest.approx(expected, abs=1e-6)
 
 
+def as_policy(game, plans):
+    """Two pure strategies as OpenSpiel's policy; the first action where a player's own do not lead."""
+    table = {}
+    for form, plan in zip(game.players, plans, strict=True):
+        for key, k in form.index.items():
+            actions = form.actions(k)
+            chosen = plan.get(key, actions[0])
+            table[key] = [(action, float(action == chosen)) for action in actions]
+    return pyspiel.TabularPolicy(table)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_equilibrium(name):
     game = SMALL[name]
     found = efce.efce_lp(game, vertex=True)
     assert found.exploitability < 1e-9
     assert found.welfare == pytest.approx(sum(found.utilities))
-    device = efce.correlation_device(found.plan)
+    device = taken_apart(found.plan)
     assert sum(weight for weight, _ in device) == pytest.approx(1.0, abs=1e-12)
-    deltas = brute_force_deltas(game, [(weight, as_plans(profile)) for weight, profile in device])
+    deltas = brute_force_deltas(game, device)
     assert max(deltas.values()) < 1e-8
-    mixed = [(weight, profile.policy()) for weight, profile in device]
+    mixed = [(weight, as_policy(found.plan.game, plans)) for weight, plans in device]
     assert pyspiel.cce_dist(game, mixed).dist_value < 1e-8
 
 
@@ -167,12 +178,10 @@ def test_xi_is_what_pure_strategies_span():
     assert np.linalg.matrix_rank(np.array(points)[1:] - points[0]) == dimension
 
 
-def test_drawn_profiles_have_the_plan_as_their_mean():
+def test_a_plan_is_the_mean_of_pure_strategies():
     pairs = pairs_of(battleship(1, 2, 2))
     plan = random_plan(pairs, 3)
-    drawn = [pure_plan(pairs, as_plans(profile)) for profile in efce.draw_profiles(plan, 2000, seed=1)]
-    assert np.abs(np.mean(drawn, axis=0) - plan.xi).max() < 5 * 0.5 / np.sqrt(2000)
-    exact = sum(weight * pure_plan(pairs, as_plans(p)) for weight, p in efce.correlation_device(plan))
+    exact = sum(weight * pure_plan(pairs, plans) for weight, plans in taken_apart(plan))
     np.testing.assert_allclose(exact, plan.xi, atol=1e-9)
 
 
@@ -223,8 +232,6 @@ def test_plans_are_read_and_not_written():
         # Both players' first decisions are connected; second ones after other shots are not.
         count = [form.num_sequences for form in plan.game.players]
         plan.entries(plan.game, *np.indices(count).reshape(2, -1))
-    with pytest.raises(ValueError, match="at most 3"):
-        efce.correlation_device(plan, max_profiles=3)
 
 
 # -- blueprints ------------------------------------------------------------------------------------------

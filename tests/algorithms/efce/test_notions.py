@@ -12,7 +12,6 @@ from precomp_games.algorithms.efce.correlation_plans import RelevantPairs
 from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions
 from tests.algorithms.efce.normal_form import NormalForm, expected, plans_of, profiles_of
 from tests.algorithms.efce.reference import (
-    as_plans,
     battleship,
     held,
     moved,
@@ -20,12 +19,21 @@ from tests.algorithms.efce.reference import (
     random_game,
     random_plan,
     sheriff,
+    taken_apart,
 )
+from tests.examples.launcher import imported
 from tests.random_games import EfgText
 
 NOTIONS = ("efce", "efcce", "nfcce")
 SMALL = {"battleship 1x2": battleship(1, 2, 2), "sheriff": sheriff(1, 1, 1)}
 MATRIX = ("matrix_bos", "matrix_sh", "matrix_pd", "matrix_mp")
+
+
+@pytest.fixture(scope="module")
+def example():
+    """Polygons of utilities, and Nash equilibria beside them."""
+    with imported("payoff_frontier") as module:
+        yield module
 
 
 def small_random_games(count, most=100, chance=None):
@@ -37,11 +45,10 @@ def small_random_games(count, most=100, chance=None):
 
 def by_playing(game, plan, notion):
     """The worst delta of a plan, by playing its pure strategies."""
-    device = [(weight, as_plans(profile)) for weight, profile in efce.correlation_device(plan)]
     form = NormalForm(game, notion)
     numbers = {str(plans): n for n, plans in enumerate(map(list, profiles_of(game)))}
     weights = np.zeros(len(form.utilities))
-    for weight, plans in device:
+    for weight, plans in taken_apart(plan):
         weights[numbers[str(plans)]] += weight
     return float((form.gains @ weights).max())
 
@@ -118,7 +125,7 @@ def check_frontier(frontier, form):
     """
     corners = frontier.corners
     assert frontier.gap < 1e-9
-    assert frontier.exploitability < 1e-9
+    assert max(each.exploitability for each in frontier.equilibria) < 1e-9
     along = np.roll(corners, -1, axis=0) - corners
     normals = np.stack([along[:, 1], -along[:, 0]], axis=1)
     if len(corners) == 1:
@@ -135,18 +142,18 @@ def check_frontier(frontier, form):
 
 
 @pytest.mark.seconds("finds each polygon in two ways")
-def test_frontiers_are_those_of_the_normal_form_and_nest_on_random_games(cases):
+def test_frontiers_are_those_of_the_normal_form_and_nest_on_random_games(example, cases):
     seen = np.zeros(3, int)
     for seed, game in small_random_games(cases(100)):
         inner = None
         for notion in NOTIONS:
-            frontier = efce.payoff_frontier(game, notion=notion)
+            frontier = example.frontier(held(game), notion)
             check_frontier(frontier, NormalForm(game, notion))
             if inner is not None:
                 assert outside(inner, frontier.corners) < 1e-7, (seed, notion)
                 seen[0] += len(inner) != len(frontier.corners)
             elif sum(map(len, plans_of(game))) <= 16:
-                nash = efce.nash_payoffs(game)
+                nash = example.nash(held(game))
                 assert outside(nash, frontier.corners) < 1e-7, seed
                 seen[1] += len(nash) > 1
             inner = frontier.corners
@@ -155,37 +162,39 @@ def test_frontiers_are_those_of_the_normal_form_and_nest_on_random_games(cases):
     assert seen.min() >= 5 or cases(100) < 100, seen
 
 
-def test_frontiers_with_public_chance_are_those_of_the_normal_form(cases):
+def test_frontiers_with_public_chance_are_those_of_the_normal_form(example, cases):
     for _, game in small_random_games(cases(40), chance="public"):
         for notion in NOTIONS:
             form = NormalForm(game, notion)
-            check_frontier(efce.payoff_frontier(game, notion=notion), form)
+            check_frontier(example.frontier(held(game), notion), form)
             least = efce.efce_lp(game, objective="smaller", notion=notion, vertex=True)
             assert least.value == pytest.approx(form.greatest(None, smaller=True), abs=1e-7)
             assert abs(least.gap) < 1e-9
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_frontiers_are_those_of_the_normal_form(name):
+def test_frontiers_are_those_of_the_normal_form(example, name):
     for notion in NOTIONS:
         check_frontier(
-            efce.payoff_frontier(SMALL[name], notion=notion),
+            example.frontier(held(SMALL[name]), notion),
             NormalForm(SMALL[name], notion),
         )
 
 
-def test_matrix_games_by_hand():
+def test_matrix_games_by_hand(example):
     """Moves are simultaneous, so that all notions are those of matrices."""
     bos, hunt, prisoners, pennies = (
         pyspiel.convert_to_turn_based(pyspiel.load_game(name)) for name in MATRIX
     )
-    np.testing.assert_allclose(efce.nash_payoffs(bos), [[1.2, 1.2], [2, 3], [3, 2]], atol=1e-9)
-    np.testing.assert_allclose(efce.nash_payoffs(prisoners), [[1, 1]], atol=1e-9)
-    np.testing.assert_allclose(efce.nash_payoffs(pennies), [[0, 0]], atol=1e-9)
-    np.testing.assert_allclose(efce.payoff_frontier(bos).corners, [[3, 2], [2, 3], [1.2, 1.2]], atol=1e-9)
-    np.testing.assert_allclose(efce.payoff_frontier(prisoners).corners, [[1, 1]], atol=1e-9)
+    np.testing.assert_allclose(example.nash(held(bos)), [[1.2, 1.2], [2, 3], [3, 2]], atol=1e-9)
+    np.testing.assert_allclose(example.nash(held(prisoners)), [[1, 1]], atol=1e-9)
+    np.testing.assert_allclose(example.nash(held(pennies)), [[0, 0]], atol=1e-9)
+    np.testing.assert_allclose(
+        example.frontier(held(bos), "efce").corners, [[3, 2], [2, 3], [1.2, 1.2]], atol=1e-9
+    )
+    np.testing.assert_allclose(example.frontier(held(prisoners), "efce").corners, [[1, 1]], atol=1e-9)
     corners = [[2, 2], [1, 4 / 3], [1, 1], [4 / 3, 1]]
-    np.testing.assert_allclose(efce.payoff_frontier(hunt).corners, corners, atol=1e-9)
+    np.testing.assert_allclose(example.frontier(held(hunt), "efce").corners, corners, atol=1e-9)
     # A fair coin tells them where to meet.
     fair = efce.efce_lp(bos, objective="smaller", vertex=True)
     assert fair.value == pytest.approx(2.5)
@@ -194,14 +203,14 @@ def test_matrix_games_by_hand():
     assert efce.efce_lp(bos, objective=0, floors=(-np.inf, 2.5)).value == pytest.approx(2.5, abs=1e-7)
 
 
-def test_pure_equilibria_are_among_nash_payoffs(cases):
+def test_pure_equilibria_are_among_nash_payoffs(example, cases):
     for seed, game in small_random_games(cases(20), 36):
         plans, root = plans_of(game), game.new_initial_state()
         table = np.array([[expected(root, (p, q)) for q in plans[1]] for p in plans[0]])
         best = (table[..., 0] == table[..., 0].max(axis=0)) & (
             table[..., 1] == table[..., 1].max(axis=1)[:, None]
         )
-        found = efce.nash_payoffs(game, max_strategies=36)
+        found = example.nash(held(game), 36)
         assert len(found)
         for point in table[best]:
             assert np.abs(found - point).max(axis=1).min() < 1e-9, seed
@@ -276,13 +285,13 @@ def indifferent(utility):
     return text.game()
 
 
-def test_rounding_gives_nobody_a_reason():
+def test_rounding_gives_nobody_a_reason(example):
     utility = 1.0 / 3.0
     game, ends = indifferent(utility), np.array([[utility, 0.0], [utility, 1.865]])
     for notion in NOTIONS:
-        corners = efce.payoff_frontier(game, notion=notion).corners
+        corners = example.frontier(held(game), notion).corners
         np.testing.assert_allclose(np.sort(corners, axis=0), ends, atol=1e-9)
-    np.testing.assert_allclose(efce.nash_payoffs(game), ends, atol=1e-9)
+    np.testing.assert_allclose(example.nash(held(game)), ends, atol=1e-9)
 
 
 def test_where_crossover_from_interior_points_never_ends():
@@ -316,14 +325,14 @@ def matrix_game(one, two):
     return text.game()
 
 
-def test_nash_payoffs_where_some_utilities_are_far_larger(cases):
+def test_nash_payoffs_where_some_utilities_are_far_larger(example, cases):
     """Pure equilibria are among them, also where most of the others differ by little beside the largest."""
     rng = np.random.default_rng(5)
     for _ in range(cases(100)):
         one, two = rng.integers(-2, 3, (2, *rng.integers(3, 6, 2))).astype(float)
         for table in (one, two):
             table[rng.random(table.shape) < 0.2] = -1e6
-        found = efce.nash_payoffs(matrix_game(one, two))
+        found = example.nash(held(matrix_game(one, two)))
         assert len(found)
         for i, j in zip(*np.nonzero((one == one.max(axis=0)) & (two.max(axis=1) == two.T).T), strict=True):
             assert np.abs(found - [one[i, j], two[i, j]]).max(axis=1).min() < 1e-3

@@ -129,14 +129,12 @@ def test_where_much_is_memorized_the_whole_tree_is_solved(monkeypatch):
     assert many.value == pytest.approx(meta_sequence_form_lp(trees[1]).value, abs=1e-12)
 
 
-def test_programs_that_are_too_large_are_left_to_regret_minimization(monkeypatch, tmp_path):
+def test_programs_that_are_too_large_are_left_to_regret_minimization(monkeypatch):
     tree = _base_game("liars_dice(dice_sides=4)", 1e-2)
     monkeypatch.setattr(double_oracle, "_MOST", 20)
-    found = meta_equilibrium(tree, target_nash_conv=1e-3, checkpoint=tmp_path / "run.npz")
+    found = meta_equilibrium(tree, target_nash_conv=1e-3)
     assert found.solver == "pdcfr+" and found.converged and found.nash_conv <= 1e-3
     assert [iterations for iterations, _ in found.trace[:2]] == [0, 50]
-    on = meta_equilibrium(tree, target_nash_conv=5e-4, checkpoint=tmp_path / "run.npz")
-    assert on.solver == "pdcfr+" and on.trace[0][0] == found.iterations + 50
     assert meta_equilibrium(tree).iterations == 1000
 
 
@@ -150,21 +148,11 @@ def test_a_target_ends_it(small_programs):
     assert missed.trace == whole.trace[:2] and not missed.converged
 
 
-def test_a_run_goes_on_from_its_checkpoint(small_programs, tmp_path):
+def test_each_program_is_told(small_programs):
     small_programs(2, least=2.0)
-    tree, path = _base_game("liars_dice(dice_sides=3)", 1e-4), tmp_path / "run.npz"
-    told = []
+    tree, told = _base_game("liars_dice(dice_sides=3)", 1e-4), []
     whole = meta_equilibrium(tree, progress=lambda *measured: told.append(measured))
     assert tuple(told) == whole.trace and whole.iterations >= 3
-    meta_equilibrium(tree, solver="double_oracle", iterations=1, checkpoint=path)
-    rest = meta_equilibrium(tree, checkpoint=path)
-    assert rest.trace == whole.trace[2:]
-    for one, other in zip(whole.strategies, rest.strategies, strict=True):
-        assert one.memorize.tobytes() == other.memorize.tobytes()
-    again = meta_equilibrium(tree, checkpoint=path)
-    assert again.trace == whole.trace[-1:]
-    with pytest.raises(ValueError, match="differs in variant"):
-        meta_equilibrium(tree, variant="cfr+", checkpoint=path)
 
 
 def test_what_is_asked_for_decides_the_solver():
@@ -211,21 +199,18 @@ def test_budgets_are_those_of_mixtures_of_sets(small_programs, cases):
     assert binding >= cases(30) and drawn >= cases(20)
 
 
-def test_budgets_on_larger_trees(tmp_path):
+def test_budgets_on_larger_trees():
     tree = paired_tree(3e-4)
     free = meta_equilibrium(tree)
     assert free.prices == tree.penalties
     budgets = (free.sizes[0] / 2.0, None)
-    found = meta_equilibrium(tree, budgets=budgets, checkpoint=tmp_path / "run.npz")
+    found = meta_equilibrium(tree, budgets=budgets)
     assert found.nash_conv < 1e-12 and found.converged and found.value < free.value
     assert found.sizes[0] == pytest.approx(budgets[0], abs=1e-9)
     assert found.prices[0] > tree.penalties[0] and found.prices[1] == tree.penalties[1]
     dearer = meta_equilibrium(tree.with_penalties(found.prices))
     paid = [price * size for price, size in zip(found.prices, found.sizes, strict=True)]
     assert dearer.value == pytest.approx(found.utility - paid[0] + paid[1], abs=1e-12)
-    assert meta_equilibrium(tree, budgets=budgets, checkpoint=tmp_path / "run.npz").value == found.value
-    with pytest.raises(ValueError, match="differs in budgets"):
-        meta_equilibrium(tree, checkpoint=tmp_path / "run.npz")
     assert meta_equilibrium(tree, budgets=1e6).value == pytest.approx(free.value, abs=1e-12)
     nothing = meta_equilibrium(tree, budgets=0.0)
     assert nothing.sizes == (0.0, 0.0) and nothing.nash_conv < 1e-12

@@ -81,7 +81,7 @@ def test_what_takes_meta_games_alone():
         with pytest.raises(ValueError, match="game alone"):
             refused()
     assert meta_equilibrium(tree).value == solve(tree).value
-    for more in ({"iterations": 5}, {"seconds": 1.0}, {"checkpoint": "run"}):
+    for more in ({"iterations": 5}, {"seconds": 1.0}):
         with pytest.raises(ValueError, match='with method="exact"'):
             solve(tree, **more)
 

@@ -3,7 +3,6 @@
 import importlib
 import math
 
-import numpy as np
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import sequence_form_lp
@@ -134,29 +133,3 @@ def test_a_missed_target_is_told(monkeypatch):
     assert meta_equilibrium(tree, target_nash_conv=missed.nash_conv, iterations=100).converged
     unasked = meta_equilibrium(tree, variant="cfr+")
     assert unasked.converged and unasked.iterations == 1000
-
-
-def test_a_run_goes_on_from_its_checkpoint(tmp_path):
-    tree = menu_tree("tree", 7)
-    assert tree.has_menus
-    for variant in CFR_VARIANTS:
-        path = tmp_path / f"{variant}.npz"
-        options = {"variant": variant, "check_every": 20}
-        whole = meta_equilibrium(tree, iterations=60, **options)
-        meta_equilibrium(tree, iterations=40, checkpoint=path, **options)
-        rest = meta_equilibrium(tree, iterations=60, checkpoint=path, **options)
-        assert rest.iterations == whole.iterations == 60
-        assert rest.trace == whole.trace[2:]
-        for one, other in zip(rest.strategies, whole.strategies, strict=True):
-            assert one.memorize.tobytes() == other.memorize.tobytes()
-    for wrong, asked, words in (
-        (tree, "cfr", "which differs in variant"),
-        (tree.with_penalties((0.2, 0.2)), variant, "which differs in penalties"),
-        (tree.with_weights(np.ones(tree.num_infosets)), variant, "which differs in weight"),
-        (menu_tree("tree", 19), variant, "expected a checkpoint"),
-    ):
-        with pytest.raises(ValueError, match=rf"meta_equilibrium\(\): .*{words}"):
-            meta_equilibrium(wrong, variant=asked, checkpoint=path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"meta_equilibrium\(\): expected a checkpoint"):
-        meta_equilibrium(tree, variant=variant, checkpoint=path)

@@ -100,18 +100,13 @@ def _collecting(seen):
     return lambda *each: seen.append(each)
 
 
-def test_every_variant_comes_near_and_says_how(tmp_path):
+def test_every_variant_comes_near_and_says_how():
     for method in CFR_VARIANTS:
         seen = []
         found = solve("kuhn_poker", method=method, target_nash_conv=2e-3, progress=_collecting(seen))
         assert found.converged and found.nash_conv <= 2e-3 and found.method == method
         assert tuple(seen) == found.trace and found.iterations == found.trace[-1][0]
         assert found.value == pytest.approx(-1 / 18, abs=2e-3)
-    path = tmp_path / "run"
-    solve("kuhn_poker", method="dcfr", iterations=100, checkpoint=path)
-    after = solve("kuhn_poker", method="dcfr", iterations=200, checkpoint=path)
-    at_once = solve("kuhn_poker", method="dcfr", iterations=200)
-    assert after.iterations == 200 and after.nash_conv == at_once.nash_conv
     assert (
         solve("leduc_poker", method="cfr", iterations=10**6, seconds=0.05, check_every=5).iterations < 10**6
     )

@@ -1,4 +1,4 @@
-"""Files of our own: stores of searches, trees, and checkpoints."""
+"""Files of our own: stores of searches, and trees."""
 
 from __future__ import annotations
 
@@ -157,45 +157,3 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     path = folder / "tree.npz"
     path.write_bytes(data)
     return _use_tree(HistoryTree.load(path), zlib.crc32(data) % 3, folder)
-
-
-# -- checkpoints -------------------------------------------------------------------------------------------
-
-_SOLVERS = ("regret_minimization", "double_oracle")
-
-
-@functools.cache
-def _checkpoints() -> tuple[bytes, ...]:
-    files = []
-    with tempfile.TemporaryDirectory() as folder:
-        for solver in _SOLVERS:
-            path = pathlib.Path(folder, solver)
-            meta_equilibrium(sample_trees()[0], solver=solver, iterations=4, check_every=2, checkpoint=path)
-            files.append(path.read_bytes())
-    return tuple(files)
-
-
-def _go_on(path: pathlib.Path, solver: str) -> float:
-    tree = sample_trees()[0]
-    return meta_equilibrium(tree, solver=solver, iterations=6, check_every=2, checkpoint=path).value
-
-
-def _prepare_checkpoints() -> None:
-    """As `prepare_trees`."""
-    _checkpoints()
-    for file in _checkpoints():
-        for solver in _SOLVERS:
-            with tempfile.TemporaryDirectory() as folder, contextlib.suppress(ValueError):
-                pathlib.Path(folder, "run").write_bytes(file)
-                _go_on(pathlib.Path(folder, "run"), solver)
-
-
-def _make_checkpoint(rng: random.Random) -> bytes:
-    return bent_archive(rng, _checkpoints())
-
-
-@target("checkpoint", _make_checkpoint, prepare=_prepare_checkpoints)
-def _(data: bytes, folder: pathlib.Path) -> object:
-    path = folder / "run"
-    path.write_bytes(data)
-    return _go_on(path, _SOLVERS[zlib.crc32(data) % 2])

@@ -1,136 +1,25 @@
-"""Correlation devices drawn from plans, and the mediator who recommends moves during play.
+"""The mediator who recommends moves during play.
 
-A plan in Xi is a mean of pairs of pure strategies. `correlation_device` finds one such mean: scaled
-extensions give, without a linear program, a pair of pure strategies within the plan's support; as much of it
-as fits is taken off, which empties at least one entry, and so on. `draw_profiles` draws pairs at random
-instead, with the plan as their mean, which also serves plans that are too large to be taken apart.
-
-The mediator needs neither. It recommends an action only when a player comes to move, given the last
-recommendations (s, t) of both: I a with probability xi[I a, t] / xi[s, t]. A player who does not follow gets
-no more recommendations, and its last one, the trigger, stays.
+It recommends an action only when a player comes to move, given the last recommendations (s, t) of both: I a
+with probability xi[I a, t] / xi[s, t]. A player who does not follow gets no more recommendations, and its
+last one, the trigger, stays.
 
 Source: von Stengel and Forges; `efce_resolving`, Background and Algorithm 1.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyspiel
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt, public
+from precomp_games._support.arguments import NonNegativeInt, public
 from precomp_games._support.checks import ArgumentError, check_instance, check_state, shown
-from precomp_games._support.kernels import read_only
 from precomp_games._support.results import Shown
 
-from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, check_blueprint
-from .scaled_extensions import ScaledExtensions, draw_profile
+from .correlation_plans import AnyBlueprint, Blueprint, check_blueprint
 from .sequence_game import SequenceGame
-
-_ROUNDING = 1e-10  # of probability that may be left
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class PureProfile:
-    """A pair of reduced pure strategies.
-
-    Attributes:
-      game: Whose.
-      action: For both players int32[m], the action (0, 1, ...) at each information set that the player's
-        own actions lead to, -1 elsewhere and at number 0.
-    """
-
-    game: SequenceGame
-    action: tuple[np.ndarray, np.ndarray]
-
-    def policy(self) -> pyspiel.TabularPolicy:
-        """As an OpenSpiel policy; uniform where the player's own actions do not lead."""
-        table: dict[str, list[tuple[int, float]]] = {}
-        for form, chosen in zip(self.game.players, self.action, strict=True):
-            played = np.flatnonzero(chosen >= 0)
-            plan = np.zeros(form.num_sequences)
-            plan[form.first[played] + chosen[played]] = 1.0
-            table |= {key: list(row.items()) for key, row in form.behavior(plan).items()}
-        return pyspiel.TabularPolicy(table)
-
-
-@public
-def correlation_device(
-    plan: CorrelationPlan,
-    max_profiles: PositiveInt = 100_000,
-) -> list[tuple[float, PureProfile]]:
-    """A distribution over pure profiles whose mean is the plan.
-
-    Args:
-      plan: held whole.
-      max_profiles: give up beyond.
-
-    Returns:
-      (probability, profile) pairs; probabilities add up to 1 exactly as rounding allows.
-
-    Raises:
-      ValueError: it is no plan, or the mean of too many profiles; a number out of range.
-    """
-    steps = ScaledExtensions.of(plan.pairs, whole=True)
-    left = np.maximum(plan.xi, 0.0)
-    pure, draws = np.zeros(len(left)), np.full(len(steps.start), -1.0)
-    device: list[tuple[float, PureProfile]] = []
-    total = 0.0
-    while 1.0 - total > _ROUNDING:
-        if len(device) == max_profiles:
-            raise ArgumentError(
-                f"expected a mean of at most {max_profiles} profiles, got more; "
-                "draw_profiles() draws from any plan"
-            )
-        pure[0] = 1.0
-        draw_profile(steps, read_only(left), draws, pure)
-        used = pure > 0.5
-        weight = min(float(left[used].min()), 1.0 - total)
-        if weight <= 0.0:
-            break  # what is left is rounding
-        left[used] = np.maximum(left[used] - weight, 0.0)
-        total += weight
-        device.append((weight, _profile(plan, pure)))
-    if total < 1.0 - 1e-6:
-        raise ArgumentError(f"expected a correlation plan, got stuck with {1.0 - total:.1e} left")
-    return [(weight / total, profile) for weight, profile in device]
-
-
-@public
-def draw_profiles(
-    plan: CorrelationPlan, count: NonNegativeInt, seed: NonNegativeInt = 0
-) -> list[PureProfile]:
-    """Independent draws of pure profiles with the plan as their mean.
-
-    Raises:
-      ValueError: it is no plan, or `count` or `seed` is no integer of at least 0.
-    """
-    steps = ScaledExtensions.of(plan.pairs, whole=True)
-    rng = np.random.default_rng(seed)
-    profiles = []
-    for _ in range(count):
-        pure = np.zeros(len(plan.xi))
-        pure[0] = 1.0
-        draw_profile(steps, plan.xi, rng.random(len(steps.start)), pure)
-        profiles.append(_profile(plan, pure))
-    return profiles
-
-
-def _profile(plan: CorrelationPlan, pure: np.ndarray) -> PureProfile:
-    game = plan.game
-    chosen = []
-    for player, form in enumerate(game.players):
-        own = np.arange(form.num_sequences)
-        zero = np.zeros_like(own)
-        at = plan.pairs.index(own, zero) if player == 0 else plan.pairs.index(zero, own)
-        action = np.full(form.num_infosets, -1, np.int32)
-        played = 1 + np.flatnonzero(pure[at[1:]] > 0.5)
-        action[form.infoset[played]] = played - form.first[form.infoset[played]]
-        chosen.append(action)
-    return PureProfile(game, (chosen[0], chosen[1]))
 
 
 class Mediator(Shown):
