@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
+import numpy as np
 import parallel
 import pyspiel
 from absl import flags
@@ -44,8 +45,8 @@ from precomp_games.algorithms.lookahead import (
     cumulative_noise,
     equilibrium,
     equilibrium_values,
+    evaluate_against_lookahead,
     independent_noise,
-    type_losses,
 )
 
 FLAGS = flags.FLAGS
@@ -145,20 +146,29 @@ def against_types(
         commit_against_types(game, player, types, objective=objective, time_limit=limit)
         for objective in objectives
     ]
-    table = type_losses(game, player, types, hedged, time_limit=limit)
+    made = [commit_against_types(game, player, [kind], time_limit=limit) for kind in types]
+    earned = [
+        [
+            evaluate_against_lookahead(
+                game, best.policy(), player, kind.lookahead, kind.evaluation, kind.tie_breaking
+            ).utility
+            for kind in types
+        ]
+        for best in (*made, *hedged)
+    ]
     return [
         {
             **{name: getattr(task, name) for name in ("game", "noise", "rational_player", "gamma")},
             "made_for": made_for,
             "draw": task.draw,
-            **{f"against_{k}": float(u) for k, u in zip(lookaheads, utility, strict=True)},
-            "mean": float(utility.mean()),
-            "worst": float(utility.min()),
+            **{f"against_{k}": u for k, u in zip(lookaheads, utility, strict=True)},
+            "mean": float(np.mean(utility)),
+            "worst": min(utility),
             "optimal": best.optimal,
             "seconds": best.work["seconds"],
         }
         for made_for, best, utility in zip(
-            (*map(str, lookaheads), *_HEDGED), table.commitments, table.utility, strict=True
+            (*map(str, lookaheads), *_HEDGED), (*made, *hedged), earned, strict=True
         )
     ]
 

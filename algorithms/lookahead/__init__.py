@@ -10,14 +10,12 @@ from .evaluation_functions import (
 )
 from .fixed_options import lookahead_nash_equilibrium
 from .follower import FollowerType, LookaheadPolicy, evaluate_against_lookahead
-from .type_losses import TypeLosses, type_losses
 
 __all__ = [
     "Commitment",
     "FollowerType",
     "LookaheadPolicy",
     "NodeValues",
-    "TypeLosses",
     "commit_against_lookahead",
     "commit_against_types",
     "cumulative_noise",
@@ -26,5 +24,4 @@ __all__ = [
     "evaluate_against_lookahead",
     "independent_noise",
     "lookahead_nash_equilibrium",
-    "type_losses",
 ]

@@ -20,8 +20,8 @@ Whatever is found is played by `evaluate_against_lookahead`, against each type.
 Source: `limited_lookahead`, section 5. Several types are ours: section 7 asks for uncertainty about h that is
 stochastic ("mean"), and refers to Kroer, Farina and Sandholm 2018 for what is robust ("worst").
 
-Deviations: a program without big M (method="big_m" is the paper's, see `plan_programs`); no epsilon:
-strictness is decided after the fact, and the supremum reported beside an attained value.
+Deviations: a program without big M, see `plan_programs`; no epsilon: strictness is decided after the fact,
+and the supremum reported beside an attained value.
 
 Cost: a mixed-integer program, which has all types' columns and rows.
 """
@@ -69,7 +69,7 @@ from .options import InformationSet, lookahead_options
 from .plan_search import PlanSearch, Play
 from .sequence_form import SequenceForm
 
-Method = Annotated[str, one_of(("auto", "correlation", "big_m", "polynomial"))]
+Method = Annotated[str, one_of(("auto", "correlation", "polynomial"))]
 Types = Annotated[Iterable[FollowerType], each_of(FollowerType)]
 TimeLimit = Annotated[float, Gt(0.0), INFINITE]
 
@@ -95,7 +95,7 @@ class Commitment(Result):
       realization: float[sequences], the same as a realization plan.
       outcomes: What `evaluate_against_lookahead` says of it, for each type: optimal sets, and the actions
         that the rule picks of them.
-      method: "correlation", "big_m" or "polynomial".
+      method: "correlation" or "polynomial".
       work: Seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
     """
 
@@ -169,8 +169,8 @@ def commit_against_lookahead(
         as the game lists them.
       delta: how near `value` is to come to `supremum`, where it is not attained. Ties are told apart to
         `TIE_TOLERANCE`, which may leave more; the result's `delta` says how much there is.
-      method: "correlation", "big_m", "polynomial", which is one linear program, or "auto": polynomial where
-        it applies, else correlation. It applies to lookahead 1 without information sets and ties not broken
+      method: "correlation", "polynomial", which is one linear program, or "auto": polynomial where it
+        applies, else correlation. It applies to lookahead 1 without information sets and ties not broken
         favorably, and to games of constant sum in which the follower sees all leaves below its information
         sets and values them by its utility (see `fixed_options`).
       time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends

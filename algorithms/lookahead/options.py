@@ -38,7 +38,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,13 +62,12 @@ class Rival:
     Attributes:
       difference: float[leader's sequences], value of the option less the rival's, in the same units.
       strict: Must be positive; else at least zero.
-      worst: How far `difference @ x` may fall below zero, which is the smallest big M; 0 where the rival is
-        never better, so that only a tie has to be avoided.
+      can_be_better: Whether `difference @ x` can fall below zero; else only a tie has to be avoided.
     """
 
     difference: np.ndarray
     strict: bool
-    worst: float
+    can_be_better: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,12 +240,10 @@ def _options(
                     continue
                 difference = table[i] - table[j]
                 difference[np.abs(difference) <= small] = 0.0
-                worst = 0.0 if never[j, i] else float(lead[j, i]) + TIE_TOLERANCE
-                rivals.append(Rival(difference, strict, worst))
+                rivals.append(Rival(difference, strict, not never[j, i]))
             option = Option(tuple(sorted(tied)), table[i], tuple(rivals))
             if rivals or not any(o.sequences == option.sequences and not o.rivals for o in options):
                 options.append(option)
-    assert options and all(math.isfinite(rival.worst) for option in options for rival in option.rivals)
     return tuple(options)
 
 

@@ -1,6 +1,6 @@
 """The best commitment as a mixed-integer program over the leader's and the follower's plans.
 
-`CorrelationProgram` has no big M. With x the leader's realization plan and y(I, o) = 1 where the follower
+With x the leader's realization plan and y(I, o) = 1 where the follower
 comes to I and finds option o best, there is a variable xi(q, (I, o)) = x(q) y(I, o) for each of the leader's
 sequences q that can meet I, and y is xi(empty, .):
 
@@ -12,97 +12,37 @@ y is integral, and then xi is the product. An option's payoff is linear in its x
 actions, a free variable is at most what each of them is worth. Two information sets meet if some line of play
 passes both.
 
-`BigMProgram` is the paper's, for comparison. It has x and y apart, and v(I), what I is worth to the leader:
+Source: von Stengel and Forges 2008 for the variables xi; `limited_lookahead`, section 5 and equation (1).
 
-    sum over o at I of y(I, o)  =  sum over o' that hold the action before I of y(I', o')
-    (V_o - V_o') @ x  >=  -M (1 - y(I, o))                                          for all rivals o' of o
-    v(I)  <=  payoff(I a) @ x + sum over I' right after (I, a) of v(I') + M (1 - y(I, o))     for a in o
+Deviations: the paper's program, (13) to (15), has x and y apart, joined by big M. Classes of structural ties
+and `rule_out` take the place of its epsilon and of its free choice of optimal sets; hypothetical plans are
+enumerated (`options`).
 
-and the objective is what is earned before the follower moves plus v of its first information sets. Each M is
-the smallest that is valid: the rows' extreme over realization plans.
-
-Source: von Stengel and Forges 2008 for the variables xi; `limited_lookahead`, section 5, and equations (1)
-and (13) to (15) for the program with big M, where y is called z.
-
-Deviations from (13) to (15): y(I, o) = 1 makes an option best (the text says the opposite, its rows mean
-this); classes of structural ties and `rule_out` take the place of epsilon and of the free choice of optimal
-sets; hypothetical plans are enumerated (`options`). Of favorable tie-breaking the text has
-r_z <= payoff @ x, r_z <= M y, which is the rows on v with one M a leaf.
-
-Cost: a variable for each option and each leader's sequence that can meet it; with big M, one for each option.
+Cost: a variable for each option and each leader's sequence that can meet it.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ..programs import ProgramBuilder, ProgramSolution
 from ..sequence_form import connected_infosets
 from .instance import Choices, Instance, Plan, add_realization_plan, nonzero
 
 
-class PlanProgram:
+class CorrelationProgram:
     """A program over realization plans x of the leader, its first columns, and plans of the follower.
 
     Parts of plans can be ruled out between solves.
-
-    Attributes:
-      heuristics: As `Program.solve`.
     """
 
-    heuristics = True
-
     def __init__(self, instance: Instance) -> None:
-        """Starts with the columns and rows of x."""
+        """Puts the program together."""
         self.instance = instance
         self.program = ProgramBuilder()
         add_realization_plan(self.program, instance.leader)
         # The binary that is 1 where the follower comes to (information set) and finds (option) best.
         self.taken: dict[tuple[int, int], int] = {}
-
-    def solve(
-        self, time_limit: float, start: Plan | None, held: Plan, absolute_gap: float
-    ) -> tuple[ProgramSolution, Plan | None]:
-        """Solves it as it stands, among plans that take the options of `held`.
-
-        The plan that is returned is that of the best solution found, if there is one.
-        """
-        hint = None
-        if start is not None:
-            hint = {column: float(start.get(infoset) == k) for (infoset, k), column in self.taken.items()}
-        for key in held.items():
-            self.program.set_bounds(self.taken[key], 1.0, 1.0)
-        program = self.program.built()
-        for key in held.items():
-            self.program.set_bounds(self.taken[key], 0.0, 1.0)
-        solution = program.solve(
-            time_limit=time_limit,
-            start=hint,
-            absolute_gap=absolute_gap,
-            heuristics=self.heuristics,
-            attempt=True,
-        )
-        if not solution.found:
-            return solution, None
-        return solution, self.instance.plan(
-            {key: float(solution.x[column]) for key, column in self.taken.items()}
-        )
-
-    def rule_out(self, conflict: Choices) -> None:
-        """No plan may hold all of these (information set, option)."""
-        self.program.row([(self.taken[key], 1.0) for key in conflict], high=len(conflict) - 1.0)
-
-
-class CorrelationProgram(PlanProgram):
-    """The program without big M."""
-
-    heuristics = False  # a few branches settle the bound
-
-    def __init__(self, instance: Instance) -> None:
-        """Puts the program together."""
-        super().__init__(instance)
         leader, follower = instance.leader, instance.follower
         meets = _meetings(instance)
         # Columns of xi(., (I, o)), by leader's sequence.
@@ -127,11 +67,43 @@ class CorrelationProgram(PlanProgram):
                     entries = [(columns[q], 1.0) for q in leader.sequences(j)]
                     self.program.row([*entries, (columns[int(leader.parent[j])], -1.0)], 0.0, 0.0)
                 for rival in option.rivals:
-                    if rival.worst > 0.0:
+                    if rival.can_be_better:
                         self.program.row([(columns[q], d) for q, d in nonzero(rival.difference)], low=0.0)
         self.program.add_costs(instance.payoff[0].items())
         for infoset in follower.below[0]:
             self.program.add_costs(self._terms(infoset))
+
+    def solve(
+        self, time_limit: float, start: Plan | None, held: Plan, absolute_gap: float
+    ) -> tuple[ProgramSolution, Plan | None]:
+        """Solves it as it stands, among plans that take the options of `held`.
+
+        The plan that is returned is that of the best solution found, if there is one.
+        """
+        hint = None
+        if start is not None:
+            hint = {column: float(start.get(infoset) == k) for (infoset, k), column in self.taken.items()}
+        for key in held.items():
+            self.program.set_bounds(self.taken[key], 1.0, 1.0)
+        program = self.program.built()
+        for key in held.items():
+            self.program.set_bounds(self.taken[key], 0.0, 1.0)
+        solution = program.solve(
+            time_limit=time_limit,
+            start=hint,
+            absolute_gap=absolute_gap,
+            heuristics=False,  # a few branches settle the bound
+            attempt=True,
+        )
+        if not solution.found:
+            return solution, None
+        return solution, self.instance.plan(
+            {key: float(solution.x[column]) for key, column in self.taken.items()}
+        )
+
+    def rule_out(self, conflict: Choices) -> None:
+        """No plan may hold all of these (information set, option)."""
+        self.program.row([(self.taken[key], 1.0) for key in conflict], high=len(conflict) - 1.0)
 
     def _before(self, sequence: int) -> list[dict[int, int]]:
         """The columns whose sum is xi(., sequence)."""
@@ -202,53 +174,3 @@ def _meetings(instance: Instance) -> dict[int, list[int]]:
         pair = divmod(code, count)
         meets[pair[1 - r]].append(pair[r])
     return {infoset: meets[origin] for infoset, origin in enumerate(instance.origin.tolist()) if infoset}
-
-
-class BigMProgram(PlanProgram):
-    """The paper's program."""
-
-    def __init__(self, instance: Instance) -> None:
-        """Puts the program together."""
-        super().__init__(instance)
-        program, follower = self.program, instance.follower
-        for key in instance.options:
-            self.taken[key] = program.columns(1)
-            program.integer(self.taken[key])
-        high, low = (_reaches(instance, sign) for sign in (1.0, -1.0))
-        worth = {k: program.columns(1, -math.inf, float(high[1][k])) for k in instance.sets}
-        for infoset, information_set in instance.sets.items():
-            before = int(follower.parent[infoset])
-            entries = [(self.taken[infoset, k], 1.0) for k in range(len(information_set.options))]
-            if before == 0:
-                program.row(entries, 1.0, 1.0)
-            else:
-                entries += [(self.taken[key], -1.0) for key in instance.holding(before)]
-                program.row(entries, 0.0, 0.0)
-            for k, option in enumerate(information_set.options):
-                z = self.taken[infoset, k]
-                for rival in option.rivals:
-                    if rival.worst > 0.0:
-                        program.row([*nonzero(rival.difference), (z, -rival.worst)], low=-rival.worst)
-                for sequence in option.sequences:
-                    m = float(high[1][infoset] + low[0][sequence])  # low is of the negative
-                    terms = [(worth[infoset], 1.0), (z, m)]
-                    terms += [(q, -value) for q, value in instance.payoff[sequence].items()]
-                    terms += [(worth[after], -1.0) for after in follower.below[sequence]]
-                    program.row(terms, high=m)
-        program.add_costs(instance.payoff[0].items())
-        program.add_costs((worth[infoset], 1.0) for infoset in follower.below[0])
-
-
-def _reaches(instance: Instance, sign: float) -> tuple[np.ndarray, np.ndarray]:
-    """Upper bounds of sign * payoff below each sequence and each information set, over all play of both."""
-    leader, follower = instance.leader, instance.follower
-    sequences, sets = np.zeros(follower.num_sequences), np.zeros(follower.num_infosets)
-    for infoset in range(follower.num_infosets - 1, 0, -1):
-        for sequence in follower.sequences(infoset):
-            weights = np.zeros(leader.num_sequences)
-            for q, value in instance.payoff[sequence].items():
-                weights[q] = sign * value
-            own = float(leader.extremes(weights))
-            sequences[sequence] = own + sum(sets[after] for after in follower.below[sequence])
-        sets[infoset] = max(sequences[list(follower.sequences(infoset))])
-    return sequences, sets

@@ -1,4 +1,4 @@
-"""The search over the follower's plans for the best commitment, whatever program bounds it.
+"""The search over the follower's plans for the best commitment.
 
     search = PlanSearch(instance, "correlation")
     search.run(deadline)                # search.supremum, search.bound
@@ -26,7 +26,7 @@ import numpy as np
 
 from .follower import TIE_TOLERANCE, LookaheadOutcome
 from .instance import Choices, Instance, Plan
-from .plan_programs import BigMProgram, CorrelationProgram
+from .plan_programs import CorrelationProgram
 
 _MARGINS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 4.0 * TIE_TOLERANCE)
 _ABSOLUTE_GAP = 1e-7
@@ -60,7 +60,7 @@ class PlanSearch:
             self.bound = self.supremum
             return
         self.instance.leave_out()
-        program = (BigMProgram if self.method == "big_m" else CorrelationProgram)(self.instance)
+        program = CorrelationProgram(self.instance)
         columns, rows, integers = program.program.size
         self.work |= {"columns": columns, "rows": rows, "integers": integers}
         self._near(self.uniform)

@@ -15,7 +15,6 @@ from precomp_games.algorithms.lookahead import (
     equilibrium_values,
     evaluate_against_lookahead,
     independent_noise,
-    type_losses,
 )
 from precomp_games.algorithms.lookahead.sequence_form import SequenceForm
 from precomp_games.games import kj_poker  # noqa: F401  (registers the game)
@@ -70,12 +69,10 @@ def test_brute_force_on_random_games(cases):
         for rules in (*([rule] * count for rule in TIES), rng.choice(TIES, count).tolist()):
             types = [FollowerType(*each) for each in zip(moves, hs, rules, strict=True)]
             expected = best_of_types(list(zip(oracles, rules, strict=True)), weights)
-            for method in ("auto", "big_m") if seed % 4 == 0 else ("auto",):
-                found = commitments(game, player, types, weights, method=method)
-                for best, value in zip(found, expected, strict=True):
-                    check(best)
-                    assert best.supremum == pytest.approx(value, abs=1e-6), (seed, rules)
-                    assert best.bound == pytest.approx(value, abs=1e-6), (seed, rules)
+            for best, value in zip(commitments(game, player, types, weights), expected, strict=True):
+                check(best)
+                assert best.supremum == pytest.approx(value, abs=1e-6), (seed, rules)
+                assert best.bound == pytest.approx(value, abs=1e-6), (seed, rules)
 
 
 def test_a_type_that_is_held_at_a_tie():
@@ -83,11 +80,10 @@ def test_a_type_that_is_held_at_a_tie():
     # one, who sees the same, has a tie of actions that leave 2 and 0. No change of x breaks that one alone.
     game, favorable, adversarial = held_at_a_tie()
     types = [FollowerType(1, favorable, "favorable"), FollowerType(1, adversarial)]
-    for method in ("correlation", "big_m"):
-        mean, worst = commitments(game, 0, types, None, method=method)
-        for best, value in ((mean, 5.0), (worst, 2.0)):
-            check(best)
-            assert best.supremum == pytest.approx(value, abs=1e-6)
+    mean, worst = commitments(game, 0, types, None)
+    for best, value in ((mean, 5.0), (worst, 2.0)):
+        check(best)
+        assert best.supremum == pytest.approx(value, abs=1e-6)
     oracles = [Oracle(game, 0, 1, h) for h in (favorable, adversarial)]
     rules = ("favorable", "adversarial")
     expected = best_of_types(list(zip(oracles, rules, strict=True)), [0.5, 0.5])
@@ -113,12 +109,12 @@ def test_kj_where_a_mistake_costs(player):
     # The figures of docs/limited_lookahead.md. Of what is best for one type, what is found first is met.
     h = equilibrium_values(KJ, 1 - player)
     types = [FollowerType(1, h), FollowerType(2, h)]
-    table = type_losses(KJ, player, types, list(commitments(KJ, player, types, None)))
+    _, utility = earned(KJ, player, types, commitments(KJ, player, types, None))
     expected = [
         [[1.3333, 0.0], [0.6800, 0.6800], [1.2066, 0.5600], [0.6800, 0.6800]],
         [[0.1666, -0.4639], [-4.3333, 1.0833], [-0.1111, 0.9286], [0.1666, 0.1666]],
     ]
-    assert table.utility == pytest.approx(np.array(expected[player]), abs=2e-4)
+    assert utility == pytest.approx(np.array(expected[player]), abs=2e-4)
 
 
 def test_one_type_twice_is_the_type():
@@ -176,6 +172,19 @@ def _uniform(state):
     return dict.fromkeys(state.legal_actions(), 1.0 / len(state.legal_actions()))
 
 
+def earned(game, player, types, others):
+    """(A commitment to each type; float64[commitments, types], what they and the others earn against each)."""
+    made = [commit_against_types(game, player, [kind]) for kind in types]
+    rows = [
+        [
+            evaluate_against_lookahead(game, best.policy(), player, kind.lookahead, kind.evaluation).utility
+            for kind in types
+        ]
+        for best in (*made, *others)
+    ]
+    return made, np.array(rows)
+
+
 # -- what mistakes cost ----------------------------------------------------------------------------
 
 
@@ -183,20 +192,12 @@ def _uniform(state):
 def test_losses(player):
     h = equilibrium_values(KUHN, 1 - player)
     types = [FollowerType(1, h), FollowerType(2, h), FollowerType(1, independent_noise(h, 0.5, 0))]
-    hedged = list(commitments(KUHN, player, types, None))
-    table = type_losses(KUHN, player, types, hedged)
-    assert table.utility.shape == table.loss.shape == (5, 3)
-    made = table.commitments[:3]
-    assert list(table.commitments[3:]) == hedged
-    assert np.diagonal(table.utility).tolist() == [best.value for best in made]
-    np.testing.assert_allclose(table.loss, [best.value for best in made] - table.utility)
-    assert (table.loss >= -1e-4).all()
-    for (i, best), (j, kind) in itertools.product(enumerate(table.commitments), enumerate(types)):
-        played = evaluate_against_lookahead(KUHN, best.policy(), player, kind.lookahead, kind.evaluation)
-        assert table.utility[i, j] == played.utility
+    made, utility = earned(KUHN, player, types, commitments(KUHN, player, types, None))
+    assert np.diagonal(utility).tolist() == [best.value for best in made]
+    assert (np.diagonal(utility) - utility >= -1e-4).all()
     # What is made for all types is no worse than what is made for one, in what it was made for.
-    assert table.utility[3].mean() >= table.utility.mean(axis=1).max() - 1e-4
-    assert table.utility[4].min() >= table.utility.min(axis=1).max() - 1e-4
+    assert utility[3].mean() >= utility.mean(axis=1).max() - 1e-4
+    assert utility[4].min() >= utility.min(axis=1).max() - 1e-4
 
 
 # -- all leaves in sight ---------------------------------------------------------------------------
