@@ -173,7 +173,7 @@ def _uniform(state):
 
 
 def earned(game, player, types, others):
-    """(A commitment to each type; float64[commitments, types], what they and the others earn against each)."""
+    """A commitment to each type, and float64[commitments, types]: what they and the others earn."""
     made = [commit_against_types(game, player, [kind]) for kind in types]
     rows = [
         [
