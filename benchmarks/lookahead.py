@@ -2,7 +2,8 @@
 
 Both players, lookahead 1 and 2, adversarial ties, evaluation functions from an equilibrium, without noise
 (where ties abound) and with. Seconds are of this process's CPU, which is what a quiet machine takes: HiGHS
-solves on one thread. Leduc poker has two bets a round and `suit_isomorphism=true`. Where a program does not finish, the bounds stand that it has by then.
+solves on one thread. Leduc poker has two bets a round and `suit_isomorphism=true`. Where a program does not
+finish, the bounds stand that it has by then.
 """
 
 from __future__ import annotations
