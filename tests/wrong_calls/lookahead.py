@@ -80,7 +80,6 @@ def table():
         ),
         "weights": Arg([0.3, 0.7], [0.3], [0.0, 1.0], [-1.0, 2.0], [math.nan, 1.0], 0.5),
         "objective": Arg("mean", "worst", "best"),  # there are weights
-        "others": Arg(
             [made],
             [None],
             made,
