@@ -80,13 +80,6 @@ def table():
         ),
         "weights": Arg([0.3, 0.7], [0.3], [0.0, 1.0], [-1.0, 2.0], [math.nan, 1.0], 0.5),
         "objective": Arg("mean", "worst", "best"),  # there are weights
-            [made],
-            [None],
-            made,
-            [made.policy()],
-            [commit_against_lookahead(kuhn, 1, 1, of_player_0)],
-            [commit_against_lookahead(other, 0, 1, other_values)],
-        ),
         "Commitment()": made,
         "which": Arg(0, 1),
         "policy": Arg(uniform, *no_policies),
