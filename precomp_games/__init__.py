@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from precomp_games.meta_game.gambit import to_efg, write_efg
     from precomp_games.meta_game.game import MetaPrecomputationGame
     from precomp_games.policies.leaf_values import RolloutValues, sample_size
-    from precomp_games.policies.menus import Menu
     from precomp_games.policies.mixtures import MixturePolicy
-    from precomp_games.policies.precomputation import PrecomputationPolicy
+    from precomp_games.policies.rows import Menu
     from precomp_games.policies.specs import make_policy, policy_names, register_policy
     from precomp_games.tree.history_tree import HistoryTree
+    from precomp_games.tree.meta_strategy import PrecomputationPolicy
 
     __version__: str
 else:
@@ -35,11 +35,11 @@ else:
         "meta_game.gambit": ("to_efg", "write_efg"),
         "meta_game.game": ("MetaPrecomputationGame",),
         "policies.leaf_values": ("RolloutValues", "sample_size"),
-        "policies.menus": ("Menu",),
         "policies.mixtures": ("MixturePolicy",),
-        "policies.precomputation": ("PrecomputationPolicy",),
+        "policies.rows": ("Menu",),
         "policies.specs": ("make_policy", "policy_names", "register_policy"),
         "tree.history_tree": ("HistoryTree",),
+        "tree.meta_strategy": ("PrecomputationPolicy",),
     }
 
     def __getattr__(name: str) -> Any:

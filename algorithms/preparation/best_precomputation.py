@@ -48,13 +48,13 @@ import numpy.typing as npt
 from precomp_games._support.arguments import NonNegativeFloat, NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games._support.results import Result
-from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import (
     Alternative,
     MemorizedState,
     MetaStrategy,
+    PrecomputationPolicy,
     realization_plan,
     strategy_policy,
 )

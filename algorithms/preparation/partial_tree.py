@@ -31,11 +31,10 @@ import pyspiel
 from precomp_games._support.arguments import Check, public
 from precomp_games._support.checks import check_game, check_pair, utility_sum
 from precomp_games._support.results import Axes, Result, axes_of
-from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
-from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import (
     DistinctStates,
+    Menu,
     PolicyLike,
     as_batch_menu,
     as_batch_policy,
@@ -44,7 +43,7 @@ from precomp_games.policies.rows import (
     movers_rows,
     shared_key,
 )
-from precomp_games.tree.meta_strategy import Alternative
+from precomp_games.tree.meta_strategy import Alternative, PrecomputationPolicy
 
 PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, perfect=True))]
 """A game inside of the model, of perfect information."""

@@ -35,10 +35,14 @@ from precomp_games._support.arguments import NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import default_memory, size_text
 from precomp_games._support.results import Result
-from precomp_games.policies.precomputation import PrecomputationPolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy, strategy_policy
+from precomp_games.tree.meta_strategy import (
+    MemorizedState,
+    MetaStrategy,
+    PrecomputationPolicy,
+    strategy_policy,
+)
 
 from .ambiguity import Ambiguity
 from .best_precomputation import memorized_states

@@ -40,6 +40,7 @@ from precomp_games.policies.rows import (
     PolicyLike,
     PolicyRows,
     as_batch_policy,
+    distinct_edges,
     is_of_history,
     policy_rows,
 )
@@ -176,16 +177,11 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         parts = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self._asks)]
         position = np.concatenate([np.repeat(np.arange(len(states)), np.diff(rows.start)) for rows in parts])
         action = np.concatenate([rows.action for rows in parts])
-        order = np.lexsort((action, position))
-        position, action = position[order], action[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
-        probability = np.zeros((int(new.sum()), len(parts)))
+        start, action, which = distinct_edges(position, action, len(states))
+        probability = np.zeros((len(action), len(parts)))
         component = np.repeat(np.arange(len(parts)), [len(rows.action) for rows in parts])
-        played = np.concatenate([rows.probability for rows in parts])
-        probability[np.cumsum(new) - 1, component[order]] = played[order]
-        start = np.append(0, np.cumsum(np.bincount(position[new], minlength=len(states))))
-        return ComponentRows(start, action[new], probability)
+        probability[which, component] = np.concatenate([rows.probability for rows in parts])
+        return ComponentRows(start, action, probability)
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -289,7 +285,9 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         action, answer = history[turns[-1]], last.answer
         if action not in answer.actions:
             return self.weights
-        return updated(last.posterior, answer.probabilities[:, answer.actions.index(action)], self.weights)
+        joint = last.posterior * answer.probabilities[:, answer.actions.index(action)]
+        total = joint.sum()
+        return joint / total if total > 0.0 else self.weights
 
     def _ask(self, states: list[Any]) -> list[_Answer]:
         """What the components play at states, each asked once about what is the same."""
@@ -318,15 +316,6 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 def component_name(number: int) -> str:
     """What errors call a component."""
     return f"component {number} of the mixture"
-
-
-def updated(
-    posterior: npt.NDArray[np.float64], played: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """The posterior after a move that the components play with probabilities `played`, float64[K] each."""
-    joint = posterior * played
-    total = joint.sum()
-    return joint / total if total > 0.0 else weights
 
 
 def _listed(states: Any) -> list[Any]:

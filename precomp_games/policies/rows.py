@@ -6,6 +6,20 @@ that can answer many states together (an engine pool, a neural network) has a me
 
 Rows of a whole batch are kept as flat arrays (`PolicyRows`), because that is what the expansion of a
 history tree multiplies with.
+
+If sigma_pre is a policy, a player only decides whether to memorize its row. With a menu it also decides which
+of several entries to memorize, each of them a distribution over actions. The entries of one menu share no
+action, so that the move that was played reveals which of them was memorized, and a history of the base game
+still is a state of the decision problem.
+
+    HistoryTree.from_game(game, sigma_pre=(Menu.of_actions(), None), ...)       # any legal move
+    HistoryTree.from_game(game, sigma_pre=Menu(lambda state: state.legal_actions()[:2]), ...)
+    HistoryTree.from_game(game, sigma_pre=Menu.of_support(policy), ...)         # one entry for each of its
+    moves
+
+A policy is a menu of one entry. Where a menu is empty, nothing can be memorized, there and further on.
+
+Deviations: the paper's players choose where sigma_pre is memorized, never what it is.
 """
 
 from __future__ import annotations
@@ -20,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import Check, Ge, Le, Lt
+from precomp_games._support.arguments import Check, Ge, Le, Lt, public
 from precomp_games._support.checks import ArgumentError, check_pair, real_array, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
 
@@ -34,6 +48,7 @@ LeastProbability = Annotated[float, Ge(0.0), Lt(1.0)]
 
 _SUM_TOLERANCE = 1e-6
 _MOST_ENTRIES = 2**15
+_LEAST = 1e-9  # of a probability that a menu has an entry for; smaller ones are rounding
 
 _Rows = TypeVar("_Rows", bound=tuple[npt.NDArray[Any], ...])
 
@@ -223,11 +238,75 @@ def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], mem
     return type(parts[0])(np.append(0, np.cumsum(counts)), *columns)
 
 
+Entry = int | Mapping[int, float]
+"""What can be memorized at an information state: an action, or {action: probability}."""
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Menu:
+    """A player's menu at each state.
+
+    An object of any other class is a menu, too, if it has `entries_batch(states)`: one that asks an engine
+    about many positions at once, for instance.
+
+    Attributes:
+      entries: A function from a state to a sequence of entries: actions, or {action: probability}. It must
+        give the same at all histories of an information state.
+    """
+
+    entries: Callable[[Any], Sequence[Entry]]
+
+    def entries_batch(self, states: Sequence[Any]) -> list[Sequence[Entry]]:
+        """The menu at each of several states."""
+        return [self.entries(state) for state in states]
+
+    @classmethod
+    def of_actions(cls) -> Menu:
+        """Every legal action: which move is memorized is left to the player altogether."""
+        return _ActionMenu(legal_actions)
+
+    @classmethod
+    @public
+    def of_support(cls, policy: PolicyLike) -> Any:
+        """One entry for each action that a policy plays: of moves that it plays alike, one is enough to know.
+
+        Raises:
+          ValueError: it is no policy.
+        """
+        return _SupportMenu(as_batch_policy(policy))
+
+
+@dataclasses.dataclass(frozen=True)
+class _ActionMenu(Menu):
+    """What `Menu.of_actions` makes: rows that need no looking into are made at once."""
+
+    def action_rows(self, states: Sequence[Any]) -> PolicyRows:
+        """What `menu_rows` makes of this menu."""
+        menus = [sorted(legal_actions(state)) for state in states]
+        _check_sizes(menus, states)
+        start = np.append(0, np.cumsum([len(menu) for menu in menus], dtype=np.int64))
+        action = np.array([action for menu in menus for action in menu], np.int64)
+        entry = np.arange(len(action)) - np.repeat(start[:-1], np.diff(start))
+        return PolicyRows(start, action, np.ones(len(action)), entry.astype(np.int16))
+
+
+@dataclasses.dataclass(frozen=True)
+class _SupportMenu:
+    """A menu with an entry for each action that a policy plays."""
+
+    policy: BatchPolicy
+
+    def entries_batch(self, states: Sequence[Any]) -> list[list[int]]:
+        """The menu at each of several states, actions in increasing order."""
+        return [sorted(a for a, p in row.items() if p >= _LEAST) for row in self.policy(states)]
+
+
 def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0) -> PolicyRows:
     """Asks a menu about `states` and checks the answers: each entry is a row of `policy_rows`.
 
     Args:
-      menu: an object with `entries_batch(states)`, see `precomp_games.policies.menus`.
+      menu: an object with `entries_batch(states)`, see `Menu`.
       states: see `policy_rows`, as for the rest.
       name: how error messages call the menu.
       min_probability: probabilities of an entry below this are set to zero and the rest renormalized.
@@ -236,16 +315,15 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
       ValueError: an entry is no action and no distribution over legal actions, or two entries of a state
         play the same action.
     """
-    if hasattr(menu, "action_rows"):
-        rows_of_actions: PolicyRows = menu.action_rows(states)
-        return rows_of_actions
+    if isinstance(menu, _ActionMenu):
+        return menu.action_rows(states)
     menus = menu.entries_batch(states)
     if not isinstance(menus, Sequence) or len(menus) != len(states):
         raise ArgumentError(f"expected {name} to give {len(states)} menus, got {shown(menus)}")
     owner: list[int] = []
     number: list[int] = []
     rows: list[Mapping[int, float]] = []
-    check_entries(menus, states)
+    _check_sizes(menus, states)
     for k, (state, entries) in enumerate(zip(states, menus, strict=True)):
         if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
             raise ArgumentError(
@@ -272,7 +350,7 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
     return PolicyRows(_starts(state, len(states)), action, distributions.probability[order], entry[order])
 
 
-def check_entries(menus: Sequence[Any], states: Sequence[Any]) -> None:
+def _check_sizes(menus: Sequence[Any], states: Sequence[Any]) -> None:
     """Refuses menus of more entries than their numbers can be, int16.
 
     Raises:
@@ -289,6 +367,28 @@ def check_entries(menus: Sequence[Any], states: Sequence[Any]) -> None:
 def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     """`PolicyRows.start`, where `owner` has the state of each action, in increasing order."""
     return np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
+
+
+def distinct_edges(
+    position: npt.NDArray[np.int64], action: npt.NDArray[np.int64], count: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The distinct edges that answers of several policies are about, in order of (position, action).
+
+    Args:
+      position: int64[answers], what each is about.
+      action: int64[answers].
+      count: how many positions there are.
+
+    Returns:
+      `start` and `action` as `PolicyRows` has them, and int64[answers]: which edge each is about.
+    """
+    order = np.lexsort((action, position))
+    position, action = position[order], action[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
+    which = np.empty(len(order), np.int64)
+    which[order] = np.cumsum(new) - 1
+    return _starts(position[new], count), action[new], which
 
 
 def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:

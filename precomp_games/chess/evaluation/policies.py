@@ -191,7 +191,7 @@ def _going_on(state: ChessState, lines: tuple[Line, ...]) -> tuple[Line, ...]:
 @public
 @dataclasses.dataclass(frozen=True)
 class EngineMenu:
-    """An engine's best moves as a menu: which is memorized is a choice (`precomp_games.policies.menus`).
+    """An engine's best moves as a menu: which is memorized is a choice (`precomp_games.policies.rows`).
 
     Attributes:
       engine, limit, multipv: The search; one that has been made already is not made again.

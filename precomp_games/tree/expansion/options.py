@@ -13,9 +13,8 @@ from precomp_games._support.arguments import one_of
 from precomp_games._support.checks import ArgumentError, check_pair, check_penalties, shown
 from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
-from precomp_games.policies.menus import Menu
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
-from precomp_games.policies.rows import BatchPolicy, as_batch_policies, shared_key
+from precomp_games.policies.rows import BatchPolicy, Menu, as_batch_policies, shared_key
 from precomp_games.tree.facts import NEVER
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from precomp_games.policies.rows import (
     DistinctStates,
     PolicyRows,
     asked_rows,
-    entry_row,
+    distinct_edges,
     movers_rows,
 )
 from precomp_games.tree.expansion.alike import AlikeRows
@@ -32,6 +32,7 @@ from precomp_games.tree.facts import CHANCE
 
 _SPOT_TOLERANCE = 1e-9
 _BYTES_AN_ANSWER = 110  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
+_POLICIES = ("sigma_pre", "sigma")
 _NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
@@ -70,7 +71,7 @@ class LevelPositions:
         self.policy_queries = 0
         mixed: tuple[int, MixturePolicy | None] = options.mixture or (_NOBODY, None)
         self._mixed_player, self._mixture = mixed
-        self._sigma_pre, self._sigma = options.sigma_pre, options.sigma
+        self._policies = options.sigma_pre, options.sigma
         self._key, self._min_probability = options.position_key, options.min_probability
         self._alike, self._memory = alike, memory
         self._ids: dict[Hashable, int] = {}
@@ -110,17 +111,13 @@ class LevelPositions:
         """
         batches: list[tuple[np.ndarray, PolicyRows, int]] = []
         wants_mixed = wants_sigma & (self.mover == self._mixed_player)
-        for column, wanted, policies, name in (
-            (0, wants_pre, self._sigma_pre, "sigma_pre"),
-            (1, wants_sigma & ~wants_mixed, self._sigma, "sigma"),
-        ):
+        for column, wanted in enumerate((wants_pre, wants_sigma & ~wants_mixed)):
             asked = np.flatnonzero(wanted)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
-            ask = functools.partial(
-                movers_rows, policies=policies, name=name, min_probability=self._min_probability
-            )
-            batches.append((asked, self._asked(ask, states, (f"{name}[0]", f"{name}[1]")), column))
+            rows = asked_rows(functools.partial(self._ask_movers, column), states, self._memory)
+            self._hold(states, rows, *(f"{_POLICIES[column]}[{i}]" for i in (0, 1)))
+            batches.append((asked, rows, column))
         asked = np.flatnonzero(wants_mixed)
         mixed = None
         if self._mixture is not None:
@@ -134,14 +131,16 @@ class LevelPositions:
         edges.sigma_pre[by_chance] = edges.sigma[by_chance]
         return edges
 
-    def _asked(
-        self, ask: Callable[[Sequence[Any]], PolicyRows], states: list[Any], names: tuple[str, str]
-    ) -> PolicyRows:
-        """What is answered at states; alike at those of one information state."""
-        rows = asked_rows(ask, states, self._memory)
+    def _ask_movers(self, column: int, states: Sequence[Any]) -> PolicyRows:
+        """What sigma_pre (column 0) or sigma (1) of whoever moves there answers about states."""
+        return movers_rows(
+            states, self._policies[column], name=_POLICIES[column], min_probability=self._min_probability
+        )
+
+    def _hold(self, states: list[Any], rows: PolicyRows, first: str, second: str) -> None:
+        """Holds players' answers, under their names, to being alike within information states."""
         if self._alike is not None:
-            self._alike.hold(states, rows, names)
-        return rows
+            self._alike.hold(states, rows, (first, second))
 
     def _asked_mixture(self, mixture: MixturePolicy, states: list[Any]) -> ComponentRows:
         """What each component answers at states; alike at those of one information state."""
@@ -150,9 +149,8 @@ class LevelPositions:
             return ComponentRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros((0, count)))
         self.policy_queries += count * len(states)
         rows = asked_rows(mixture.component_rows, states, self._memory)
-        if self._alike is not None:
-            for k in range(count):
-                self._alike.hold(states, rows.of(k), (component_name(k),) * 2)
+        for k in range(count):
+            self._hold(states, rows.of(k), *(component_name(k),) * 2)
         return rows
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
@@ -185,14 +183,15 @@ class LevelPositions:
                 )
             # Only what was asked here anyway: a further answer may cost a search.
             if same and i >= 0 and wants_pre[k]:
-                same = _same_answer(self._sigma_pre[i], state, other)
+                same = _agree(self._ask_movers(0, [state, other]))
             if same and i >= 0 and wants_sigma[k]:
-                mixture = self._mixture if i == self._mixed_player else None
-                same = (
-                    _same_answer(self._sigma[i], state, other)
-                    if mixture is None
-                    else _same_components(mixture, state, other)
+                mixed = self._mixture if i == self._mixed_player else None
+                rows = (
+                    self._ask_movers(1, [state, other])
+                    if mixed is None
+                    else mixed.component_rows([state, other])
                 )
+                same = _agree(rows)
             if not same:
                 raise ArgumentError(
                     "expected position_key to join only states that play the "
@@ -201,29 +200,13 @@ class LevelPositions:
                 )
 
 
-def _same_answer(policy: Any, first: Any, second: Any) -> bool:
-    if policy is None:
-        return True
-    if hasattr(policy, "entries_batch"):
-        one, two = ([entry_row(entry) for entry in menu] for menu in policy.entries_batch([first, second]))
-    else:
-        one, two = ([row] for row in policy([first, second]))
-    return len(one) == len(two) and all(
-        abs(row.get(action, 0.0) - other.get(action, 0.0)) <= _SPOT_TOLERANCE
-        for row, other in zip(one, two, strict=True)
-        for action in set(row) | set(other)
-    )
-
-
-def _same_components(mixture: MixturePolicy, first: Any, second: Any) -> bool:
-    rows = mixture.component_rows([first, second])
-    played = rows.probability.max(axis=1) > _SPOT_TOLERANCE
-    one, two = (
-        np.flatnonzero(played[: rows.start[1]]),
-        rows.start[1] + np.flatnonzero(played[rows.start[1] :]),
-    )
-    return np.array_equal(rows.action[one], rows.action[two]) and np.allclose(
-        rows.probability[one], rows.probability[two], rtol=0.0, atol=_SPOT_TOLERANCE
+def _agree(rows: PolicyRows | ComponentRows) -> bool:
+    """Whether answers about two states are the same, but for what hardly ever happens."""
+    likely = np.max(rows.probability.reshape(len(rows.action), -1), axis=1, initial=0.0) > _SPOT_TOLERANCE
+    first, second = np.split(np.flatnonzero(likely), [np.count_nonzero(likely[: rows.start[1]])])
+    same = [np.array_equal(column[first], column[second]) for column in (rows.action, *rows[3:])]
+    return all(same) and np.allclose(
+        rows.probability[first], rows.probability[second], rtol=0.0, atol=_SPOT_TOLERANCE
     )
 
 
@@ -243,23 +226,13 @@ def _union(
     asked += [] if mixed is None else [mixed]
     position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows in asked])
     action = np.concatenate([rows.action for _, rows in asked])
-    firsts = np.cumsum([0, *(len(rows.action) for _, rows in asked)])
-    order = np.lexsort((action, position))
-    position, action = position[order], action[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
-    edge = np.cumsum(new) - 1
-    behind = np.empty(len(order), np.int64)  # the edge of each answer
-    behind[order] = edge
-    number = int(new.sum())
-    columns, entries = np.zeros((2, number)), np.zeros(number, np.int16)
-    for (_, rows, column), first in zip(batches, firsts.tolist(), strict=False):
-        at = behind[first : first + len(rows.action)]
+    start, action, which = distinct_edges(position, action, count)
+    behind = np.split(which, np.cumsum([len(rows.action) for _, rows in asked]))  # the edge of each answer
+    columns, entries = np.zeros((2, len(action))), np.zeros(len(action), np.int16)
+    for (_, rows, column), at in zip(batches, behind, strict=False):
         columns[column, at] = rows.probability
         entries[at[rows.entry > 0]] = rows.entry[rows.entry > 0]
-    components = np.zeros((number, 0 if mixed is None else mixed[1].probability.shape[1]))
+    components = np.zeros((len(action), 0 if mixed is None else mixed[1].probability.shape[1]))
     if mixed is not None:
-        components[behind[firsts[-2] :]] = mixed[1].probability
-    start = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(position[new], minlength=count), out=start[1:])
-    return Edges(start, action[new], columns[0], columns[1], entries, components)
+        components[behind[-2]] = mixed[1].probability
+    return Edges(start, action, columns[0], columns[1], entries, components)
