@@ -13,7 +13,7 @@ over the entries e of h's menu, known(e) being what lines that end behind e are 
 is worth between lower and upper of the root, and the set that `lower` memorizes is worth at least lower of
 the root. Without menus, sigma_pre is the only entry.
 
-Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `expansion.bounds`.
+Source: `precomputation`, Algorithm 1 and Theorem 3; the bounds are those of `expansion.pruning`.
 
 Cost: a node keeps its base-game state; a policy is asked once for each distinct position of a batch.
 """

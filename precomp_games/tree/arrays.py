@@ -14,7 +14,6 @@ from precomp_games.tree.facts import (
     CHANCE,
     FORMAT,
     NEVER,
-    OF_INFOSETS,
     OPTIONAL,
     TERMINAL,
     TreeFacts,
@@ -79,7 +78,7 @@ def check_arrays(tree: TreeFacts) -> None:
     n, m = len(tree.parent), len(tree.infoset_player)
     for name, kind in (ARRAYS | OPTIONAL).items():
         array = getattr(tree, name)
-        expected = m if name in ("infoset_player", *OF_INFOSETS) else n
+        expected = m if name in ("infoset_player", "weight", "cut_menus") else n
         if array.dtype != kind or array.ndim != 1:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
         if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):

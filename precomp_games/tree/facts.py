@@ -50,14 +50,11 @@ COLUMNS = {
 ARRAYS = COLUMNS | {"infoset_player": np.int8}
 """All arrays that every tree has, and their types."""
 
-MENUS = {"entry": np.int16}
-"""What trees with menus have as well; empty where no menu has two entries."""
+OPTIONAL = {"entry": np.int16, "weight": np.float64, "cut_menus": np.bool_}
+"""Arrays that a tree may have, and their types."""
 
-OF_INFOSETS = {"weight": np.float64, "cut_menus": np.bool_}
-"""What trees may have for each information state; empty where all are 1, or False."""
-
-OPTIONAL = MENUS | OF_INFOSETS
-"""Arrays that a tree may have, empty elsewhere, and their types."""
+GOES_WITHOUT_SAYING = {"entry": 0, "weight": 1.0, "cut_menus": False}
+"""What these are where nothing is said: they are empty where all of their numbers are that."""
 
 _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
 
@@ -207,7 +204,7 @@ class TreeFacts(_Entries):
     def fingerprint(self) -> str:
         """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
         hashed = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
-        for name, kind in (ARRAYS | MENUS).items():
+        for name, kind in (ARRAYS | {"entry": np.int16}).items():
             hashed.update(np.ascontiguousarray(getattr(self, name), kind).tobytes())
         return hashed.hexdigest()
 

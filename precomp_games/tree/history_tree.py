@@ -131,7 +131,7 @@ class HistoryTree(Result, TreeFacts):
             `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
             too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out meanwhile;
-            it needs perfect information and an evaluation function (`expansion.bounds`). Under
+            it needs perfect information and an evaluation function (`expansion.pruning`). Under
             stop_value="evaluate" that loses nothing. Under "backup" it loses nothing where the evaluations
             are exact, and otherwise what Algorithm 1 would not have memorized. "none" leaves out nothing:
             every history is kept that can be reached while somebody still memorizes.

@@ -36,13 +36,11 @@ from precomp_games._support.checks import ArgumentError, check_evaluation, utili
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.alike import AlikeRows
-from precomp_games.tree.expansion.bounds import StopBounds
-from precomp_games.tree.expansion.columns import ALL_COLUMNS, Level, LevelEdges, drop_histories, settle_menus
-from precomp_games.tree.expansion.information_states import InformationStates, KeptPositions, Reopened
 from precomp_games.tree.expansion.options import ExpansionOptions, Progress
-from precomp_games.tree.expansion.positions import LevelPositions
+from precomp_games.tree.expansion.positions import Edges, LevelPositions
+from precomp_games.tree.expansion.pruning import InformationStates, KeptPositions, Level, Reopened, StopBounds
 from precomp_games.tree.expansion.values import TreeValues
-from precomp_games.tree.facts import CHANCE
+from precomp_games.tree.facts import ARRAYS, CHANCE, GOES_WITHOUT_SAYING, OPTIONAL
 from precomp_games.tree.mixture import MixedOpponent, TreeMixture
 
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
@@ -50,6 +48,29 @@ from precomp_games.tree.mixture import MixedOpponent, TreeMixture
 _BYTES_AN_EDGE, _BYTES_AT_THE_END = 250, 45
 _LEAST = np.finfo(np.float64).tiny  # for a range of utilities that is 0
 _SLACK = 1.0 - 1e-9  # a bound that equals its penalty up to rounding is kept
+
+# The arrays of a tree in the making, those of a mixed opponent as well.
+_KINDS = ARRAYS | OPTIONAL | {"edge_row": np.int32, "value_row": np.int32}
+_OF_INFOSETS = ("infoset_player", "weight", "cut_menus")  # the others have a number for each history
+
+
+@dataclasses.dataclass
+class LevelEdges:
+    """The tree's edges out of one level, in the order of the next level's histories.
+
+    Attributes:
+      source: The history that an edge leaves, index into the level.
+      kind: Its entry in `distinct`.
+      sigma_pre, sigma: 0 where the mover cannot, or need not, play that policy there.
+      row: `TreeMixture.edge_row`; None without a mixed opponent.
+    """
+
+    source: np.ndarray
+    kind: np.ndarray
+    distinct: Edges
+    sigma_pre: np.ndarray
+    sigma: np.ndarray
+    row: np.ndarray | None
 
 
 @dataclasses.dataclass
@@ -109,8 +130,6 @@ class _Expander:
         self.information = InformationStates(kind.short_name, never_cut)
         self.by_position = options.price == "positions"
         self.kept = KeptPositions(never_cut)
-        self.decision_players: list[np.ndarray] = []  # perfect information: movers that may memorize
-        self.decision_weights: list[np.ndarray] = []  # and what that takes
         self.infosets = 0
         alike = None if perfect else AlikeRows()
         self.positions = LevelPositions(game.new_initial_state(), options, alike, self.memory)
@@ -121,7 +140,7 @@ class _Expander:
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
-        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in ALL_COLUMNS}
+        self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
         self.size = 0  # histories before the current level
 
     def run(self) -> Expansion:
@@ -198,7 +217,7 @@ class _Expander:
     def _append(self, **columns: Any) -> None:
         for name, column in columns.items():
             if column is not None:
-                self.chunks[name].append(np.asarray(column, ALL_COLUMNS[name]))
+                self.chunks[name].append(np.asarray(column, _KINDS[name]))
 
     # -- what is worth memorizing ------------------------------------------------------------------
 
@@ -309,8 +328,7 @@ class _Expander:
         if self.perfect_information:
             kept = np.flatnonzero(infoset >= 0)
             infoset[kept] = self.infosets + np.arange(len(kept))
-            self.decision_players.append(player[kept])
-            self.decision_weights.append(weight[kept])
+            self._append(infoset_player=player[kept], weight=weight[kept])
             self.infosets += len(kept)
 
     def _progress_below(self, level: int, states: int) -> None:
@@ -391,37 +409,87 @@ class _Expander:
         return Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
 
     def _finish(self) -> Expansion:
-        arrays: dict[str, np.ndarray] = {}
-        for name, kind in ALL_COLUMNS.items():
-            parts = self.chunks.pop(name)
-            if (name == "entry" and not self.has_menus) or (name.endswith("_row") and self.opponent is None):
-                parts = []
-            arrays[name] = np.concatenate(parts) if len(parts) > 1 else np.array(parts, kind).ravel()
-        self.values.fill_in(arrays["value"], arrays["value_row"])
-        if self.perfect_information:
-            arrays["infoset_player"] = np.concatenate(self.decision_players).astype(np.int8)
-            arrays["weight"] = np.concatenate(self.decision_weights)
-        else:
-            arrays["infoset_player"] = np.array(self.information.players, np.int8)
-            arrays["weight"] = np.array(self.information.weights, np.float64)
-            check_infoset_keys(self.game, self.information.keys)
+        keys = None
+        if not self.perfect_information:
+            keys = self.information.keys
+            check_infoset_keys(self.game, keys)
+            self._append(infoset_player=self.information.players, weight=self.information.weights)
+        arrays = {
+            name: np.concatenate([np.zeros(0, kind), *self.chunks.pop(name)]) for name, kind in _KINDS.items()
+        }
         arrays["cut_menus"] = np.zeros(len(arrays["infoset_player"]), bool)
+        self.values.fill_in(arrays["value"], arrays["value_row"])
+        if self.opponent is None:
+            del arrays["edge_row"], arrays["value_row"]
         work = {
             "expanded": len(arrays["parent"]),
             "policy_queries": self.positions.policy_queries,
             "leaf_evaluations": self.values.evaluations,
             "games_sampled": self.values.games,
         }
-        keys = None if self.perfect_information else self.information.keys
         if self.bounds:
             decides, gone = zip(*(bounds.result() for bounds in self.bounds.values()), strict=True)
-            drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
+            _drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
         if self.has_menus:
-            keys = settle_menus(arrays, keys)
-        if not arrays["cut_menus"].any():
-            arrays["cut_menus"] = arrays["cut_menus"][:0]
-        if (arrays["weight"] == 1.0).all():  # which goes without saying
-            arrays["weight"] = arrays["weight"][:0]
+            keys = _settle_menus(arrays, keys)
+        for name, usual in GOES_WITHOUT_SAYING.items():
+            if (arrays[name] == usual).all():
+                arrays[name] = arrays[name][:0]
         work["histories"] = len(arrays["parent"])
-        rows = arrays.pop("edge_row"), arrays.pop("value_row")
-        return Expansion(arrays, keys, work, None if self.opponent is None else self.opponent.result(*rows))
+        mixture = None
+        if self.opponent is not None:
+            mixture = self.opponent.result(arrays.pop("edge_row"), arrays.pop("value_row"))
+        return Expansion(arrays, keys, work, mixture)
+
+
+def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np.ndarray) -> None:
+    """Takes histories out of a perfect-information tree; those that decide no more become leaves.
+
+    What menus lose by that is noted in `cut_menus`.
+    """
+    kept = ~gone
+    # Where the mover goes on to decide, what is gone behind a memorized move is an entry that cannot pay.
+    behind = 1 + np.flatnonzero(gone[1:] & (arrays["sigma_pre"][1:] > 0.0))
+    lost = np.zeros(len(gone), bool)
+    lost[arrays["parent"][behind]] = True
+    arrays["cut_menus"][arrays["infoset"][lost & kept & decides]] = True
+    index = np.cumsum(kept, dtype=np.int32) - 1
+    for name in _OF_INFOSETS:
+        arrays[name] = arrays[name][arrays["infoset"][kept & decides]]
+    arrays["infoset"] = np.where(decides, np.cumsum(kept & decides) - 1, -1).astype(np.int32)
+    for name, column in arrays.items():
+        if name not in _OF_INFOSETS and len(column):
+            arrays[name] = column[kept]
+    parent = arrays["parent"]
+    parent[1:] = index[parent[1:]]
+    children = np.bincount(parent[1:], minlength=len(parent))
+    arrays["num_children"] = children.astype(np.int32)
+    first = np.where(children > 0, 1 + np.cumsum(children) - children, -1)
+    arrays["first_child"] = first.astype(np.int32)
+
+
+def _settle_menus(arrays: dict[str, np.ndarray], keys: list[str] | None) -> list[str] | None:
+    """Numbers the entries that are left from 0 on; where there are none, nothing can be memorized.
+
+    Returns:
+      `keys`, those of the information states that are left.
+    """
+    parent, infoset = arrays["parent"], arrays["infoset"]
+    edges = 1 + np.flatnonzero((infoset[parent[1:]] >= 0) & (arrays["sigma_pre"][1:] > 0.0))
+    most = int(arrays["entry"].max(initial=0)) + 1
+    menus, place = np.unique(
+        parent[edges].astype(np.int64) * most + arrays["entry"][edges], return_inverse=True
+    )
+    owner = menus // most
+    arrays["entry"][:] = 0
+    arrays["entry"][edges] = (np.arange(len(menus)) - np.searchsorted(owner, owner))[place]
+    has_entries = np.zeros(len(parent), bool)
+    has_entries[owner] = True
+    kept = np.zeros(len(arrays["infoset_player"]), bool)
+    kept[infoset[has_entries]] = True
+    if not kept.all():
+        number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+        arrays["infoset"] = np.where(infoset >= 0, number[infoset], np.int32(-1)) if len(number) else infoset
+        for name in _OF_INFOSETS:
+            arrays[name] = arrays[name][kept]
+    return keys if keys is None else [key for key, stays in zip(keys, kept.tolist(), strict=True) if stays]

@@ -148,9 +148,7 @@ class TreeValues:
         if self._deferred:
             answers = self._answers([waiting.states for waiting in self._waiting])
             for waiting, answer in zip(self._waiting, answers, strict=True):
-                value[waiting.histories], worth_rows = self._worth(waiting, answer)
-                if len(rows):
-                    rows[waiting.histories] = worth_rows
+                value[waiting.histories], rows[waiting.histories] = self._worth(waiting, answer)
 
     def _answers(self, levels: list[list[Any]]) -> list[npt.NDArray[np.float64]]:
         """float64[positions, 1 or K] of each level."""

@@ -1,0 +1,439 @@
+"""What is left out of a tree in the making: which information states, positions and histories can matter.
+
+Where information is perfect every history is an information state of its own. Elsewhere OpenSpiel's
+information state strings tell them apart, and the bound on what one is worth is taken over all its
+histories of a level: min(bound of the player's previous information state, sum over histories). An
+information state may have histories of different lengths. If one was cut for the reach of its short ones,
+and is met again further down, `Reopened` says so, and the expansion starts over, never to cut it.
+
+Where all histories of a position share one price, a memorization set can do without a position P, and without
+all that follows its histories, if these bring at most lambda together: leaving them out saves the price of P.
+What they bring is at most the sum of their reaches times R, over the histories that can still be memorized.
+So a position is kept or cut as a whole, and a history of a position that is kept stays, however rare it is:
+it costs nothing more. A key may come up on several levels. If a position was cut for what it brings on the
+first ones and brings lambda with a later one, or is kept there, it is reopened like an information state.
+
+
+Where stopping is valued on the spot (`stop_value="evaluate"`), a tree that is expanded level by level knows,
+for the player who prepares, what stopping at each of its histories is worth. Backing up the most that the
+unexpanded rest could be worth,
+
+    U(h) = pi(h) u(h)                                    at leaves,
+    U(h) = max(pi(h) u(h), pi(h) u_max - lambda)         at an unexpanded turn of the player's,
+    U(h) = pi(h) u_max                                   at other unexpanded histories,
+    U(h) = max(pi(h) u(h), sum of U below - lambda)      at the player's turns, sum of U below elsewhere,
+
+shows where memorizing cannot pay whatever the rest turns out to be: sum of U below - lambda <= pi(h) u(h).
+Algorithm 1 stops there, so what lies below need not be searched. This is branch and bound with Algorithm 1's
+own recursion; its answer is the same. On chess (Stockfish, lambda = 1e-3) it leaves 5 to 9 of every 100
+searches that cutting by reach makes. Where there is a menu, the sum is taken over what follows an entry, and
+the largest one counts. An entry that cannot pay is left out by itself, unless sigma plays its moves as well:
+the tree then needs them for what stopping leads to.
+
+An information state may cost several penalties, or none; what costs nothing stays whatever it is worth, since
+a book may have to contain it.
+
+Where all histories of a position share one price, any of them may be free. So nothing is charged in backing
+up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
+is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
+and spares it (`kept_positions`).
+
+Cost: a numpy pass over the tree so far for each level, so quadratic in the number of levels (a second for
+400 levels).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games._support.checks import ArgumentError
+from precomp_games.tree.expansion.positions import LevelPositions
+from precomp_games.tree.facts import TERMINAL
+
+
+@dataclasses.dataclass
+class Level:
+    """The histories of one level, an entry each.
+
+    Attributes:
+      parent: Index into the level above.
+      entry: The entry of the parent's mover's menu that leads here.
+      played: Whether sigma plays the edge that leads here.
+      position: Index into the level's positions.
+      chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
+        state among the ancestors and what it did there, -1 where there is none; None for perfect information,
+        which does not need them.
+    """
+
+    parent: np.ndarray
+    entry: np.ndarray
+    played: np.ndarray
+    position: np.ndarray
+    chance: np.ndarray
+    memorizing: tuple[np.ndarray, np.ndarray]
+    stopped: tuple[np.ndarray, np.ndarray]
+    previous: tuple[np.ndarray, np.ndarray] | None
+    choice: tuple[np.ndarray, np.ndarray] | None
+
+    def stop_memorizing(self, i: int, histories: np.ndarray) -> None:
+        """Ends i's memorizing at histories that it still can have come to memorizing."""
+        memorizing, stopped = self.memorizing[i], self.stopped[i]
+        stopped[histories] = np.maximum(stopped[histories], memorizing[histories])
+        memorizing[histories] = 0.0
+
+    def leaves(self, player: np.ndarray) -> np.ndarray:
+        """Where the game is over, or nobody can memorize any more."""
+        nobody = (self.memorizing[0] <= 0.0) & (self.memorizing[1] <= 0.0)
+        return np.asarray(nobody | (player == TERMINAL))
+
+    def rival_reach(self, i: int) -> np.ndarray:
+        """float64[n]: the best reach of player i's rival, over its memorizing still and having stopped."""
+        return np.asarray(np.maximum(self.memorizing[1 - i], self.stopped[1 - i]))
+
+
+class Reopened(Exception):
+    """Information states, or positions, that were cut have further histories on a deeper level."""
+
+    def __init__(self, *keys: Hashable) -> None:
+        super().__init__(*keys)
+        self.keys = keys
+
+
+class InformationStates:
+    """The information states of an imperfect-information tree in the making, in order of appearance.
+
+    keys: their strings. players: whose they are. weights: how many penalties memorizing each costs.
+    """
+
+    def __init__(self, game_name: str, never_cut: set[Hashable]) -> None:
+        self.keys: list[str] = []
+        self.players: list[int] = []
+        self.weights: list[float] = []
+        self._game_name = game_name
+        self._never_cut = never_cut
+        self._cut: set[Hashable] = set()
+        self._index: dict[Hashable, int] = {}
+        self._bound: list[float] = []
+        self._past: list[tuple[int, int]] = []
+
+    def group(
+        self,
+        player: int,
+        states: Sequence[Any],
+        position: np.ndarray,
+        bound: npt.NDArray[np.float64],
+        past: tuple[np.ndarray, np.ndarray],
+        weight: npt.NDArray[np.float64],
+        threshold: float,
+    ) -> np.ndarray:
+        """Information states of one level's histories that are a player's turns.
+
+        Args:
+          player: whose turns.
+          states: the level's positions.
+          position: int[n], each history's index into `states`.
+          bound: float64[n], the most that each history can be reached.
+          past: two int[n], the player's previous information state and what it did there, -1 for none.
+          weight: float64[n], how many penalties memorizing costs there.
+          threshold: information states with a smaller bound are cut, times their weight.
+
+        Returns:
+          int32[n], -1 where it was cut.
+
+        Raises:
+          ValueError: the histories of one differ in the player's own past: no perfect recall; or in weight.
+          Reopened: see the module docstring.
+        """
+        infoset = np.full(len(position), -1, np.int32)
+        names: dict[int, str] = {}
+        local: dict[str, int] = {}
+        members = np.zeros(len(position), np.int64)
+        for k, where in enumerate(position.tolist()):
+            if where not in names:
+                names[where] = states[where].information_state_string(player)
+            members[k] = local.setdefault(names[where], len(local))
+        sums = np.bincount(members, weights=bound, minlength=len(local))
+        order = np.argsort(members, kind="stable")
+        ends = np.cumsum(np.bincount(members, minlength=len(local)))
+        for (name, group), histories in zip(local.items(), np.split(order, ends[:-1]), strict=bool(local)):
+            own_past = {(int(past[0][h]), int(past[1][h])) for h in histories.tolist()}
+            costs = set(weight[histories].tolist())
+            infoset[histories] = self._find(player, name, own_past, float(sums[group]), costs, threshold)
+        return infoset
+
+    def _find(
+        self,
+        player: int,
+        name: str,
+        past: set[tuple[int, int]],
+        bound: float,
+        costs: set[float],
+        threshold: float,
+    ) -> int:
+        """The index of an information state, new or known; -1 if it is cut."""
+        key = (player, name)
+        index = self._index.get(key)
+        if index is not None:
+            past = past | {self._past[index]}
+        if len(past) > 1:
+            raise ArgumentError(
+                f"expected a game with perfect recall, got {self._game_name}, "
+                f"where player {player} forgets its own past in information state {name!r}"
+            )
+        if len(costs if index is None else costs | {self.weights[index]}) > 1:
+            raise ArgumentError(
+                "expected weight to be the same at all histories of an information "
+                f"state, got different ones in {name!r}"
+            )
+        if index is not None:
+            return index
+        if key in self._cut:
+            raise Reopened(key)
+        own = next(iter(past))
+        if own[0] >= 0:
+            bound = min(bound, self._bound[own[0]])
+        weight = next(iter(costs))
+        if bound < threshold * weight and key not in self._never_cut:
+            self._cut.add(key)
+            return -1
+        self._index[key] = len(self.keys)
+        self.keys.append(name)
+        self.players.append(player)
+        self.weights.append(weight)
+        # Short histories say too little of an information state that was reopened for its long ones.
+        self._bound.append(np.inf if key in self._never_cut else bound)
+        self._past.append(own)
+        return len(self.keys) - 1
+
+
+@dataclasses.dataclass
+class _Bounds:
+    """One level.
+
+    Attributes:
+      parent, entry, played: See `Level`.
+      stop: pi u, where evaluated.
+      upper: U while unexpanded.
+      decides: The player's turns where it may still memorize.
+      weight: How many penalties that costs.
+      price: What is charged for it in backing up.
+      position: What shares a price, -1 for what is not to be ruled out; None: each history by itself.
+      gone: Below a turn where it stops, or an entry that cannot pay.
+    """
+
+    parent: np.ndarray
+    entry: np.ndarray
+    played: np.ndarray
+    stop: np.ndarray
+    upper: np.ndarray
+    decides: np.ndarray
+    weight: np.ndarray
+    price: np.ndarray
+    gone: np.ndarray
+    position: np.ndarray | None
+
+
+class StopBounds:
+    """The bounds of a tree in the making, for one preparing player against a fixed opponent."""
+
+    def __init__(self, penalty: float, utility_max: float) -> None:
+        """Args are lambda and the most that the player can get, both in its own utility."""
+        self._penalty = penalty
+        self._utility_max = utility_max
+        self._levels: list[_Bounds] = []
+        self._ruled_out = np.zeros(0, bool)  # by position
+
+    def add_level(
+        self,
+        level: Level,
+        reach: npt.NDArray[np.float64],
+        own_value: npt.NDArray[np.float64],
+        decides: npt.NDArray[np.bool_],
+        leaf: npt.NDArray[np.bool_],
+        weight: npt.NDArray[np.float64],
+        position: npt.NDArray[np.int32] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Adds the newest level and draws the consequences for the tree.
+
+        Args:
+          level: its histories.
+          reach: float64[n], pi(h).
+          own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
+          decides: bool[n], the player's turns where it may memorize.
+          leaf: bool[n], where the tree ends.
+          weight: float64[n], how many penalties it costs to memorize.
+          position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled
+            out; None: each history by itself.
+
+        Returns:
+          (decides, gone): where it may still pay to memorize, and which histories of the level do not
+          matter any more.
+        """
+        most = reach * self._utility_max
+        stop = np.where(leaf | decides, reach * own_value, np.nan)
+        upper = np.where(leaf, stop, most)
+        price = self._penalty * weight if position is None else np.zeros(len(weight))
+        upper[decides] = np.maximum(stop[decides], (most - price)[decides])
+        decides = decides & ((most - price > stop) | (weight == 0.0))
+        gone = np.zeros(len(weight), bool)
+        edges = level.parent, level.entry, level.played
+        self._levels.append(_Bounds(*edges, stop, upper, decides, weight, price, gone, position))
+        self._back_up()
+        self._pass_down()
+        return decides, gone
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """(decides, gone) of the whole tree, level after level."""
+        return (
+            np.concatenate([level.decides for level in self._levels]),
+            np.concatenate([level.gone for level in self._levels]),
+        )
+
+    def ruled_out(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Which positions have been ruled out."""
+        known = position < len(self._ruled_out)
+        known[known] = self._ruled_out[position[known]]
+        return known
+
+    def _rule_out(self, surplus: list[tuple[_Bounds, np.ndarray]]) -> None:
+        """Ends memorizing at positions by what it brings at most, float64[n] of each level."""
+        position = np.concatenate([bounds.position for bounds, _ in surplus if bounds.position is not None])
+        brings = np.concatenate([brings for _, brings in surplus])
+        count = int(position.max(initial=0)) + 1
+        total = np.bincount(position[position >= 0], brings[position >= 0], count)
+        known = np.zeros(count, bool)
+        known[position[(brings > 0.0) & (position >= 0)]] = True
+        weight = np.zeros(count)
+        weight[position[position >= 0]] = np.concatenate([bounds.weight for bounds, _ in surplus])[
+            position >= 0
+        ]
+        ruled_out = known & (total <= self._penalty * weight)
+        ruled_out[: len(self._ruled_out)] |= self._ruled_out
+        self._ruled_out = ruled_out
+        for bounds, _ in surplus:
+            assert bounds.position is not None
+            bounds.decides &= (bounds.position < 0) | ~ruled_out[bounds.position]
+
+    def _back_up(self) -> None:
+        """U of every level from the newest one; decides where memorizing is ruled out."""
+        newest = self._levels[-1]
+        upper = newest.upper
+        surplus = [(newest, np.where(newest.decides, upper - newest.stop, 0.0))]
+        for k in range(len(self._levels) - 1, 0, -1):
+            level, above = self._levels[k], self._levels[k - 1]
+            live = ~level.gone
+            entries = int(level.entry.max(initial=0)) + 1
+            group, shape = level.parent * entries + level.entry, (len(above.parent), entries)
+            sums = np.bincount(group[live], weights=upper[live], minlength=shape[0] * entries).reshape(shape)
+            # Levels above the newest are expanded, but for their leaves and what has been ruled out.
+            expanded = np.zeros(len(above.parent), bool)
+            expanded[level.parent[live]] = True
+            below = sums[:, 0]
+            if entries > 1:
+                edges = np.bincount(group[live], minlength=sums.size).reshape(shape)
+                sums[edges == 0] = -np.inf
+                below = sums.max(axis=1)
+                needed = np.bincount(group[level.played], minlength=sums.size).reshape(shape) > 0
+                decides = (above.decides & (above.weight > 0.0))[:, None]
+                too_little = decides & (sums - above.price[:, None] <= above.stop[:, None])
+                level.gone |= (too_little & ~needed).ravel()[group]
+            upper = above.upper.copy()
+            upper[expanded] = below[expanded]
+            memorized = below - above.price
+            above.decides &= ~(expanded & (memorized <= above.stop) & (above.weight > 0.0))
+            best = np.maximum(above.stop, memorized)
+            upper = np.where(above.decides & expanded, best, upper)
+            stopped = ~above.decides & np.isfinite(above.stop)
+            upper[stopped] = above.stop[stopped]
+            surplus.append((above, np.where(above.decides & ~above.gone, upper - above.stop, 0.0)))
+        if newest.position is not None:
+            self._rule_out(surplus)
+
+    def _pass_down(self) -> None:
+        """Marks what lies below a turn of the player's where it stops."""
+        for above, level in zip(self._levels, self._levels[1:], strict=False):
+            ends = above.gone | (np.isfinite(above.stop) & ~above.decides)
+            level.gone |= ends[level.parent]
+
+
+class KeptPositions:
+    """The positions of a tree in the making that may be memorized, and those that were cut.
+
+    Those that evaluated stops rule out are noted by `StopBounds`, which relies on `shared`.
+    """
+
+    def __init__(self, never_cut: set[Hashable]) -> None:
+        """Begins with the positions that must not be cut, from expansions before."""
+        self._kept = set(never_cut)
+        self._never_cut = never_cut
+        self._cut: dict[Hashable, float] = {}  # what they could bring so far
+
+    def keep(
+        self,
+        keys: Sequence[Hashable],
+        position: npt.NDArray[np.int32],
+        bound: npt.NDArray[np.float64],
+        threshold: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.bool_]:
+        """Which histories of one level are kept.
+
+        Args:
+          keys: of the level's positions.
+          position: int[n], each history's index into `keys`.
+          bound: float64[n], the most that each history can bring.
+          threshold: float64[n], the same at all histories of a position, which is cut if it can bring less.
+
+        Returns:
+          bool[n].
+
+        Raises:
+          Reopened: see the module docstring.
+        """
+        total = np.bincount(position, weights=bound, minlength=len(keys))
+        least = np.zeros(len(keys))
+        least[position] = threshold
+        stays, reopened = np.zeros(len(keys), bool), set()
+        for k in np.unique(position).tolist():
+            key = keys[k]
+            brings = float(total[k]) + self._cut.get(key, 0.0)
+            if key in self._kept or brings >= least[k]:
+                if key in self._cut:
+                    reopened.add(key)
+                self._kept.add(key)
+                stays[k] = True
+            else:
+                self._cut[key] = brings
+        if reopened:
+            raise Reopened(*reopened)
+        return stays[position]
+
+    def shared(
+        self,
+        positions: LevelPositions,
+        position: npt.NDArray[np.int32],
+        own: npt.NDArray[np.bool_],
+        bounds: StopBounds,
+    ) -> npt.NDArray[np.int32]:
+        """Each history's position in the whole tree, -1 where it must not be ruled out.
+
+        Args:
+          positions: of the level.
+          position: int[n], each history's index among them.
+          own: bool[n], where the player may memorize.
+          bounds: the player's.
+
+        Raises:
+          Reopened: a position that was ruled out is met again.
+        """
+        ids = positions.ids()
+        assert ids is not None
+        again = np.unique(position[own & bounds.ruled_out(ids[position])])
+        if len(again):
+            raise Reopened(*(positions.keys[k] for k in again.tolist()))
+        spared = np.array([key in self._never_cut for key in positions.keys], bool)
+        return np.where(spared, np.int32(-1), ids)[position]
