@@ -181,7 +181,7 @@ class _Engine:
     def search(self, epds: Any, limit: Any, multipv: int, samples: int = 0) -> list[Any]:
         boards = (chess.Board(f"{epd} 0 1") for epd in epds)
         rows = [[Line(move.uci(), 30, None) for move in board.legal_moves][:multipv] for board in boards]
-        return [SearchResult(tuple(row), 1, 1, ((row[0].move, max(samples, 1)),), tuple(row)) for row in rows]
+        return [SearchResult(tuple(row), 1, 1, ((row[0].move, max(samples, 1)),)) for row in rows]
 
 
 def _documents(told: Any) -> Iterable[Any]:

@@ -80,7 +80,7 @@ class _Pool(EnginePool):
         for what in asked:
             moves = sorted(move.uci() for move in chess.Board(f"{what.epd} 0 1").legal_moves)
             lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[: what.multipv]))
-            on_result(what, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(what.samples, 1)),), lines))
+            on_result(what, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(what.samples, 1)),)))
 
 
 def _played(book: Any, own: Any, opponent: Any, headers: Any, ended: Any, **how: Any) -> None:

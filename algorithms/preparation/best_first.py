@@ -18,11 +18,6 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
              promises 0.3 lambda any more. It needs far fewer evaluations, since a good move is followed
              instead of compared with all others, and certifies nothing; the interval is given all the same.
 
-             An evaluator may also say what actions promise (`promises`). Then an entry is followed only where
-             its promise, with the hope that the turns after it are likely to have, meets no better line.
-             Those turns are worth what the replies before them promise, until they are to be opened, or a set
-             is taken that stops there. What most entries and turns would have cost opens other nodes.
-
 With a budget, the set that is taken is the best one of at most so many entries among those opened (`budget`).
 The same program on upper values, where an unopened node is an entry worth the most there is, bounds what any
 set of that size is worth.
@@ -53,8 +48,8 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
-from precomp_games.policies.leaf_values import Evaluator, evaluated, promises, within
-from precomp_games.policies.rows import LeastProbability, is_of_history
+from precomp_games.policies.leaf_values import Evaluator, evaluated, within
+from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
 
 from .budget import best_within_budget
@@ -69,8 +64,6 @@ SearchOrder = Annotated[str, one_of(ORDERS)]
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
-_PROMISED_HOPE = 0.08  # g where an evaluator promises; more of it opens all that is near the root
-_SPLIT = 0.4  # the reach of turns after an entry, of that before it, where it is not known yet
 
 _MORE = 9 / 8  # as many evaluations as when the best set so far was told last, and it is told again
 
@@ -141,7 +134,7 @@ def best_first_precomputation(
             break
         search.tree.trace.append((search.evaluations, search.lower, search.upper))
         if improved is not None and search.has_grown():
-            improved(search.result(*search.so_far(budget), budget is None))
+            improved(search.result(*search.taken(budget), budget is None))
         if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:
             break
     chosen, lower, upper = search.taken(budget)
@@ -156,15 +149,11 @@ class _Bounds:
     Attributes:
       values: [lower, upper, hoped].
       sums: The same, added up over what follows each entry.
-      promises: What entries promise, of which it is not known yet what follows.
-      promised: Whether `stop` is what the move before it promises, and has not been evaluated.
     """
 
     stop: float
     values: list[float]
     sums: list[list[float]] = dataclasses.field(default_factory=list)
-    promises: list[float] = dataclasses.field(default_factory=list)
-    promised: bool = False
 
 
 class BestFirstSearch:
@@ -189,8 +178,7 @@ class BestFirstSearch:
         self.tree = PartialTree(problem, lump=False)
         self._steers = _UPPER if order == "certified" else _HOPED
         self._evaluator = evaluator
-        usual = _PROMISED_HOPE if self._promises else _HOPE
-        self._optimism = usual if optimism is None else optimism
+        self._optimism = _HOPE if optimism is None else optimism
         self._values: dict[Hashable, float] = {}
         self._bounds: list[_Bounds] = []
         self._told = 0  # evaluations, when the best set so far was told last
@@ -216,13 +204,11 @@ class BestFirstSearch:
         todo = self._worklist(batch)
         if not todo:
             return False
-        entries = [what for what in todo if isinstance(what, Branch)]
-        found = [what for what in todo if isinstance(what, Node)]
-        fresh = [node for node in found if self._unknown(node)]
+        fresh = [node for node in todo if self._unknown(node)]
         self._look_at(fresh)
         known = {node.index for node in fresh}
         # What has just been evaluated is opened later, if it still matters then.
-        self._go_on([node for node in found if node.index not in known], entries)
+        self._open([node for node in todo if node.index not in known])
         return True
 
     def open_lines(self, lines: Sequence[tuple[int, ...]]) -> Iterator[None]:
@@ -237,35 +223,24 @@ class BestFirstSearch:
             following = [node for entry in entries for node in entry.children]
             self._look_at([node for node in following if self._unknown(node)])
             nodes = [node for node in following if node.can_memorize and node.actions() in ways]
-            self._go_on([node for node in nodes if not node.opened], [])
+            self._open([node for node in nodes if not node.opened])
             entries = [
                 entry
                 for node in nodes
                 for entry in node.entries
                 if any((*node.actions(), action) in played for action in entry.row)
             ]
-            self._go_on([], [entry for entry in entries if not entry.followed])
             yield
 
-    def _go_on(self, nodes: list[Node], entries: list[Branch]) -> None:
-        """Opens nodes that have been evaluated, and follows entries."""
-        opened = self.tree.open(nodes) if nodes else []
+    def _open(self, nodes: list[Node]) -> None:
+        """Opens nodes that have been evaluated, and follows their entries."""
+        entries = self.tree.open(nodes) if nodes else []
         for node in nodes:
             self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
-        if self._promises:
-            self._promise(nodes)
-        else:
-            entries = entries + opened
         before = len(self.tree.nodes)
         self.tree.follow(entries)
         self._admit(before)
-        self._refresh(list({node.index: node for node in [*nodes, *(e.node for e in entries)]}.values()))
-
-    def settle(self, chosen: list[Branch]) -> bool:
-        """Evaluates where a set stops by what was promised; whether there was anything, and it may change."""
-        unsettled = [node for node in self.stops(chosen)[0] if self._bounds[node.index].promised]
-        self._look_at(unsettled)
-        return bool(unsettled)
+        self._refresh(nodes)
 
     def reprice(self, penalty: float) -> None:
         """Makes each entry cost another penalty, at least the problem's, which says how far can be looked."""
@@ -280,9 +255,6 @@ class BestFirstSearch:
             self._bounds[node.index].stop = node.reach * value
         for node in self.tree.nodes:
             self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
-        if self._promises:
-            self._promise([node for node in known if node.opened])
-            self._foresee([node for node in self.tree.nodes if self._bounds[node.index].promised])
         for node in reversed(self.tree.nodes):
             values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
             self._bounds[node.index].values = values
@@ -312,14 +284,7 @@ class BestFirstSearch:
         return [branch for node, branch in walk if branch is not None and node.before is not None]
 
     def taken(self, budget: int | None) -> tuple[list[Branch], float, float]:
-        """(the best set of what is open, with all of its stops evaluated, its value, what no set exceeds)."""
-        while True:
-            chosen, lower, upper = self.so_far(budget)
-            if not self.settle(chosen):
-                return chosen, lower, upper
-
-    def so_far(self, budget: int | None) -> tuple[list[Branch], float, float]:
-        """The same by what is known: nothing is evaluated, and promises count in place of such values."""
+        """(the best set of what is open, its value, what no set exceeds)."""
         if budget is None:
             return self.chosen(), self.lower, self.upper
         return self.within_budget(budget)
@@ -379,22 +344,22 @@ class BestFirstSearch:
         below = sum(self._stop(child, _LOWER) for child in branch.children)
         return branch.known + below - self._bounds[branch.node.index].stop
 
-    def _worklist(self, batch: int) -> list[Node | Branch]:
+    def _worklist(self, batch: int) -> list[Node]:
         """What to work on: where the best line meets the unknown, by how much that could change it."""
         least = _LEAST_HOPE * self.tree.price if self._steers == _HOPED else 0.0
-        heap: list[tuple[float, int, Node | Branch]] = []
+        heap: list[tuple[float, int, Node]] = []
         for node, branch in self.tree.walk(lambda node: self._best(node, self._steers)):
-            if not node.opened if branch is None else not branch.followed:
+            if branch is None and not node.opened:
                 bounds = self._bounds[node.index]
-                known = bounds.values[_LOWER] if branch or math.isnan(bounds.stop) else bounds.stop
+                known = bounds.values[_LOWER] if math.isnan(bounds.stop) else bounds.stop
                 change = bounds.values[self._steers] - known
                 if change > least:
-                    heap.append((-change, node.index, branch or node))
+                    heap.append((-change, node.index, node))
         return [node for _, _, node in heapq.nsmallest(batch, heap, key=lambda entry: entry[:2])]
 
     def _evaluate(self, nodes: list[Node]) -> list[float]:
         """The player's utility of stopping at each; equal positions are evaluated once, ever."""
-        names = [self._name(node) for node in nodes]
+        names = [self.problem.position(node.state) for node in nodes]
         asked: dict[Hashable, Node] = {}
         for node, name in zip(nodes, names, strict=True):
             if name not in self._values:
@@ -412,58 +377,15 @@ class BestFirstSearch:
             self._values[name] = min(max(value, low), high)
         return [self._values[name] for name in names]
 
-    @property
-    def _promises(self) -> bool:
-        """Whether entries are followed only where they promise something."""
-        return self._steers == _HOPED and promises(self._evaluator)
-
-    def _promise(self, nodes: list[Node]) -> None:
-        """Asks what entries of nodes that are open promise; what nothing is said of may be worth the most."""
-        for node, promised in zip(nodes, self._promised([node.state for node in nodes]), strict=True):
-            self._bounds[node.index].promises = [
-                node.reach * sum(p * promised.get(a, self.problem.high) for a, p in branch.row.items())
-                for branch in node.entries
-            ]
-
     def _look_at(self, nodes: list[Node]) -> None:
         """Evaluates nodes."""
         for node, value in zip(nodes, self._evaluate(nodes), strict=True):
             self._bounds[node.index].stop = node.reach * value
-            self._bounds[node.index].promised = False
         self._refresh(nodes)
-
-    def _foresee(self, nodes: list[Node]) -> None:
-        """Takes turns for worth what the reply before them promises, where the evaluator knows that."""
-        before: dict[int, Any] = {}  # by entry: where the opponent replies to it
-        for node in nodes:
-            entry = node.before
-            if entry is not None and len(entry.row) == 1 and id(entry) not in before:
-                before[id(entry)] = entry.node.state.child(next(iter(entry.row)))
-        promised = dict(zip(before, self._promised(list(before.values())), strict=True))
-        for node in nodes:
-            replied = before.get(id(node.before))
-            history = node.state.history()
-            if replied is not None and len(history) == len(replied.history()) + 1:
-                value = promised[id(node.before)].get(history[-1])
-                if value is not None:
-                    self._bounds[node.index].stop = node.reach * value
-                    self._bounds[node.index].promised = True
 
     def _unknown(self, node: Node) -> bool:
         """Whether a node has not been evaluated."""
-        bounds = self._bounds[node.index]
-        return bounds.promised or math.isnan(bounds.stop)
-
-    def _promised(self, states: list[Any]) -> list[dict[int, float]]:
-        """The player's utility that each action of a state's menu promises."""
-        promised: list[dict[int, float]] = self._evaluator.promised_batch(states) if states else []
-        if self.problem.player == 1:
-            promised = [{a: self.problem.total - v for a, v in each.items()} for each in promised]
-        return promised
-
-    def _name(self, node: Node) -> Hashable:
-        """Equal where values are."""
-        return node.actions() if is_of_history(self._evaluator) else self.problem.position(node.state)
+        return math.isnan(self._bounds[node.index].stop)
 
     # -- bounds ------------------------------------------------------------------------------------
 
@@ -472,12 +394,8 @@ class BestFirstSearch:
         for node in self.tree.nodes[first:]:
             low, high = node.reach * self.problem.low, node.reach * self.problem.high
             self._bounds.append(_Bounds(math.nan, [low, high, high]))
-        if self._promises and first > 0:
-            self._foresee(self.tree.nodes[first:])
         for node in self.tree.nodes[first:]:
             bounds = self._bounds[node.index]
-            if bounds.promised:
-                bounds.values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
             if node.before is not None:
                 sums = self._sums(node.before)
                 for kind, value in enumerate(bounds.values):
@@ -499,15 +417,7 @@ class BestFirstSearch:
 
     def _worth(self, branch: Branch, kind: int) -> float:
         """What memorizing an entry is worth by lower, upper or hoped values."""
-        if branch.followed:
-            return branch.known + self._sums(branch)[kind] - branch.price
-        if kind == _LOWER:
-            return -math.inf
-        most = branch.node.reach * self.problem.high
-        if kind == _HOPED:
-            promised = self._bounds[branch.node.index].promises[branch.place]
-            most = self._hoped(promised, branch.node.reach, _SPLIT * branch.node.reach)
-        return most - branch.price
+        return branch.known + self._sums(branch)[kind] - branch.price
 
     def _best(self, node: Node, kind: int) -> Branch | None:
         """The best entry of a node, where that is better than stopping."""
@@ -538,8 +448,6 @@ class BestFirstSearch:
         if node.before is None:
             return self._worth(node.entries[0], kind)
         stop = self._stop(node, kind)
-        if kind == _UPPER and self._bounds[node.index].promised:
-            return node.reach * self.problem.high
         if node.opened:
             return max([stop, *(self._worth(branch, kind) for branch in node.entries)])
         if math.isnan(self._bounds[node.index].stop) or kind == _LOWER or not node.can_memorize:
@@ -547,12 +455,8 @@ class BestFirstSearch:
         most = node.reach * self.problem.high
         if kind == _UPPER:
             return max(stop, most - self.tree.price)
-        return self._hoped(stop, node.reach, node.reach)
-
-    def _hoped(self, worth: float, reach: float, ahead: float) -> float:
-        """What a line of some reach may still come to, worth so much now, with turns of reach `ahead`."""
-        hope = self._optimism * (math.log10(ahead * self.problem.range / self.tree.price) - 1.0)
-        return worth + (reach * self.problem.high - worth) * min(max(hope, 0.0), _MOST_HOPE)
+        hope = self._optimism * (math.log10(node.reach * self.problem.range / self.tree.price) - 1.0)
+        return stop + (most - stop) * min(max(hope, 0.0), _MOST_HOPE)
 
     def _decisions(self, kind: int) -> tuple[Decisions, list[Branch | None]]:
         """What is open, by lower or upper values, and its entries; None stands for those not opened yet."""
@@ -563,15 +467,13 @@ class BestFirstSearch:
         for node in self.tree.nodes[1:]:
             before, evaluated_yet = number.get(id(node.before)), not math.isnan(self._bounds[node.index].stop)
             assert before is not None
-            entries = [branch for branch in node.entries if branch.followed]
-            whole = node.opened and len(entries) == len(node.entries)
-            unknown = kind == _UPPER and evaluated_yet and not whole
-            if not entries and not unknown:
+            unknown = kind == _UPPER and evaluated_yet and not node.opened
+            if not node.entries and not unknown:
                 after[before + 1] += self._stop(node, kind)
                 continue
             previous.append(before)
             stops.append(self._stop(node, kind))
-            for branch in entries:
+            for branch in node.entries:
                 number[id(branch)] = len(branches)
                 branches.append(branch)
                 after.append(branch.known)

@@ -62,7 +62,7 @@ from precomp_games._support.arguments import (
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
 from precomp_games._support.results import Result
-from precomp_games.policies.leaf_values import Evaluator, promises
+from precomp_games.policies.leaf_values import Evaluator
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
 
@@ -230,7 +230,6 @@ def confirmed_precomputation(
     for states, score in played:
         work.learn(list(states)[:CREDITED], score)
     if played:
-        values.learn(work.taught)
         for _ in work.search.open_lines(_compared(played, values)):
             work.tell("looking")
     return work.run(games, promise_games, precision)
@@ -270,7 +269,6 @@ class _Schedule(NamedTuple):
 
 
 _PLAIN = _Schedule(rounds=5, halvings=4, opened=2, batch=4)
-_OF_PROMISES = _Schedule(rounds=10, halvings=2, opened=8, batch=16)  # where to open a node costs less
 # Where the opponent has one reply everywhere, a set is one line, and a game from its end tells nearly all of
 # what there is to know of it: so games come early and often.
 _OF_ONE_LINE = _Schedule(rounds=25, halvings=4, opened=2, batch=4, between=16)
@@ -302,7 +300,6 @@ class _Confirmed:
         self.problem, self.values, self.search, self.budget = problem, values, search, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.seed, self.played, self.progress, self.improved = seed, 0, progress, improved
-        self.taught: list[tuple[Sequence[Any], float]] = []  # what games passed, and what they scored
         self.stopped = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
@@ -335,8 +332,6 @@ class _Confirmed:
     @property
     def _schedule(self) -> _Schedule:
         """How the tree grows, by what is known of it."""
-        if promises(self.values):
-            return _OF_PROMISES
         one_line = all(node.reach > 1.0 - _ROUNDING for node in self.search.tree.nodes)
         return _OF_ONE_LINE if one_line else _PLAIN
 
@@ -355,23 +350,17 @@ class _Confirmed:
                 if opened >= most or not self.search.work(schedule.batch):
                     break
             if self.improved is not None and self.search.has_grown():
-                chosen, bounds = self._best(self.search.so_far)
+                chosen, bounds = self._take()
                 self.improved(self._result(chosen, bounds, bounds is None))
             self.tell("looking")
         return self.search.tree.opened > before
 
     def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
         """The best set at this penalty; where the budget binds, the best one within it, and its bounds."""
-        return self._best(self.search.taken)
-
-    def _best(
-        self, taken: Callable[[int | None], tuple[list[Branch], float, float]]
-    ) -> tuple[list[Branch], tuple[float, float] | None]:
-        """The same by a way to take sets."""
-        chosen, *_ = taken(None)
+        chosen = self.search.chosen()
         if self.budget is None or len(chosen) <= self.budget:
             return chosen, None
-        chosen, lower, upper = taken(self.budget)
+        chosen, lower, upper = self.search.within_budget(self.budget)
         return chosen, (lower, upper)
 
     def _result(
@@ -399,7 +388,6 @@ class _Confirmed:
             for value, node in zip(values.tolist(), stops, strict=True)
         ]
         which, scores = self._play(stops, reach * unsure, games, learn=True)
-        self.values.learn(self.taught)
         self.search.revalue()
         told = float(values[which].mean()), float(scores.mean())
         return Round(price, len(chosen), expected, len(scores), *told)
@@ -495,7 +483,6 @@ class _Confirmed:
         """Counts a game for the turns that it has passed."""
         scores = list(score) if isinstance(score, Sequence) else [score] * max(len(states), 1)
         self.values.credit(states, scores)
-        self.taught.append((states, scores[0]))
 
     def _stream(self, number: int, use: int) -> np.random.Generator:
         """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""

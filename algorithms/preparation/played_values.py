@@ -35,8 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games.policies.leaf_values import evaluated, promises
-from precomp_games.policies.rows import is_of_history
+from precomp_games.policies.leaf_values import evaluated
 
 from .partial_tree import PreparationProblem
 
@@ -74,35 +73,21 @@ class PlayedValues:
         self._evaluator, self._player, self._total = evaluator, problem.player, problem.total
         self._low, self._high = problem.low, problem.high
         self._position = problem.position_key or _history
-        self._evaluated = _history if is_of_history(evaluator) else self._position
         self._prior: dict[Hashable, float] = {}
         self._games: dict[Hashable, int] = {}
         self._scores: dict[Hashable, float] = {}
         self._shift: dict[tuple[int, ...], float] = {}  # d, by history
-        if promises(evaluator):
-            self.promised_batch = self._promised_batch
 
     def evaluate_batch(self, states: Sequence[Any]) -> npt.NDArray[np.float64]:
         """float64[n]: player 0's. States that come before others must come no later than these."""
         fresh: dict[Hashable, Any] = {}
         for state in states:
-            if self._evaluated(state) not in self._prior:
-                fresh.setdefault(self._evaluated(state), state)
+            if self._position(state) not in self._prior:
+                fresh.setdefault(self._position(state), state)
         values = evaluated(self._evaluator, list(fresh.values()), "evaluator")
         for name, value in zip(fresh, values.tolist(), strict=True):
             self._prior[name] = self._own(value)
         return np.array([self._own(self._learn(state)) for state in states])
-
-    def _promised_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
-        """Player 0's, of actions: off by d of their state, or by rho d of the turn before it."""
-        shifted = []
-        for state, promised in zip(states, self._evaluator.promised_batch(states), strict=True):
-            history = tuple(state.history())
-            d = self._shift[history] if history in self._shift else self._inherited_shift(history)
-            own = {action: self._own(value) + d for action, value in promised.items()}
-            within = {a: min(max(v, self._low), self._high) for a, v in own.items()}
-            shifted.append({a: self._own(self._doubted(v, 0)) for a, v in within.items()})
-        return shifted
 
     def _own(self, value: float) -> float:
         """From player 0's utility to the player's, and back."""
@@ -112,15 +97,12 @@ class PlayedValues:
         history, name = tuple(state.history()), self._position(state)
         shift = self._inherited_shift(history)
         margin = _MARGIN * (self._high - self._low)
-        prior = self._prior[self._evaluated(state)]
+        prior = self._prior[name]
         mean = min(max(prior + shift, self._low + margin), self._high - margin)
         total = self.prior_games * mean + self._scores.get(name, 0.0)
         games = self.games(state)
         value = total / (self.prior_games + games)
         self._shift[history] = value - prior
-        return self._doubted(value, games)
-
-    def _doubted(self, value: float, games: int) -> float:
         return min(max(value - self.doubt * self.deviation(value, games), self._low), self._high)
 
     def _inherited_shift(self, history: tuple[int, ...]) -> float:
@@ -131,18 +113,6 @@ class PlayedValues:
     def games(self, state: Any) -> int:
         """How many games have passed a position."""
         return self._games.get(self._position(state), 0)
-
-    @property
-    def of_history(self) -> bool:
-        """Whether values depend on more than the position."""
-        return is_of_history(self._evaluator)
-
-    def learn(self, games: Sequence[tuple[Sequence[Any], float]]) -> None:
-        """Lets an evaluator that can learn do so, from the states and the scores of all games so far."""
-        learned = getattr(self._evaluator, "learned", None)
-        if learned is not None:
-            self._evaluator = learned([(states, self._own(score)) for states, score in games])
-            self._prior.clear()
 
     def credit(self, states: Sequence[Any], scores: Sequence[float]) -> None:
         """Counts a game for positions that it has passed, with its score for each, the player's utility."""

@@ -12,17 +12,10 @@ from precomp_games.chess.evaluation.calibration import CalibratedUtility, load_c
 from precomp_games.chess.evaluation.policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.evaluation.scores import LinearUtility
 from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
-from precomp_games.chess.opponents.estimation import (
-    choices_by_nodes,
-    fit_nodes,
-    fit_opponent,
-    opponent_choices,
-)
-from precomp_games.chess.opponents.family import EngineFamily
+from precomp_games.chess.opponents.estimation import fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import reply_games
 from precomp_games.chess.opponents.policies import (
     GamesPolicy,
-    explorer_policy,
     games_policy,
     opponent_policy,
     polyglot_policy,
@@ -62,7 +55,6 @@ __all__ = [
     "Drill",
     "EngineError",
     "EngineEvaluation",
-    "EngineFamily",
     "EngineMenu",
     "EnginePolicy",
     "EnginePool",
@@ -88,12 +80,9 @@ __all__ = [
     "board_key",
     "book_exits",
     "certified_book",
-    "choices_by_nodes",
     "control_book",
     "equilibrium_tree",
-    "explorer_policy",
     "find_engine",
-    "fit_nodes",
     "fit_opponent",
     "games_policy",
     "judge_repertoire",

@@ -6,11 +6,9 @@ the caller's own. `settings_of` makes settings of them.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import math
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,12 +23,6 @@ from precomp_games.tree.base_game import named_game as named_game
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
 
-_RANGE = (
-    "Or a range, of which one is drawn for the whole game (a family of opponents, answered by the same "
-    "searches); we then play with the middle of the nodes and the least number of moves."
-)
-
-
 class Define:
     """Absl's functions that define flags, for one command: `Define(own).string("name", None, "help")`."""
 
@@ -41,13 +33,6 @@ class Define:
         """What absl calls DEFINE_ and the kind."""
         define: Callable[..., Any] = getattr(flags, f"DEFINE_{kind}")
         return functools.partial(define, flag_values=self._own)
-
-    def whole(self, name: str, default: int | None, told: str, most: int, *, ranges: bool) -> None:
-        """A whole number of 1 to `most`, or, where there may be ranges, a range of them."""
-        if ranges:
-            flags.DEFINE(_NumberOrRange(most), name, default, f"{told} {_RANGE}", flag_values=self._own)
-        else:
-            self.integer(name, default, told, lower_bound=1, upper_bound=most)
 
 
 CLUSTER = (
@@ -113,24 +98,6 @@ def define_minutes_flag(own: flags.FlagValues, default: float | None = None) -> 
     )
 
 
-class _NumberOrRange(flags.ArgumentParser[int | tuple[int, int]]):
-    """A whole number, or a range of them, "400-3000", which becomes a pair."""
-
-    syntactic_help = "a whole number, or a range such as 400-3000"
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-
-    def parse(self, argument: Any) -> int | tuple[int, int]:
-        if isinstance(argument, int):
-            return argument
-        if match := re.fullmatch(r"([0-9]{1,16})(?:-([0-9]{1,16}))?", argument):
-            ends = int(match[1]), int(match[2] or match[1])
-            if 1 <= ends[0] <= ends[1] <= self._most:
-                return ends if match[2] else ends[0]
-        raise ValueError(f"expected {self.syntactic_help}, of 1 to {self._most}, got {argument!r}")
-
-
 def define_engine_flags(own: flags.FlagValues) -> None:
     """The engines, and where their searches are kept."""
     define = Define(own)
@@ -163,22 +130,16 @@ def define_engine_flags(own: flags.FlagValues) -> None:
     )
 
 
-def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
-    """The engines, and how they search, the penalty, and how positions are evaluated.
-
-    Args:
-      own: of the command.
-      ranges: whether --opponent_nodes and --top_k may be ranges, see `family_of`.
-    """
+def define_chess_flags(own: flags.FlagValues) -> None:
+    """The engines, and how they search, the penalty, and how positions are evaluated."""
     define_engine_flags(own)
     define = Define(own)
     define.enum(
         "opponent_plays",
         "softmax",
         list(PLAYS),
-        "How the opponent chooses its move: at random by its scores, the move that its engine answers, at "
-        "random by what it reports last, of an unfinished iteration too, or what its engine answers in games "
-        "that are played to it as match programs do.",
+        "How the opponent chooses its move: at random by its scores, the move that its engine answers, or "
+        "what its engine answers in games that are played to it as match programs do.",
     )
     define.integer(
         "opponent_samples",
@@ -189,7 +150,7 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
     )
     define.float("penalty", 1e-4, "Memory penalty lambda: utility in [0, 1] that a position costs.")
     limit: dict[str, Any] = {"lower_bound": 1, "upper_bound": MAX_LIMIT}
-    define.whole("opponent_nodes", 1000, "Nodes a move of the opponent.", MAX_LIMIT, ranges=ranges)
+    define.integer("opponent_nodes", 1000, "Nodes a move of the opponent.", **limit)
     define.integer(
         "own_nodes", None, "Nodes a move of our own play out of book. Default: the opponent's.", **limit
     )
@@ -207,13 +168,13 @@ def define_chess_flags(own: flags.FlagValues, *, ranges: bool = False) -> None:
         "Milliseconds a move of the book, in place of nodes (not reproducible).",
         **limit,
     )
-    define.whole(
+    define.integer(
         "top_k",
         None,
         "Moves considered in a position (MultiPV). Default: 2; with --opponent_plays=game, which has no use "
         "for it, 1: we then search as match programs do, too.",
-        MAX_MULTIPV,
-        ranges=ranges,
+        lower_bound=1,
+        upper_bound=MAX_MULTIPV,
     )
     define.integer("max_plies", 100, "Half-moves until a draw is declared.", lower_bound=1)
     define.string("fen", "", "Start position. Default: the usual one.")
@@ -246,9 +207,8 @@ def define_opponent_flag(own: flags.FlagValues) -> None:
         "opponent",
         "",
         "Another opponent than the engine's softmax, by name: a person's games, such as "
-        "games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), answers "
-        "of the opening explorer, explorer(folder=answers), an engine, uci(r=40,top_k=8), one of many "
-        "engines, family(nodes=300:3000,r=5:60,k=2:4), or mixture(a=...,b=...) of them; see "
+        "games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), an "
+        "engine, uci(r=40,top_k=8), or mixture(a=...,b=...) of them; see "
         "docs/opponents.md. --opponent_nodes and --top_k then say how we play out of book, and --r nothing.",
     )
 
@@ -316,10 +276,10 @@ def settings_of(
         opponent_temperature_cp=opponent_r,
         opponent_weights=weights,
         analyst_limit=limit_of(given.analyst_nodes, given.analyst_movetime_ms),
-        opponent_limit=limit_of(_middle(given.opponent_nodes), given.opponent_movetime_ms),
+        opponent_limit=limit_of(given.opponent_nodes, given.opponent_movetime_ms),
         own_limit=None if given.own_nodes is None else SearchLimit(nodes=given.own_nodes),
         own_repeats=given.own_repeats,
-        top_k=ends_of(top_k_of(given))[0],
+        top_k=top_k_of(given),
         opponent_plays=given.opponent_plays,
         opponent_samples=given.opponent_samples,
         menu=menu[0],
@@ -386,63 +346,12 @@ def with_flags(
     return dataclasses.replace(settings, **{name: getattr(said, name) for name in names})
 
 
-def family_of(given: flags.FlagValues) -> str:
-    """The spec of the family that ranges in --opponent_nodes, --r and --top_k describe; "" without any.
-
-    Raises:
-      ValueError: a range beside a flag that has no use for it.
-    """
-    named = {"opponent_nodes": given.opponent_nodes, "r": r_range(given), "top_k": top_k_of(given)}
-    flag = next((name for name, value in named.items() if isinstance(value, tuple)), None)
-    if flag is None:
-        return ""
-    beside = {
-        "--opponent": given.opponent,
-        "--opponent_movetime_ms": given.opponent_movetime_ms,
-        "--r_weights": given.r_weights,
-        "several --r": len(given.r) > 1,
-        "--opponent_plays": given.opponent_plays != PLAYS[0],
-    }
-    if other := next((name for name, value in beside.items() if value), None):
-        raise ValueError(f"--{flag}: expected a number beside {other}, got a range")
-    r = named["r"] or (float(positive_numbers(given["r"])[0]),) * 2
-    nodes, top_k = ends_of(given.opponent_nodes), ends_of(named["top_k"])
-    ranges = ((name, *ends) for name, ends in (("nodes", nodes), ("r", r), ("k", top_k)))
-    return f"family({','.join(f'{name}={low:.15g}:{high:.15g}' for name, low, high in ranges)})"
-
-
-def top_k_of(given: flags.FlagValues) -> int | tuple[int, int]:
+def top_k_of(given: flags.FlagValues) -> int:
     """--top_k, or what it is by default."""
-    top_k: int | tuple[int, int] | None = given.top_k
+    top_k: int | None = given.top_k
     if top_k is None:
         return 1 if given.opponent_plays == "game" else 2
     return top_k
-
-
-def ends_of(value: int | tuple[int, int]) -> tuple[int, int]:
-    """The least and the greatest number of a flag that may be a range."""
-    return value if isinstance(value, tuple) else (value, value)
-
-
-def r_range(given: flags.FlagValues) -> tuple[float, float] | None:
-    """The ends of a range in --r; None where it is no range.
-
-    Raises:
-      ValueError: it ends before it begins, or at 0.
-    """
-    match = re.fullmatch(r"([0-9.]+)-([0-9.]+)", given.r[0]) if len(given.r) == 1 else None
-    if match is None:
-        return None
-    with contextlib.suppress(ValueError):
-        low, high = map(float, match.groups())
-        if 0.0 < low <= high:
-            return low, high
-    raise ValueError(f"--r: expected a range such as 5-50, got {given.r[0]!r}")
-
-
-def _middle(nodes: int | tuple[int, int]) -> int:
-    """A limit; of a range, the mean of logarithms."""
-    return round(math.sqrt(nodes[0] * nodes[1])) if isinstance(nodes, tuple) else nodes
 
 
 def limit_of(nodes: int, movetime_ms: int | None) -> SearchLimit:

@@ -34,9 +34,7 @@ from precomp_games.commands._flags import (
     define_menu_flags,
     define_minutes_flag,
     define_opponent_flag,
-    family_of,
     positive_numbers,
-    r_range,
     settings_of,
 )
 from precomp_games.commands._progress import pressed_once
@@ -62,8 +60,7 @@ def define_preparation_flags(own: flags.FlagValues, *, person: bool = False) -> 
         "r",
         ["10"],
         "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
-        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them. A "
-        "range, such as 5-50, is a family: see --opponent_nodes.",
+        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
     )
     define.list(
         "r_weights",
@@ -126,7 +123,7 @@ def define_preparation_flags(own: flags.FlagValues, *, person: bool = False) -> 
         "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has "
         "in it the one before.",
     )
-    define_chess_flags(own, ranges=True)
+    define_chess_flags(own)
     define_opponent_flag(own)
     define_memory_flag(own)
     define_minutes_flag(own)
@@ -151,7 +148,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
         weights=weights,
         evaluated=menu > 1,
         menu=(menu, given.menu_window_cp),
-        opponent=family_of(given) or given.opponent,
+        opponent=given.opponent,
     )
     limited = given.budget is not None or given.plan
     if given["minutes"].present and not limited and not _chooses(given, settings):
@@ -192,9 +189,7 @@ def _whole_tree(given: flags.FlagValues) -> str:
 
 
 def opponents_r(given: flags.FlagValues) -> tuple[float | list[float], list[float]]:
-    """The r of --r, or several of them, and their --r_weights; of a range, the mean of logarithms."""
-    if (ends := r_range(given)) is not None:
-        return math.sqrt(ends[0] * ends[1]), []
+    """The r of --r, or several of them, and their --r_weights."""
     each = positive_numbers(given["r"])
     weights = positive_numbers(given["r_weights"]) if given.r_weights else []
     if len(weights) not in (0, len(each)):

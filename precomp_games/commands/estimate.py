@@ -10,31 +10,23 @@ and of an engine, by what it answers in games with itself, or in the positions o
 
   precomp-games estimate --opponent_option="Skill Level=5"
 
---engine is the model's engine, --opponent_nodes between which limits it may search; one number is taken for
-known. One search of each position, to the largest limit, serves for all of them, but for a few where an
-iteration ends right behind a limit. Writes result.json.
+--engine is the model's engine, --nodes the limits to which it may search, and --top_k_values how many moves
+it may play. Writes result.json.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from absl import flags
 
-from precomp_games._support import bars
 from precomp_games._support.deadlines import part, sample_in_time
 from precomp_games._support.messages import counted
-from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.estimation import (
-    Choice,
-    NodesFit,
-    choices_by_nodes,
-    fit_nodes,
-    opponent_choices,
-)
+from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
+from precomp_games.chess.opponents.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.records.pgn_files import GameReport
@@ -45,13 +37,11 @@ from precomp_games.commands._flags import (
     Define,
     define_chess_flags,
     define_minutes_flag,
-    ends_of,
+    limit_of,
     numbers,
     settings_of,
 )
 
-_NODES = "200-5000"
-_PLAYED_NODES = 1000
 _PLAYING = 0.3  # of --minutes, where an engine's moves are to be seen first
 _FIRST = 16  # positions that are looked at in any case
 _SEARCHING = 0.5  # of the others; the rest is for fits
@@ -74,19 +64,12 @@ def define(own: flags.FlagValues) -> None:
     define.integer(
         "positions", 1000, "At most so many positions are looked at, drawn with --seed.", lower_bound=1
     )
-    define.integer(
-        "played_nodes",
-        None,
-        "Nodes a move of an engine that is fitted. Default: --opponent_nodes; of a range "
-        f"{_PLAYED_NODES}, or the end next to it.",
-        lower_bound=1,
-    )
+    define.list("nodes", ["250", "500", "1000", "2000", "4000"], "Nodes of the model's searches to try.")
     define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
-    define.float("confidence", 0.95, "How often the region shall have the true nodes and r in it.")
+    define.float("confidence", 0.95, "How often the interval shall have the true r in it.")
     define.string("output_dir", "output/estimate_opponent", "Where files go.")
     define_minutes_flag(own)
-    define_chess_flags(own, ranges=True)
-    own.set_default("opponent_nodes", _NODES)
+    define_chess_flags(own)
     own.set_default("opponent_plays", "bestmove")  # whose answers are read
 
 
@@ -95,47 +78,47 @@ def run(given: flags.FlagValues) -> None:
     top_ks = numbers(
         given["top_k_values"], "integers from 2 to 500 separated by commas", lambda k: 2 <= k <= 500, int
     )
+    limits = numbers(given["nodes"], "whole numbers above 0", lambda n: 1 <= n <= MAX_LIMIT, int)
     if not 0.0 < given.confidence < 1.0:
         raise ValueError(f"--confidence: expected a number between 0 and 1, got {given.confidence}")
     if given.player is not None and given.pgn is None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
-    low, high = nodes = ends_of(given.opponent_nodes)
-    settings = dataclasses.replace(settings_of(given, 0, 10.0), opponent_limit=SearchLimit(nodes=high))
+    settings = dataclasses.replace(
+        settings_of(given, 0, 10.0), analyst_limit=SearchLimit(nodes=max(limits)), menu=1
+    )
     with open_engines(given, settings) as engines:
         with part(_PLAYING):
             name, every = _observed(given, engines)
         epds = list(dict.fromkeys(epd for epd, _ in every))
 
-        def looked(drawn: list[str]) -> tuple[Moves, list[Callable[[int], Sequence[Choice]]]]:
+        def looked(drawn: list[str]) -> tuple[Moves, dict[tuple[int, int], list[Choice]]]:
             moves = every if len(drawn) == len(epds) else _moves_at(every, drawn)
-            return moves, [_choices(engines, top_k, nodes, moves) for top_k in top_ks]
+            return moves, {
+                (top_k, nodes): opponent_choices(engines.analyst, SearchLimit(nodes=nodes), top_k, moves)
+                for top_k in top_ks
+                for nodes in limits
+            }
 
         with engines.progress("Searching"):
             looked_at, (moves, choices) = sample_in_time(
                 epds, looked, seed=given.seed, share=_SEARCHING, first=_FIRST
             )
-        fits: dict[int, NodesFit] = {}
-        with bars.progress("Fitting", "numbers of moves", total=len(top_ks)) as show:
-            for k, (top_k, each) in enumerate(zip(top_ks, choices, strict=True)):
-                with part(1.0 / (len(top_ks) - k)):
-                    fits[top_k] = fit_nodes(each, low, high, confidence=given.confidence)
-                show(k + 1)
+        fits = {kind: fit_opponent(each, confidence=given.confidence) for kind, each in choices.items()}
         model = engines.analyst.engine_id
     if looked_at < len(epds):
         print(f"{looked_at} of {counted(len(epds), 'position')}, drawn with --seed, as --minutes allow.")
-    best_k = max(fits, key=lambda top_k: fits[top_k].fit.log_likelihood)
-    positions, searched = len({epd for epd, _ in moves}), f"{low} to {high}" if low < high else str(low)
-    found = fits[best_k].fit.moves
-    print(f"{name}: {found} moves in {positions} positions, by {model} ({searched} nodes)\n")
-    _print_fits(fits, best_k, nodes)
+    best = max(fits, key=lambda kind: fits[kind].log_likelihood)
+    positions = len({epd for epd, _ in moves})
+    print(f"{name}: {fits[best].moves} moves in {positions} positions, by {model}\n")
+    _print_fits(fits, best)
     result = {
         "opponent": name,
         "model": model,
-        "nodes": list(nodes),
         "positions": looked_at,
-        "best_top_k": best_k,
-        "fits": [_as_json(top_k, fit) for top_k, fit in fits.items()],
+        "best_top_k": best[0],
+        "best_nodes": best[1],
+        "fits": [_as_json(top_k, nodes, fit) for (top_k, nodes), fit in fits.items()],
     }
     write_json(folder / "result.json", result)
     print(f"Written: {folder}/result.json")
@@ -152,8 +135,7 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
         of_pgn = _sampled(moves, most, seed)
         if given.opponent_engine is None and not given.opponent_option:
             return given.player or "everyone", of_pgn
-    low, high = ends_of(given.opponent_nodes)
-    limit = SearchLimit(nodes=given.played_nodes or min(max(_PLAYED_NODES, low), high))
+    limit = limit_of(given.opponent_nodes, given.opponent_movetime_ms)
     opponent, samples = engines.opponent, given.opponent_samples
     name = f"{opponent.engine_id} ({limit})"
     with engines.progress("Playing"):
@@ -181,62 +163,42 @@ def _moves_at(moves: Moves, epds: Sequence[str]) -> Moves:
     return {key: count for key, count in moves.items() if key[0] in kept}
 
 
-def _choices(
-    engines: Engines, top_k: int, nodes: tuple[int, int], moves: Moves
-) -> Callable[[int], Sequence[Choice]]:
-    """What searches say at each limit; where there is one only, no search has to say what others would."""
-    if nodes[0] < nodes[1]:
-        return choices_by_nodes(engines.analyst, nodes[1], top_k, moves)
-    known = opponent_choices(engines.analyst, SearchLimit(nodes=nodes[0]), top_k, moves)
-    return lambda limit: known
-
-
-def _print_fits(fits: Mapping[int, NodesFit], best_k: int, nodes: tuple[int, int]) -> None:
-    """Prints the fit for each number of moves, and what the best one says."""
-    best, rows = fits[best_k], []
-    for top_k, found in fits.items():
-        fit = found.fit
-        ends = [row[0] for row in found.region]
+def _print_fits(fits: Mapping[tuple[int, int], OpponentFit], best: tuple[int, int]) -> None:
+    """Prints the fit for each number of moves and limit, and what the best one says."""
+    fitted, rows = fits[best], []
+    for (top_k, nodes), fit in fits.items():
         rows.append(
             (
                 str(top_k),
-                str(found.nodes),
-                f"{ends[0]} to {ends[-1]}",
+                str(nodes),
                 f"{fit.temperature_cp:.1f}",
-                f"{min(row[1] for row in found.region):.1f} to {max(row[2] for row in found.region):.1f}",
+                f"{fit.interval[0]:.1f} to {fit.interval[1]:.1f}",
                 f"{100 * fit.lapse:.1f}%",
                 f"{100 * fit.outside / fit.moves:.1f}%",
                 f"{fit.bits:.3f}",
             )
         )
-    percent = f"{100 * best.confidence:g}%"
-    print_table(rows, ("k", "nodes", percent, "r", f"{percent} of r", "lapses", "outside", "bits a move"))
-    uniform = -best.fit.uniform_log_likelihood / best.fit.moves / math.log(2.0)
+    percent = f"{100 * fitted.confidence:g}%"
+    print_table(rows, ("k", "nodes", "r", f"{percent} of r", "lapses", "outside", "bits a move"))
+    uniform = -fitted.uniform_log_likelihood / fitted.moves / math.log(2.0)
     print(
-        f"\nBest: --opponent_nodes={best.nodes} --r={best.fit.temperature_cp:.3g} --top_k={best_k} (any "
-        f"legal move, drawn: {uniform:.3f} bits). The {percent} are of nodes and r together, and take the "
-        "model for true."
+        f"\nBest: --opponent_nodes={best[1]} --r={fitted.temperature_cp:.3g} --top_k={best[0]} (any legal "
+        f"move, drawn: {uniform:.3f} bits). The {percent} take the model for true."
     )
-    if not best.explained:
-        between = f"{nodes[0]} to {nodes[1]}" if nodes[0] < nodes[1] else str(nodes[0])
+    if not fitted.explained:
         print(
-            f"No engine of the model's kind with {between} nodes explains these moves: "
-            f"{100 * best.fit.lapse:.0f} of 100 are lapses, and such an engine has none. Try other "
-            "--opponent_nodes or --top_k_values, or, for an engine, --opponent_plays=bestmove or game in the "
-            "preparation; of a person, games say more."
+            "No engine of the model's kind with these nodes explains these moves: "
+            f"{100 * fitted.lapse:.0f} of 100 are lapses, and such an engine has none. Try other --nodes or "
+            "--top_k_values, or, for an engine, --opponent_plays=bestmove or game in the preparation; of a "
+            "person, games say more."
         )
 
 
-def _as_json(top_k: int, found: NodesFit) -> dict[str, object]:
+def _as_json(top_k: int, nodes: int, fit: OpponentFit) -> dict[str, object]:
     """A fit for programs; None is an interval's end that there is not."""
-
-    def ends(low: float, high: float) -> list[float | None]:
-        return [end if math.isfinite(end) else None for end in (low, high)]
-
-    fit = dataclasses.asdict(found.fit) | {"top_k": top_k, "bits": found.fit.bits}
-    region = [[n, *ends(low, high)] for n, low, high in found.region]
-    fit |= {"interval": ends(*found.fit.interval), "nodes": found.nodes, "region": region}
-    return fit | {"explained": found.explained}
+    ends = [end if math.isfinite(end) else None for end in fit.interval]
+    told = dataclasses.asdict(fit) | {"top_k": top_k, "nodes": nodes, "bits": fit.bits, "interval": ends}
+    return told | {"explained": fit.explained}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

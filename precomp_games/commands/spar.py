@@ -60,11 +60,10 @@ from precomp_games.commands._sparring import Sparring
 
 _CALIBRATION = "engines"  # under a clock
 _R = 10.0  # centipawns, of an opponent that plays by its scores
-# What an engine under a clock plays with the games before it in its hash, as a search by nodes from scratch:
-# shares of what it visits in its time in the start position. Of its best moves it plays any that are about as
-# good, by a temperature in centipawns. See docs/sparring.md.
-_NODES = (1.0, 10.0)
-_LIMITS = 16
+# What an engine under a clock plays with the games before it in its hash, as searches by nodes from scratch:
+# so many times what it visits in its time in the start position. Of its best moves it plays any that are
+# about as good, by a temperature in centipawns. See docs/sparring.md.
+_TIMES = (1.0, 2.2, 4.6, 10.0)
 _REPLIES, _REPLIES_R = 4, 5.0
 _LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
 _ROUNDS = 0.6  # of --minutes; half of the others are for the last book, and the rest for its match
@@ -197,9 +196,12 @@ def _with_clock(
             flush=True,
         )
         return settings
-    low, high = (max(1, round(share * result.nodes)) for share in _NODES)
-    plays = f"nodes={low}:{high},r={_REPLIES_R:g},k={_REPLIES}"
-    spec = f"family({plays},per=move,num_limits={_LIMITS},num_temperatures=1)"
+    each = (max(1, round(share * result.nodes)) for share in _TIMES)
+    plays = ",".join(
+        f"{letter}=uci(nodes={nodes},r={_REPLIES_R:g},top_k={_REPLIES})"
+        for letter, nodes in zip("abcd", each, strict=True)
+    )
+    spec = f"mixture({plays},per=move)"
     return dataclasses.replace(settings, opponent=spec, min_probability=_LEAST)
 
 

@@ -157,13 +157,7 @@ def _evaluator(value: Any, name: str) -> Any:
 
 
 Evaluator = Annotated[Any, Check(_evaluator)]
-"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`.
-
-An object may say of itself what searches that share evaluations between positions have to know:
-
-* `of_history = True`: its values depend on how a position came about, as against a mixture of opponents.
-* `learned(games)`: the evaluator that has seen games, each a sequence of states and the score of player 0.
-"""
+"""Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,11 +177,6 @@ class EvaluatedValues:
           ValueError: a value is missing or not finite.
         """
         return [evaluated(self.function, states, "leaf_value") for states in levels], 0
-
-
-def promises(evaluator: Any) -> bool:
-    """Whether an evaluator says what actions promise (`promised_batch`), as well as what states are worth."""
-    return hasattr(evaluator, "promised_batch")
 
 
 def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:

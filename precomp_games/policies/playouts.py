@@ -27,41 +27,21 @@ limited, fewer are, so that some end.
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
-from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policies, is_of_history, movers_rows
+from precomp_games.policies.rows import PolicyLike, as_batch_policies, is_of_history, movers_rows
 
 _NORMAL_95 = 1.959963984540054
 _GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked about it turn by turn
 _IN_TIME = max(4, 2 * (os.cpu_count() or 1))  # games under way at once where time is limited
 _LEAST = 2  # games that are played to their ends whatever the time
-
-
-@runtime_checkable
-class DrawnForGames(Protocol):
-    """Several players, of whom a game is played against one: that is less work than all of them.
-
-    Attributes:
-      per: "game"; where it is "move", each move is another one's, and they are asked as one policy.
-    """
-
-    per: str
-
-    def drawn_members(
-        self, states: Sequence[Any], player: int, streams: Sequence[np.random.Generator]
-    ) -> list[int]:
-        """Who a player is in games that go on from states, by each game's stream."""
-
-    def member_rows(self, members: Sequence[int], states: Sequence[Any]) -> list[dict[int, float]]:
-        """{action: probability} of a member each at a state."""
 
 
 def play_on(
@@ -80,7 +60,7 @@ def play_on(
 
     Args:
       states: where games go on from; they stay as they are.
-      policies: what the players play. Who is `DrawnForGames` is one and the same in a whole game.
+      policies: what the players play.
       streams: a game's own each.
       min_probability: see `policy_rows`.
       batch: how many games are under way at once; fewer where a policy says that it is `of_history`.
@@ -90,12 +70,7 @@ def play_on(
     Raises:
       ValueError: a policy does not answer as it should.
     """
-    asks = list[BatchPolicy | None](as_batch_policies(policies, "policies"))
-    seated = {
-        player: (policy, policy.drawn_members(states, player, streams))
-        for player, policy in enumerate(policies)
-        if isinstance(policy, DrawnForGames) and policy.per == "game"
-    }
+    asks = as_batch_policies(policies, "policies")
     if any(map(is_of_history, policies)):
         batch = min(batch, _GAMES_AT_ONCE)
     if (until := deadline()) is not None and math.isfinite(until.end):
@@ -118,13 +93,10 @@ def play_on(
         if visit is not None:
             for number, state in under_way:
                 visit(number, state)
-        for player, (policy, members) in seated.items():
-            who = [members[number] for number, state in under_way if state.current_player() == player]
-            asks[player] = functools.partial(policy.member_rows, who)
         moving = [state for _, state in under_way]
         try:
             with limited(until):
-                rows = movers_rows(moving, (asks[0], asks[1]), name="policy", min_probability=min_probability)
+                rows = movers_rows(moving, asks, name="policy", min_probability=min_probability)
         except OutOfTimeError:
             until, begun = None, len(states)
             under_way = [each for each in under_way if each[0] < _LEAST]

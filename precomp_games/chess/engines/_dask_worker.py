@@ -110,7 +110,7 @@ def state(name: str) -> str | None:
 
 
 def search(
-    name: str, epds: list[str], limit: SearchLimit, multipv: int, samples: int, iterations: bool
+    name: str, epds: list[str], limit: SearchLimit, multipv: int, samples: int
 ) -> tuple[list[SearchResult], float]:
     """Searches positions on this worker; the results, and the seconds that they took.
 
@@ -122,7 +122,7 @@ def search(
     if not isinstance(engine, EnginePool):
         raise EngineError(f"worker {address}: {engine or 'no engine yet'}")
     try:
-        results = engine.search(epds, limit, multipv, samples=samples, iterations=iterations)
+        results = engine.search(epds, limit, multipv, samples=samples)
     except EngineError as error:
         raise EngineError(f"worker {address}: {error}") from None
     return results, time.monotonic() - started

@@ -46,7 +46,6 @@ class Question:
         limit, multipv: what is asked for.
         lines: how many lines must come.
         samples: how many fresh searches tell what is played; 0 where that is not asked for.
-        iterations: whether what is said before the limit of nodes is kept.
         turn: of which game; None: it is a position alone.
     """
 
@@ -57,20 +56,19 @@ class Question:
     multipv: int
     lines: int
     samples: int = 0
-    iterations: bool = False
     turn: Turn | None = None
 
     @classmethod
     def of(cls, index: int, asked: Asked) -> Question:
         """What is asked for; ValueError where it cannot be searched."""
-        epd, limit, multipv, samples, iterations = asked
+        epd, limit, multipv, samples = asked
         board = check_position(epd)
         turn = None
         if is_game(epd):
             start, moves = board.root().fen(en_passant="fen"), tuple(m.uci() for m in board.move_stack)
             turn = Turn(start, moves, limit, multipv)
         fen, lines = board.fen(en_passant="fen"), _number_of_lines(board, multipv)
-        return cls(index, epd, fen, limit, multipv, lines, samples, iterations, turn)
+        return cls(index, epd, fen, limit, multipv, lines, samples, turn)
 
     @property
     def position(self) -> str:
@@ -107,7 +105,6 @@ def turns_before(last: Turn | None, question: Question) -> list[Question]:
                 fen=board.fen(en_passant="fen"),
                 limit=turn.limit,
                 lines=_number_of_lines(board, question.multipv),
-                iterations=False,
                 turn=turn,
             )
             found = [] if turn == last else [*found, step]

@@ -27,11 +27,9 @@ from precomp_games.chess.engines._questions import Question, Turn
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,
-    MAX_ITERATIONS,
     MAX_MATE,
     MAX_MULTIPV,
     MAX_NODES,
-    Iteration,
     Line,
     SearchLimit,
     SearchResult,
@@ -258,24 +256,17 @@ class SearchReport:
     all, there is nothing older to fall back on, and it counts. A limit of depth interrupts nothing, so
     that the last iteration counts.
 
-    What is kept as `SearchResult.iterations` is told apart by nodes: a limit of nodes interrupts when they
-    have been visited, so whatever an engine says before is no interrupted iteration's. So the last iteration
-    counts there that was finished before the limit, also where no greater depth was reported any more
-    (Stockfish then says the finished one again).
-
     Args:
         lines: how many lines there must be: the smaller of MultiPV and the number of legal moves.
-        keep_before: the nodes before which iterations are kept; 0: none are.
     """
 
-    def __init__(self, lines: int, keep_before: int = 0) -> None:
-        self._lines, self._keep_before = lines, keep_before
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
         self._pending: dict[int, Line] = {}
         self._pending_depth = -1
-        self._latest: Iteration | None = None  # complete, perhaps interrupted
-        self._finished: Iteration | None = None
-        self._kept: list[Iteration] = []
-        self._last: dict[int, Line] = {}
+        self._latest: tuple[int, tuple[Line, ...]] | None = None  # depth and lines, perhaps interrupted
+        self._finished: tuple[int, tuple[Line, ...]] | None = None
+        self.any_lines = False  # whether a line was reported
         self.nodes = 0
         self.counted = False  # whether nodes were reported
         self.depth = 0  # the greatest reported
@@ -321,7 +312,7 @@ class SearchReport:
         self.nodes = nodes
         if move is None or (cp is None and mate is None):
             return
-        if not self._last:
+        if not self.any_lines:
             self._first_depth = depth
         if depth > self.depth:
             self.depth = depth
@@ -329,31 +320,17 @@ class SearchReport:
                 self._finished = self._latest
         if index > self._lines:
             return
+        self.any_lines = True
         if not exact or index in self._pending or depth != self._pending_depth:
             self._pending.clear()
         self._pending_depth = depth
-        self._last[index] = line = line_of(move, cp, mate)
+        line = line_of(move, cp, mate)
         if exact:
             self._pending[index] = line
             if len(self._pending) == self._lines:
                 lines = tuple(self._pending[i + 1] for i in range(self._lines))
                 if len({line.move for line in lines}) == self._lines:
-                    self._latest = Iteration(depth, nodes, lines)
-                    if nodes < self._keep_before:
-                        self._keep(self._latest)
-
-    def _keep(self, iteration: Iteration) -> None:
-        """Keeps an iteration in place of those that were reported at as many nodes."""
-        while self._kept and self._kept[-1].nodes >= iteration.nodes:
-            self._kept.pop()
-        if len(self._kept) == MAX_ITERATIONS:
-            self._kept.pop()
-        self._kept.append(iteration)
-
-    @property
-    def any_lines(self) -> bool:
-        """Whether a line was reported."""
-        return bool(self._last)
+                    self._latest = depth, lines
 
     def result(
         self, fen: str, best: str, limit: SearchLimit, play: bool = False, alone: bool = False
@@ -364,7 +341,7 @@ class SearchReport:
             fen: the position, to check moves against.
             best: the move after "bestmove".
             limit: what the engine was told.
-            play: the result says what the engine played and what it reported last, too.
+            play: the result says what the engine played, too.
             alone: what the engine played does, if it reported no line.
 
         Raises:
@@ -392,22 +369,12 @@ class SearchReport:
                 f"{missing}, and no score: an engine that answers its move alone plays with "
                 "--opponent_plays=bestmove or uci(plays=bestmove)"
             )
-        depth, lines = iteration.depth, iteration.lines
-        moves: dict[str, str] = {}
-
-        def check(line: Line) -> Line:
-            if line.move not in moves:
-                # parse_uci also brings castling as king takes rook into the usual form.
-                moves[line.move] = sys.intern(board.parse_uci(line.move).uci())
-            return line_of(moves[line.move], line.cp, line.mate)
-
+        depth, lines = iteration
         try:
             played = board.parse_uci(best.lower()).uci()
-            checked = tuple(map(check, lines))
-            reported = [check(self._last[index]) for index in sorted(self._last)] if play else []
-            kept = tuple(
-                Iteration(each.depth, each.nodes, tuple(map(check, each.lines)))
-                for each in (self._kept or [iteration] if self._keep_before else ())
+            # parse_uci also brings castling as king takes rook into the usual form.
+            checked = tuple(
+                line_of(sys.intern(board.parse_uci(line.move).uci()), line.cp, line.mate) for line in lines
             )
         except ValueError as err:
             raise BadOutput(f"an illegal move: {err}") from None
@@ -415,12 +382,7 @@ class SearchReport:
         reached = depth if limit.depth else self.nodes
         if reached < asked and not self._exhausted(board, lines[0]):
             raise BadOutput(f"{reached} {what} reported of {asked} asked")
-        if not play:
-            return SearchResult(checked, depth, self.nodes, iterations=kept)
-        last: dict[str, Line] = {}
-        for line in reported:  # of a move that stands in two places, the better one counts
-            last.setdefault(line.move, line)
-        return SearchResult(checked, depth, self.nodes, ((played, 1),), tuple(last.values()), kept)
+        return SearchResult(checked, depth, self.nodes, ((played, 1),) if play else ())
 
     def _exhausted(self, board: chess.Board, best: Line) -> bool:
         """Whether an engine may stop before its limit: depth used up, mate proven, one move."""
@@ -453,7 +415,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         self._question = question
         self._goes_on = goes_on
         self._since = time.monotonic()
-        self._report = SearchReport(question.lines, (question.limit.nodes or 0) * question.iterations)
+        self._report = SearchReport(question.lines)
         self._ready = False
         self._unknown = 0
 
@@ -496,7 +458,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
             best = tokens[1] if len(tokens) > 1 else ""
             asked = self._question
             play = asked.samples > 0
-            alone = play and asked.multipv == 1 and not asked.iterations
+            alone = play and asked.multipv == 1
             self.result.set_result(self._report.result(asked.fen, best, asked.limit, play, alone))
             self.set_finished()
         else:

@@ -39,7 +39,6 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     check_command,
-    check_iterations,
     check_position,
 )
 from precomp_games.cluster.client import (
@@ -56,7 +55,7 @@ _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
 _END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway
 
-_Settings = tuple[SearchLimit, int, int, bool]  # limit, MultiPV, samples, iterations
+_Settings = tuple[SearchLimit, int, int]  # limit, MultiPV, samples
 _Batch = tuple[list[str], list[SearchResult]]
 
 
@@ -187,7 +186,6 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         multipv: Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: Samples = 0,
-        iterations: bool = False,
     ) -> list[SearchResult]:
         """Searches positions as `EnginePool.search` does, with the same arguments, results and errors.
 
@@ -197,14 +195,13 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
             ValueError: see there.
             EngineError: see there; or no worker is left.
         """
-        check_iterations(limit, iterations)
         distinct = list(dict.fromkeys(epds))
         for epd in distinct:
             check_position(epd)
         if self._closed:
             raise EngineError("expected open engines, got closed ones")
         results: dict[str, SearchResult] = {}
-        for batch, batch_results in self._batches(distinct, (limit, multipv, samples, iterations)):
+        for batch, batch_results in self._batches(distinct, (limit, multipv, samples)):
             for epd, result in zip(batch, batch_results, strict=True):
                 results[epd] = result
                 if on_result is not None:
@@ -223,9 +220,9 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
                 results[Asked(epd, *kind)] = result
                 on_result(Asked(epd, *kind), result)
 
-            limit, multipv, samples, iterations = kind
+            limit, multipv, samples = kind
             epds = [each.epd for each in asked if each[1:] == kind]
-            self.search(epds, limit, multipv, tell, samples, iterations)
+            self.search(epds, limit, multipv, tell, samples)
         return [results[each] for each in asked]
 
     def _batches(self, epds: list[str], settings: _Settings) -> Iterator[_Batch]:

@@ -71,7 +71,6 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     check_command,
-    check_iterations,
 )
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
@@ -287,7 +286,6 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         multipv: Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
         samples: Samples = 0,
-        iterations: bool = False,
     ) -> list[SearchResult]:
         """Searches positions and returns the results in the order asked.
 
@@ -301,17 +299,14 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                 finished has been handed over before, unless it is `on_result` itself that raised.
             samples: how often each position is searched anew to see what the engine plays; 0 where only
                 its lines are asked for. An engine that draws its moves at random draws others next time.
-            iterations: whether to keep what the search says on its way, for limits of nodes: what searches
-                with fewer nodes would have said.
 
         Raises:
-            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched, or
-                iterations of another limit than nodes; nothing was sent.
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched; nothing
+                was sent.
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
                 nodes where these are limited; or this is called within `on_result`.
         """
-        asked = [Asked(epd, limit, multipv, samples, iterations) for epd in epds]
-        check_iterations(limit, iterations)
+        asked = [Asked(epd, limit, multipv, samples) for epd in epds]
 
         def tell(what: Asked, result: SearchResult) -> None:
             if on_result is not None:

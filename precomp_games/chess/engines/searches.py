@@ -32,7 +32,6 @@ MAX_MULTIPV = 500
 MAX_LIMIT = 10**15
 """The largest `SearchLimit`, in nodes or milliseconds."""
 MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
-MAX_ITERATIONS = 10_000  # of a search; an engine that reports more is held to the last ones
 MAX_SAMPLES = 10**6
 """How often one position is searched to see what an engine plays there."""
 
@@ -48,7 +47,6 @@ _LINE = re.compile(
     r"(?P<move>[a-h][1-8][a-h][1-8][qrbn]?):"
     r"(?:(?P<cp>0|-?[1-9][0-9]{0,8})|#(?P<mate>-?[1-9][0-9]{0,8}))"
 )
-_ITERATION = re.compile(r"(0|[1-9][0-9]{0,5}) (0|[1-9][0-9]{0,17}) ([^;]+)", re.ASCII)
 _PLAYED = re.compile(r"([a-h][1-8][a-h][1-8][qrbn]?):([1-9][0-9]{0,6})", re.ASCII)
 
 
@@ -163,22 +161,6 @@ class Asked(NamedTuple):
     limit: SearchLimit
     multipv: int
     samples: int = 0
-    iterations: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """What a search has said amid its work: a report of all its lines, exact and of one depth.
-
-    Attributes:
-        depth: in the engine's plies.
-        nodes: what had been visited when the last of the lines was reported.
-        lines: one `Line` a move, best first.
-    """
-
-    depth: int
-    nodes: int
-    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,34 +176,17 @@ class SearchResult:
             limit or more where that was too little for all lines, and the position was searched on.
         played: (move, how often it was the engine's answer) in so many fresh searches, the most frequent
             first; empty where that was not asked for.
-        last: what the first of these searches reported last, bounds and unfinished iterations included, one
-            `Line` a move; empty where that was not asked for.
-        iterations: what the first of these searches has said before its limit of nodes, the earliest first;
-            where that was nothing, what `lines` are. Empty where that was not asked for.
     """
 
     lines: tuple[Line, ...]
     depth: int
     nodes: int
     played: tuple[tuple[str, int], ...] = ()
-    last: tuple[Line, ...] = ()
-    iterations: tuple[Iteration, ...] = ()
 
     @property
     def samples(self) -> int:
         """How many searches `played` counts."""
         return sum(count for _, count in self.played)
-
-    def before(self, nodes: int) -> Iteration:
-        """What the search had last said before it visited so many nodes, which need `iterations`.
-
-        That is what a search with this limit says: up to there the two are one. (Seldom, such a search says
-        more: an engine does not look at its limit in quiescence search, and may end an iteration some nodes
-        behind it.) Where nothing was said, it is what was said first; a search with this limit is made for
-        longer then, or says what it has of its first iteration, which it may not have finished.
-        """
-        said = [each for each in self.iterations if each.nodes < nodes]
-        return said[-1] if said else self.iterations[0]
 
 
 def encode_lines(lines: tuple[Line, ...]) -> str:
@@ -236,24 +201,10 @@ def encode_played(played: tuple[tuple[str, int], ...]) -> str:
     return " ".join(f"{move}:{count}" for move, count in played)
 
 
-def encode_iterations(iterations: tuple[Iteration, ...]) -> str:
-    """Iterations as text, "1 56 e2e4:31 d2d4:28;2 163 e2e4:35 d2d4:30": depth, nodes and lines of each."""
-    return ";".join(f"{each.depth} {each.nodes} {encode_lines(each.lines)}" for each in iterations)
-
-
 def decode(
-    multipv: int,
-    samples: int,
-    depth: object,
-    nodes: object,
-    lines: object,
-    played: object = "",
-    last: object = "",
-    iterations: object = None,
+    multipv: int, samples: int, depth: object, nodes: object, lines: object, played: object = ""
 ) -> SearchResult:
     """A row as a `SearchResult`, with what was played in so many searches where there are any.
-
-    Iterations are None where they were not asked for.
 
     Raises:
       ValueError: values are not what was written.
@@ -264,9 +215,8 @@ def decode(
         raise ValueError(f"depth {depth} and {nodes} nodes")
     alone = samples > 0 and multipv == 1  # where a move may be answered without a line
     best = () if alone and lines == "" else _decode_lines(lines, multipv)
-    said = () if iterations is None else _decode_iterations(iterations, len(best))
-    if not (samples or played or last):
-        return SearchResult(best, depth, nodes, iterations=said)
+    if not (samples or played):
+        return SearchResult(best, depth, nodes)
     counts: dict[str, int] = {}
     for item in played.split(" ") if isinstance(played, str) else [""]:
         match = _PLAYED.fullmatch(item)
@@ -275,26 +225,7 @@ def decode(
         counts[match[1]] = int(match[2])
     if sum(counts.values()) != samples:
         raise ValueError(f"{sum(counts.values())} searches of {samples}")
-    reported = () if alone and last == "" else _decode_lines(last, multipv)
-    return SearchResult(best, depth, nodes, tuple(counts.items()), reported, said)
-
-
-def _decode_iterations(text: object, lines: int) -> tuple[Iteration, ...]:
-    """Iterations of so many lines, each later than the one before."""
-    if type(text) is not str:
-        raise ValueError("values of the wrong type")
-    said: list[Iteration] = []
-    for item in text.split(";", MAX_ITERATIONS):
-        match = _ITERATION.fullmatch(item)
-        if match is None:
-            raise ValueError(f"the iteration {item[:40]!r}")
-        depth, nodes, found = int(match[1]), int(match[2]), _decode_lines(match[3], lines)
-        if depth > MAX_DEPTH or nodes > MAX_NODES or len(found) < lines:
-            raise ValueError(f"the iteration {item[:40]!r} where there are {lines} lines")
-        if said and nodes <= said[-1].nodes:
-            raise ValueError(f"an iteration at {nodes} nodes after one at {said[-1].nodes}")
-        said.append(Iteration(depth, nodes, found))
-    return tuple(said)
+    return SearchResult(best, depth, nodes, tuple(counts.items()))
 
 
 def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
@@ -311,12 +242,6 @@ def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
     return tuple(lines)
-
-
-def check_iterations(limit: SearchLimit, iterations: bool) -> None:
-    """Refuses to keep iterations of a search that no number of nodes limits; ArgumentError."""
-    if iterations and limit.nodes is None:
-        raise ArgumentError(f"expected a limit of nodes where iterations are kept, got {limit}")
 
 
 Retries = Annotated[int, Ge(0), Le(1000)]

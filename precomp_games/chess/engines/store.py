@@ -12,12 +12,11 @@ Layout (schema 1, marked by `application_id` and `user_version`): the texts of e
 stand once each in small tables; `searches` maps (engine, budget, multipv, epd) to depth, nodes and
 the lines as text, best first: `e2e4:31 d2d4:-28`, with `#3` and `#-2` for mates. Scores are the
 engine's own, from the viewpoint of the side to move: how they become utilities is not the store's
-business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, and what it reported
-last stand in a table of their own, `plays`, which a file has from the first time that this was asked
-of it: a file without the table has nobody's moves, and is as good as ever for all else. Where an engine
-answered its move alone, lines are empty, and whoever asks for lines finds nothing. In the same manner
-the table `iterations` has what searches said on their way, each with its depth and the nodes by then,
-`1 56 e2e4:31 d2d4:-28;2 163 e2e4:35 d2d4:-30`: what searches with fewer nodes say.
+business. What an engine played in so many fresh searches, `e2e4:13 d2d4:7`, stands in a table of its
+own, `plays`, which a file has from the first time that this was asked of it: a file without the table
+has nobody's moves, and is as good as ever for all else. Where an engine answered its move alone, lines
+are empty, and whoever asks for lines finds nothing. Files of earlier versions have more, which nothing reads
+any more: a column `last` of `plays`, and a table `iterations`.
 
 A file may have been damaged or made by another program, so rows are parsed strictly, and anything
 odd raises `StoreError` with the position. A database can also run: behind a table's name there may be a view
@@ -52,7 +51,6 @@ from precomp_games.chess.engines.searches import (
     SearchLimit,
     SearchResult,
     decode,
-    encode_iterations,
     encode_lines,
     encode_played,
     limit_text,
@@ -71,22 +69,21 @@ _SCHEMA = (
     " nodes INTEGER NOT NULL, lines TEXT NOT NULL,"
     " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
 )
-_OPTIONAL = {  # tables that a file has from the first time that something is put into them
-    "plays": "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+_PLAYS = (  # a table that a file has from the first time that something is put into it
+    "CREATE TABLE IF NOT EXISTS plays (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
     " multipv INTEGER NOT NULL, epd TEXT NOT NULL, samples INTEGER NOT NULL,"
     " played TEXT NOT NULL, last TEXT NOT NULL,"
-    " PRIMARY KEY (engine, budget, multipv, epd, samples)) WITHOUT ROWID",
-    "iterations": "CREATE TABLE IF NOT EXISTS iterations (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+    " PRIMARY KEY (engine, budget, multipv, epd, samples)) WITHOUT ROWID"
+)
+_ITERATIONS = (  # which earlier versions wrote
+    "CREATE TABLE IF NOT EXISTS iterations (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
     " multipv INTEGER NOT NULL, epd TEXT NOT NULL, iterations TEXT NOT NULL,"
-    " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID",
-}
+    " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID"
+)
 
 _NAMES = "JOIN engines ON engines.id = engine JOIN budgets ON budgets.id = budget"
 _ROWS = f"SELECT engines.name, budgets.name, multipv, epd, depth, nodes, lines FROM searches {_NAMES}"
-_OPTIONAL_ROWS = {
-    "plays": f"SELECT engines.name, budgets.name, multipv, epd, samples, played, last FROM plays {_NAMES}",
-    "iterations": f"SELECT engines.name, budgets.name, multipv, epd, iterations FROM iterations {_NAMES}",
-}
+_PLAYED_ROWS = f"SELECT engines.name, budgets.name, multipv, epd, samples, played, '' FROM plays {_NAMES}"
 _OF_KEY = "WHERE engines.name = ? AND budgets.name = ? AND multipv = ?"
 
 _Rows = Iterable[tuple[object, ...]]
@@ -208,7 +205,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         application = db.execute("PRAGMA application_id").fetchone()[0]
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
-            strange = first_strange(db, *_SCHEMA, optional=list(_OPTIONAL.values()))
+            strange = first_strange(db, *_SCHEMA, optional=(_PLAYS, _ITERATIONS))
             if strange is not None:
                 raise StoreError(
                     f"expected the tables of a store in {self.path!r}, got another or no "
@@ -267,12 +264,9 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
         searched = (result.depth, result.nodes, encode_lines(result.lines))
-        played = (encode_played(result.played), encode_lines(result.last))
-        said = encode_iterations(result.iterations)
+        played = encode_played(result.played)
         try:
-            decode(multipv, result.samples, *searched, *played, said or None)
-            if result.played and bool(result.lines) != bool(result.last):
-                raise ValueError("some of a search's lines")
+            decode(multipv, result.samples, *searched, played)
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -288,9 +282,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                 key = (engine, str(limit), multipv, epd)
                 _insert(db, "searches", *key, *searched)
                 if result.played:
-                    _insert(db, "plays", *key, result.samples, *played)
-                if said:
-                    _insert(db, "iterations", *key, said)
+                    _insert(db, "plays", *key, result.samples, played, "")
 
     @public
     def get_many(
@@ -300,7 +292,6 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         multipv: Multipv,
         epds: Positions,
         samples: Samples = 0,
-        iterations: bool = False,
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -310,7 +301,6 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             multipv: the MultiPV asked for.
             epds: the positions, without clocks.
             samples: with what was played in so many searches, where that is stored. 0: without.
-            iterations: with what the searches said on their way, where that is stored.
 
         Raises:
             ValueError: a key that is none.
@@ -320,14 +310,12 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         wanted = list(asked)
         results: dict[str, SearchResult] = {}
         key = [engine, str(limit), multipv, *([samples] if samples else [])]
-        asked_of = [table for table, wanted in (("plays", samples), ("iterations", iterations)) if wanted]
-        tables = "".join(f" JOIN {table} USING (engine, budget, multipv, epd)" for table in asked_of)
-        columns = "depth, nodes, lines" + (", played, last" if samples else ", '', ''")
-        columns += ", iterations" if iterations else ""
-        query = f"SELECT epd, {columns} FROM searches{tables} {_NAMES} {_OF_KEY}"
-        query += " AND samples = ?" if samples else " AND lines != ''"
+        query = f"SELECT epd, depth, nodes, lines FROM searches {_NAMES} {_OF_KEY} AND lines != ''"
+        if samples:
+            tables = f"searches JOIN plays USING (engine, budget, multipv, epd) {_NAMES}"
+            query = f"SELECT epd, depth, nodes, lines, played FROM {tables} {_OF_KEY} AND samples = ?"
         with self._database() as db:
-            if not all(_has_table(db, table) for table in asked_of):
+            if samples and not _has_plays(db):
                 return results
             for start in range(0, len(wanted), CHUNK):
                 chunk = wanted[start : start + CHUNK]
@@ -371,8 +359,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
         Args:
             path: the file to write; not the store itself, nor a store that is open for writing.
-            keys: the (engine, limit, multipv, epd) to keep, with all that was played and said there; None
-                keeps all.
+            keys: the (engine, limit, multipv, epd) to keep, with all that was played there; None keeps all.
 
         Raises:
             ValueError: a path or keys that are none.
@@ -387,16 +374,12 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         with self._database() as db:
             order = "ORDER BY engines.name, budgets.name, multipv, epd"
             rows: _Rows = db.execute(f"{_ROWS} {order}")
-            more: dict[str, _Rows] = {
-                table: db.execute(f"{query} {order}{', samples' if table == 'plays' else ''}")
-                for table, query in _OPTIONAL_ROWS.items()
-                if _has_table(db, table)
-            }
+            plays: _Rows = db.execute(f"{_PLAYED_ROWS} {order}, samples") if _has_plays(db) else ()
             if keys is not None:
                 chosen = list(keys)
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
                 kept = set(chosen)
-                more = {table: [row for row in each if row[:4] in kept] for table, each in more.items()}
+                plays = [row for row in plays if row[:4] in kept]
                 missing = [key for key, row in zip(chosen, rows, strict=True) if row is None]
                 if missing:
                     raise StoreError(
@@ -405,7 +388,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                     )
             try:
                 with write_together(target.parent) as drafts:
-                    _write_copy(drafts / target.name, {"searches": rows, **more})
+                    _write_copy(drafts / target.name, {"searches": rows, "plays": plays})
             except OSError as err:
                 raise StoreError(f"expected to write {path!s}, got {err}") from err
 
@@ -457,14 +440,14 @@ def _create_tables(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _has_table(db: sqlite3.Connection, name: str) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
+def _has_plays(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'plays'").fetchone() is not None
 
 
 def _insert(db: sqlite3.Connection, table: str, engine: object, budget: object, *rest: object) -> None:
     """Adds a row of a table, with engine and limit by name, where its key is not there yet."""
-    if table in _OPTIONAL:
-        db.execute(_OPTIONAL[table])
+    if table == "plays":
+        db.execute(_PLAYS)
     db.execute("INSERT OR IGNORE INTO engines (name) VALUES (?)", (engine,))
     db.execute("INSERT OR IGNORE INTO budgets (name) VALUES (?)", (budget,))
     db.execute(

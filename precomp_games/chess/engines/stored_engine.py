@@ -19,13 +19,12 @@ from precomp_games.chess.engines.searches import (
     Samples,
     SearchLimit,
     SearchResult,
-    check_iterations,
     check_position,
     weakened_by,
 )
 from precomp_games.chess.engines.store import EvaluationStore
 
-REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each, and ten times that with iterations
+REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
 
 
 class StoredEngine(Shown):
@@ -100,7 +99,6 @@ class StoredEngine(Shown):
         limit: SearchLimit,
         multipv: Multipv,
         samples: Samples = 0,
-        iterations: bool = False,
     ) -> list[SearchResult]:
         """The search of each position, in the order asked; a position asked twice is searched once.
 
@@ -110,18 +108,14 @@ class StoredEngine(Shown):
             multipv: how many lines, 1 or more; a position with fewer legal moves has fewer.
             samples: in how many fresh searches it is seen what the engine plays (see `EnginePool.search`);
                 what another number of them played is another result. 0: only its lines are asked for.
-            iterations: with what the search says on its way, for limits of nodes; one that was stored without
-                is made again, and its lines stay as they are.
 
         Raises:
-            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched, or
-                iterations of another limit than nodes.
+            ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched.
             EngineError: a search failed, or is not in the store and there is no engine.
             StoreError: the store cannot be read or written.
             OutOfTimeError: time is up (`deadline`); what was finished by then is stored.
         """
-        check_iterations(limit, iterations)
-        kind = (limit, multipv, samples, iterations)
+        kind = (limit, multipv, samples)
         distinct = list(dict.fromkeys(epds))
         results, missing = self._known([Asked(epd, *kind) for epd in distinct])
         if missing:
@@ -151,10 +145,10 @@ class StoredEngine(Shown):
         for each in asked:
             if each not in results:
                 unknown.setdefault(each[1:], []).append(each.epd)
-        for (limit, multipv, *more), epds in unknown.items():
-            stored = self.store.get_many(self.engine_id, limit, multipv, epds, *more)
+        for (limit, multipv, samples), epds in unknown.items():
+            stored = self.store.get_many(self.engine_id, limit, multipv, epds, samples)
             for epd, result in stored.items():
-                each = Asked(epd, limit, multipv, *more)
+                each = Asked(epd, limit, multipv, samples)
                 results[each] = self._remember(each, result)
         missing = [each for each in asked if each not in results]
         self.hits += len(asked) - len(missing)
@@ -166,7 +160,6 @@ class StoredEngine(Shown):
             for each in missing:
                 check_position(each.epd)
             more = f", {first.samples} for the move played" if first.samples else ""
-            more += ", with their iterations" if first.iterations else ""
             raise EngineError(
                 f"expected searches by {shown(self.engine_id)} at {first.limit}, "
                 f"MultiPV {first.multipv}{more}, to be stored in "
@@ -183,10 +176,10 @@ class StoredEngine(Shown):
         results: dict[Asked, SearchResult] = {}
 
         def keep(what: Asked, result: SearchResult) -> None:
-            epd, limit, multipv, samples, iterations = what
+            epd, limit, multipv, samples = what
             self.store.put(self.engine_id, limit, multipv, epd, result)
             if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
-                found = self.store.get_many(self.engine_id, limit, multipv, [epd], samples, iterations)
+                found = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)
                 result = found[epd]
             results[what] = self._remember(what, result)
             self.searches += 1
@@ -221,7 +214,7 @@ def searched(engine: Any, asked: Sequence[Asked]) -> list[SearchResult]:
     results = {
         Asked(epd, *kind): result
         for kind, epds in kinds.items()
-        for epd, result in zip(epds, engine.search(epds, *kind[: 4 if any(kind[2:]) else 2]), strict=True)
+        for epd, result in zip(epds, engine.search(epds, *kind[: 3 if kind[2] else 2]), strict=True)
     }
     return [results[each] for each in asked]
 

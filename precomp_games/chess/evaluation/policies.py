@@ -1,6 +1,6 @@
 """An engine as a policy, as a menu, and as an evaluation of positions.
 
-How a policy plays is one of four:
+How a policy plays is one of three:
 
 * "softmax": the engine's k best moves with probabilities proportional to exp(cp / r): Softmax(cp / r) of the
   MultiPV scores of the last iteration that was finished, r in centipawns. As r goes to 0 it plays the best
@@ -9,8 +9,6 @@ How a policy plays is one of four:
   UCI_LimitStrength) is asked several times, and its answers' frequencies are the probabilities. Of n answers,
   the frequency of a move with probability p has a standard error of sqrt(p (1 - p) / n), 0.11 at most with
   n = 20, and a move is missed altogether with probability (1 - p)^n.
-* "last_lines": softmax of what it reported last, where the limit may have interrupted an iteration: bounds,
-  and scores of different depths.
 * "game": what it answers when the game is played to it as match programs do: a new game once, then the moves
   so far at each of its turns. Its hash table stays, so what it answers is a function of the game, not of the
   position. With a limit of nodes or of depth, and one thread, that is one move. With a move time it has a
@@ -48,7 +46,6 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError, check_instance, check_integer, check_number, shown
 from precomp_games._support.results import Shown
-from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
     Line,
     Multipv,
@@ -61,7 +58,7 @@ from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine,
 from precomp_games.chess.evaluation.scores import ScoreUtility, centipawns
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of, repeats
 
-PLAYS = ("softmax", "bestmove", "last_lines", "game")
+PLAYS = ("softmax", "bestmove", "game")
 """How an `EnginePolicy` may play."""
 ANSWERS = ("bestmove", "game")
 """Of these: where what it answers is played, and its scores are not read."""
@@ -123,7 +120,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         if plays not in ANSWERS:
             check_scores(engine, "engine")
         elif not repeats:
-            raise ArgumentError('expected plays to be "softmax" or "last_lines" with repeats=False')
+            raise ArgumentError('expected plays to be "softmax" with repeats=False')
         self.engine, self.limit = engine, limit
         self.temperature_cp, self.top_k, self.plays = temperature_cp, top_k, plays
         self.repeats, self.of_history = repeats, plays == "game"
@@ -132,7 +129,6 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         self._asked: tuple[Any, ...] = {
             "softmax": (limit, top_k),
             "bestmove": (limit, 1, self.samples),
-            "last_lines": (limit, top_k, 1),
             "game": (limit, 1, self.samples),
         }[plays]
 
@@ -154,21 +150,12 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         if self.plays in ANSWERS:
             odds = {move: count / result.samples for move, count in result.played}
         else:
-            lines = self._lines(result)
+            lines = result.lines[: self.top_k]
             if not self.repeats:
                 lines = _going_on(state, lines)
             shares = softmax([centipawns(line) for line in lines], self.temperature_cp)
             odds = {line.move: float(p) for line, p in zip(lines, shares, strict=True)}
         return {action_of(chess.Move.from_uci(move)): p for move, p in odds.items()}
-
-    def _lines(self, result: SearchResult) -> tuple[Line, ...]:
-        """The lines that it draws among."""
-        lines = (result.last if self.plays == "last_lines" else result.lines)[: self.top_k]
-        if not lines:
-            raise EngineError(
-                f"expected scores of {self.engine.engine_id!r}, got a move alone: plays=bestmove does with it"
-            )
-        return lines
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:

@@ -11,19 +11,15 @@ r whose likelihood, with the epsilon that is best for each, is so near to the gr
 test would not refuse them. It takes the model for true and moves for independent. What fits best among
 several k is the one with the greatest likelihood, each with searches at its own MultiPV.
 
-How far it searches may be unknown, too. One search to the largest limit says what all smaller ones would
-have said (`choices_by_nodes`), and `fit_nodes` finds the limit and the r of the greatest likelihood, with a
-joint region: the pairs of greatest likelihood that together are as likely as was asked, where all limits and
-all r were equally likely before, on logarithmic scales. The likelihood ratio test with two degrees of freedom
-would give the same one if the likelihood were smooth; but it jumps from limit to limit, the greatest of many
-jumps is high, and the test's region would be too small. An engine of the model's kind never lapses. So more
-lapses than such searches differ in say that none of them is it.
+How far it searches may be unknown, too: of several limits, the one with the greatest likelihood fits best. An
+engine of the model's kind never lapses, so more lapses than its neighbors' searches differ in say that none
+of them is it.
 
 Nobody is one engine at one limit. `fit_engines` fits how often, at each move, a player is like each of
 several limits and temperatures, and when it lapses: weights of a mixture, whose likelihood is concave, by
 expectation and maximization.
 
-Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices, for each limit.
+Cost: some 2,000 evaluations of the likelihood, each linear in the number of choices.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -45,17 +41,14 @@ from precomp_games._support.arguments import (
     Le,
     Lt,
     PositiveFloat,
-    PositiveInt,
     each_of,
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_integer, shown
-from precomp_games._support.deadlines import limited, time_is_up
 from precomp_games._support.results import Result
 from precomp_games.chess.engines.searches import (
     MATE_CP,
     MAX_MULTIPV,
-    Line,
     SearchLimit,
     check_position,
 )
@@ -67,14 +60,9 @@ _Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
 MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
-_FINER = 17  # between a point's neighbors
-_ACROSS = 33  # over all r that a limit may have
 _HALVINGS = 30
-_COARSE, _FINE = 0.03, 0.003  # of limits, from one to the next: at first, and around the best ones
-_NEAR = 10.0  # of the logarithm of the likelihood, from the greatest: what may be the best one's neighbor
 _STEPS = 1000  # of expectation and maximization
-_BEYOND = 48  # nodes that an iteration may take more than its limit allows
-_DIFFER = 0.02  # of moves: more lapses are no engine's of the model's kind; a family's searches have 0.004
+_DIFFER = 0.02  # of moves: more lapses are no engine's of the model's kind
 _MOST_ENGINES = 8  # which a mixture has letters for
 _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
@@ -145,6 +133,11 @@ class OpponentFit(Result):
         """How much each move surprises the model, in bits."""
         return -self.log_likelihood / self.moves / math.log(2.0)
 
+    @property
+    def explained(self) -> bool:
+        """Whether an engine of the model's kind may have played so: it does not lapse."""
+        return self.lapse <= _DIFFER
+
 
 @public
 def opponent_choices(
@@ -165,60 +158,6 @@ def opponent_choices(
         ValueError: an argument of another kind, or a move that is not legal.
         EngineError, StoreError: a search failed.
     """
-    legal, counts = _checked_moves(moves)
-    results = engine.search(list(legal), limit, top_k)
-    lines = {epd: result.lines for epd, result in zip(legal, results, strict=True)}
-    return _choices(counts, legal, lines)
-
-
-@public
-def choices_by_nodes(
-    engine: ScoringEngine,
-    most_nodes: PositiveInt,
-    top_k: Annotated[int, Ge(2), Le(MAX_MULTIPV)],
-    moves: Mapping[tuple[str, str], int],
-) -> Callable[[int], list[Choice]]:
-    """What the model's engine says of moves that were played, at any limit up to a largest one.
-
-    Args:
-        engine: see `opponent_choices`.
-        most_nodes: the largest limit, which is searched (`SearchResult.before`). A smaller one is searched
-            where it has not found a move that was played, and an iteration ends right behind it: an engine
-            does not look at its limit in quiescence search, and may yet end that iteration.
-        top_k: how many moves the model plays, and the MultiPV of its searches.
-        moves: see there.
-
-    Returns:
-        The choices at a limit in nodes.
-
-    Raises:
-        ValueError, EngineError, StoreError: as there.
-    """
-    legal, counts = _checked_moves(moves)
-    found = engine.search(list(legal), SearchLimit(nodes=most_nodes), top_k, iterations=True)
-    results = dict(zip(legal, found, strict=True))
-
-    def at(nodes: int) -> list[Choice]:
-        if nodes >= most_nodes:
-            return _choices(counts, legal, {epd: each.lines for epd, each in results.items()})
-        lines = {epd: each.before(nodes).lines for epd, each in results.items()}
-        outside = {epd for epd, move in moves if all(move != line.move for line in lines[epd])}
-        unsure = [
-            epd
-            for epd in legal
-            if epd in outside and any(0 <= i.nodes - nodes < _BEYOND for i in results[epd].iterations)
-        ]
-        again = engine.search(unsure, SearchLimit(nodes=nodes), top_k) if unsure else []
-        lines |= {epd: each.lines for epd, each in zip(unsure, again, strict=True)}
-        return _choices(counts, legal, lines)
-
-    return at
-
-
-def _checked_moves(
-    moves: Mapping[tuple[str, str], int],
-) -> tuple[dict[str, list[str]], dict[tuple[str, str], int]]:
-    """Of `opponent_choices`: the legal moves in each position, and how often each was played."""
     if not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
         raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
     legal: dict[str, list[str]] = {}
@@ -229,14 +168,10 @@ def _checked_moves(
         if move not in legal[epd]:
             raise ArgumentError(f"expected a legal move in {epd!r}, got {shown(move)}")
         counts[epd, move] = check_integer(count, "moves", least=1, most=MAX_COUNT)
-    return legal, counts
-
-
-def _choices(
-    moves: Mapping[tuple[str, str], int], legal: Mapping[str, list[str]], lines: Mapping[str, Sequence[Line]]
-) -> list[Choice]:
+    results = engine.search(list(legal), limit, top_k)
+    lines = {epd: result.lines for epd, result in zip(legal, results, strict=True)}
     choices = []
-    for (epd, move), count in moves.items():
+    for (epd, move), count in counts.items():
         ranks = [line.move for line in lines[epd]]
         played = ranks.index(move) if move in ranks else None
         choices.append(Choice(tuple(map(centipawns, lines[epd])), played, len(legal[epd]), count))
@@ -258,7 +193,9 @@ def fit_opponent(
     Raises:
         ValueError: what are no choices, or none that says anything about r.
     """
-    free = _free(choices)
+    free = [choice for choice in choices if choice.legal > 1]
+    if not any(len(choice.scores_cp) > 1 for choice in free):
+        raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
     curve = _Curve(_Likelihood(free))
     # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
     floor = curve.highest - float(scipy.special.gammaincinv(0.5, confidence))
@@ -274,113 +211,6 @@ def fit_opponent(
         positions=len(free),
         outside=sum(choice.count for choice in free if choice.played is None),
     )
-
-
-def _free(choices: Iterable[Choice]) -> list[Choice]:
-    """Those that say something about r; ArgumentError where there are none."""
-    free = [choice for choice in choices if choice.legal > 1]
-    if not any(len(choice.scores_cp) > 1 for choice in free):
-        raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
-    return free
-
-
-@dataclasses.dataclass(frozen=True)
-class NodesFit(Result):
-    """The limit and the r that fit a player's moves best, together.
-
-    Attributes:
-        nodes: the limit; `fit` says the r, and its interval at this limit.
-        fit: the best one there.
-        region: (nodes, least r, greatest r) of all limits that the moves allow with some r, 0.0 and infinity
-            where there is no end.
-        confidence: how often such a region has the true pair in it.
-    """
-
-    nodes: int
-    fit: OpponentFit
-    region: tuple[tuple[int, float, float], ...]
-    confidence: float
-
-    @property
-    def explained(self) -> bool:
-        """Whether an engine of the model's kind may have played so: it does not lapse."""
-        return self.fit.lapse <= _DIFFER
-
-    @public
-    def contains(self, nodes: PositiveInt, temperature_cp: PositiveFloat) -> bool:
-        """Whether a pair is in the region, by the limit there that is next to it."""
-        n, low, high = min(self.region, key=lambda row: abs(math.log(row[0] / nodes)))
-        return abs(math.log(n / nodes)) <= _FINE and low <= temperature_cp <= high
-
-
-@public
-def fit_nodes(
-    choices: Callable[[int], Sequence[Choice]],
-    least_nodes: PositiveInt,
-    most_nodes: PositiveInt,
-    *,
-    confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95,
-) -> NodesFit:
-    """The limit, the r and the lapses that fit choices best, and all pairs of the first two that may be.
-
-    Limits are looked at in steps of 3 %, and then of 0.3 % around the best ones, as far as there is time.
-
-    Args:
-        choices: of the same moves at a limit, see `choices_by_nodes`.
-        least_nodes: the smallest limit that may be.
-        most_nodes: the largest one.
-        confidence: of the region.
-
-    Raises:
-        ValueError: an argument is not as above; see `fit_opponent`.
-    """
-    if least_nodes > most_nodes:
-        raise ArgumentError(
-            f"expected least_nodes to be at most most_nodes, got {least_nodes} and {most_nodes}"
-        )
-    curves: dict[int, _Curve] = {}
-
-    def look(low: float, high: float, step: float) -> None:
-        number = 1 + math.ceil(math.log(high / low) / step)
-        for n in {round(n) for n in np.geomspace(low, high, number).tolist()} - set(curves):
-            with limited(None):
-                curves[n] = _Curve(_Likelihood(_free(choices(n))))
-
-    look(least_nodes, most_nodes, _COARSE)
-    top = max(curve.about for curve in curves.values())
-    near = [n for n, curve in curves.items() if curve.about >= top - _NEAR]
-    for n in sorted(near, key=lambda n: -curves[n].about):
-        if time_is_up():
-            break
-        look(max(least_nodes, n * (1.0 - _COARSE)), min(most_nodes, n * (1.0 + _COARSE)), _FINE)
-    top = max(curve.about for curve in curves.values())
-    least = top + math.log1p(-confidence) - _NEAR
-    high = {n: curve for n, curve in sorted(curves.items()) if curve.about >= least}
-    best = max(high, key=lambda n: (high[n].highest, -n))
-    floor = _floor(curves, least, confidence)
-    region = tuple((n, *curve.interval(floor)) for n, curve in high.items() if curve.highest >= floor)
-    return NodesFit(best, fit_opponent(choices(best), confidence=confidence), region, confidence)
-
-
-def _floor(curves: Mapping[int, _Curve], least: float, confidence: float) -> float:
-    """The log-likelihood of the least likely pair that is in the region.
-
-    Args:
-        curves: by limit.
-        least: what is below that is as good as impossible.
-        confidence: how likely the region is.
-    """
-    limits = sorted(curves)
-    widths = np.gradient(np.log(limits)) if len(limits) > 1 else np.ones(1)
-    heights, shares = [], []
-    for n, width in zip(limits, widths.tolist(), strict=True):
-        if curves[n].about >= least:
-            each, step = curves[n].across(least)
-            heights.append(each)
-            shares.append(np.exp(each - least) * step * width)
-    descending = np.argsort(-np.concatenate(heights))
-    total = np.cumsum(np.concatenate(shares)[descending])
-    return float(np.interp(confidence, total / total[-1], np.concatenate(heights)[descending]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -512,21 +342,12 @@ class _Curve:
         self._likelihood = likelihood
         self._grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
         self._heights, _ = likelihood.profiles(self._grid.tolist())
-        finer = np.geomspace(*self._around(), _FINER)
-        heights, _ = likelihood.profiles(finer.tolist())
-        self._known = np.append(self._grid, finer), np.append(self._heights, heights)
-        self.about = float(heights.max())
-        """The greatest, but for what a fine grid leaves: 2 of 20,000 moves, and less of fewer."""
-
-    def _around(self) -> tuple[float, float]:
-        """The neighbors of the greatest on the grid."""
-        top = int(self._heights.argmax())
-        return float(self._grid[max(top - 1, 0)]), float(self._grid[min(top + 1, _GRID - 1)])
 
     @functools.cached_property
     def best(self) -> float:
         """The r of the greatest."""
-        top, around = int(self._heights.argmax()), self._around()
+        top = int(self._heights.argmax())
+        around = float(self._grid[max(top - 1, 0)]), float(self._grid[min(top + 1, _GRID - 1)])
         refined = scipy.optimize.minimize_scalar(
             lambda x: -self._likelihood.profile(math.exp(x))[0],
             bounds=(math.log(around[0]), math.log(around[1])),
@@ -548,14 +369,6 @@ class _Curve:
     def lapse(self) -> float:
         """The epsilon there."""
         return self._top[1]
-
-    def across(self, floor: float) -> tuple[npt.NDArray[np.float64], float]:
-        """The profile where it is above a floor, at r of equal ratios, and the logarithm of the ratio."""
-        known, heights = self._known
-        above = known[heights >= floor]
-        low, high = known[known < above.min()], known[known > above.max()]
-        grid = np.geomspace(max(low, default=_LOWEST), min(high, default=_HIGHEST), _ACROSS)
-        return self._likelihood.profiles(grid.tolist())[0], math.log(grid[1] / grid[0])
 
     def interval(self, floor: float) -> tuple[float, float]:
         """The least and the greatest r whose profile is above the floor."""

@@ -1,27 +1,23 @@
-"""Opponents as policies over `ChessGame`: people, a book, a database or an engine; known by name in specs.
+"""Opponents as policies over `ChessGame`: people, a book or an engine; known by name in specs.
 
     games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=games(file=others.pgn))
     polyglot(file=book.bin,weights=score,alpha=2.0)
-    explorer(folder=answers,alpha=5.0)
     uci(r=40,nodes=1000,top_k=8)
-    family(nodes=300:3000,r=5:60,k=2:4)
     uci(engine=lc0,nodes=1,plays=bestmove,options=of(WeightsFile=maia-1500.pb.gz))
     uci(engine=stockfish,plays=bestmove,options=of(Skill_Level=5))
     games(file=karpov.pgn,player=Karpov Anatoli,prior=noisy(policy=uci(r=40,top_k=8),epsilon=0.2))
 
-`mixture(a=...,b=...)` draws one of several for each game, and `family(...)` one of many engines, whose
-limits, temperatures and numbers of moves lie within ranges (`EngineFamily`). Names of players are compared
-without commas and dots. A file's name with parentheses, commas or equals signs in it stands in double quotes.
+`mixture(a=...,b=...)` draws one of several for each game. Names of players are compared without commas and
+dots. A file's name with parentheses, commas or equals signs in it stands in double quotes.
 
 Specs that name a file, an engine, options or a store are made where they are trusted (`make_policy`). Without
-engine=, uci(...) means the engine of whoever reads the spec (`opponent_policy`), as family(...) does: a
-preparation's opponent, in the examples the engine of the flags, whose searches are stored. An engine that a
-spec names is started, and ends with the policy; its searches are kept in memory, or in store=.
+engine=, uci(...) means the engine of whoever reads the spec (`opponent_policy`): a preparation's opponent, in
+the examples the engine of the flags, whose searches are stored. An engine that a spec names is started, and
+ends with the policy; its searches are kept in memory, or in store=.
 """
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import dataclasses
 import math
@@ -51,8 +47,7 @@ from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
 from precomp_games.chess.evaluation.policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.chess.game import ChessGame, ChessState, board_key
 from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
-from precomp_games.chess.opponents.family import EngineFamily
-from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts, PolyglotWeights, warn_of
+from precomp_games.chess.records.book_counts import PolyglotCounts, PolyglotWeights, warn_of
 from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.move_counts import (
     CountsPolicy,
@@ -298,27 +293,6 @@ def polyglot_policy(
 
 
 @public
-def explorer_policy(
-    game: ChessGame, folder: FilePath, *, alpha: _Alpha = 1.0, prior: PolicyLike | None = None
-) -> CountsPolicy:
-    """What is played by stored answers of the Lichess opening explorer, with a prior behind it.
-
-    Args:
-        game: of chess.
-        folder: the answers, see `ExplorerCounts`.
-        alpha: games that the prior is worth, besides those whose moves an answer does not list.
-        prior: the policy behind it; None: any legal move.
-
-    Raises:
-        ValueError: arguments of another kind, or no answer that can be read.
-        OSError: the folder cannot be read.
-    """
-    counts = ExplorerCounts(folder)
-    warn_of(folder, counts.left_out)
-    return CountsPolicy(game, counts, alpha, prior)
-
-
-@public
 def opponent_policy(
     game: ChessGame,
     spec: str | Mapping[str, Any],
@@ -326,7 +300,7 @@ def opponent_policy(
     *,
     trusted: bool | None = None,
 ) -> PolicyLike:
-    """The policy of a spec, in which `engine` is that of `family(...)`, and of `uci(...)` without engine=.
+    """The policy of a spec, in which `engine` is that of `uci(...)` without engine=.
 
     A mixture asks each of its components once about a position, however games come there.
 
@@ -416,13 +390,6 @@ def _polyglot(
     return polyglot_policy(game, path, weights, alpha=alpha, prior=_prior(game, prior))
 
 
-def _explorer(
-    game: pyspiel.Game, folder: str = "", alpha: float = 1.0, prior: str = "uniform"
-) -> CountsPolicy:
-    path = _named(folder, "explorer(folder=...)")
-    return explorer_policy(game, path, alpha=alpha, prior=_prior(game, prior))
-
-
 def _named(path: Any, spec: str) -> str:
     if not path:
         raise ArgumentError(f"expected {spec}, got none")
@@ -469,38 +436,6 @@ def _uci(
     return EnginePolicy(game, searcher, limit, r, top_k, plays=plays, samples=samples)
 
 
-def _family(
-    game: pyspiel.Game,
-    nodes: str = "300:3000",
-    r: str = "5:60",
-    k: str = "2:4",
-    per: str = "game",
-    num_limits: int = 8,
-    num_temperatures: int = 4,
-    num_k: int = 0,
-) -> EngineFamily:
-    """In a spec, a range is two numbers, "300:3000", or one."""
-    engine = _READER.get()
-    if engine is None:
-        raise ArgumentError("expected an engine that searches for a family, got none")
-    ranges = (_ends(nodes, "nodes", int), _ends(r, "r", float), _ends(k, "k", int))
-    return EngineFamily(
-        *(game, engine, *ranges, per),
-        num_limits=num_limits,
-        num_temperatures=num_temperatures,
-        num_top_k=num_k or None,
-    )
-
-
-def _ends(text: Any, name: str, kind: Callable[[str], Any]) -> tuple[Any, ...]:
-    """The two numbers of "300:3000"; of one number, it and itself."""
-    with contextlib.suppress(ValueError, AttributeError):
-        ends = tuple(map(kind, text.split(":")))
-        if len(ends) <= 2:
-            return ends if len(ends) == 2 else ends * 2
-    raise ArgumentError(f"expected {name} of a family to be a number or a range, 2:4, got {shown(text)}")
-
-
 def _options(given: Any) -> dict[str, str | int | bool]:
     """UCI options of "of(Name=value,...)"; underscores are spaces, but in names that begin with UCI_."""
     if given == "":
@@ -523,8 +458,6 @@ def _options(given: Any) -> dict[str, str | int | bool]:
 for _name, _factory, _touches in (
     ("games", _games, ("file",)),
     ("polyglot", _polyglot, ("file",)),
-    ("explorer", _explorer, ("folder",)),
     ("uci", _uci, ("engine", "options", "store", "workers")),
-    ("family", _family, ()),
 ):
     register_policy(_name, _factory, touches=_touches)

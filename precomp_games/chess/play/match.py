@@ -13,7 +13,6 @@ Randomness: each game has a stream of its own, of the seed and the game's number
 the number of games that are played at once change any game. The streams are those of no roll-out, sample or
 equilibrium in the library, whatever their seeds: what trained a book is not played again.
 
-An `EngineFamily` is one of its members in each game, drawn by the game's stream.
 
 Cost: all games that are under way are asked about at once, a batch for each side, so that an engine pool is
 busy. A `StoredEngine` searches a position once, whichever games come to it.

@@ -25,16 +25,12 @@ from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine,
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.evaluation.scores import score_utility
 from precomp_games.chess.game import board_key
-from precomp_games.chess.opponents.family import EngineFamily
-from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.play.match import MatchResult, play_match
 from precomp_games.chess.preparation.model_files import named_calibration, named_opponent
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.leaf_values import RolloutValues
-from precomp_games.policies.mixtures import MixturePolicy, drawn_once
+from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike
-
-_OWN_NODES = 1000  # that our own play is taken to search where its limit is another one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,13 +72,7 @@ def preparation_policies(
     play = modelled_play(settings, settings.player, analyst)
     if replies is None:
         replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
-    value: Any = leaf_value(settings, analyst)
-    if settings.kind.fitted and isinstance(replies, EngineFamily) and drawn_once(replies):
-        limit = settings.own_limit or settings.opponent_limit
-        value = FamilyEvaluation(
-            *(analyst, settings.analyst_limit, settings.multipv, value.utility),
-            *(replies, settings.player, limit.nodes or _OWN_NODES),
-        )
+    value = leaf_value(settings, analyst)
     if settings.player == 0:
         return PreparationPolicies((book, None), (play, replies), value)
     return PreparationPolicies((None, book), (replies, play), value)
@@ -182,13 +172,10 @@ class Engines(Shown):
 
     @public
     def misfits(self, settings: PreparationSettings) -> list[str]:
-        """Lines that say where a fitted evaluation was fitted to something else than these settings.
-
-        One of a family is fitted to the games of each preparation.
-        """
-        value = self.policies(settings).leaf_value
-        if isinstance(value, FamilyEvaluation) or not settings.kind.fitted:
+        """Lines that say where a fitted evaluation was fitted to something else than these settings."""
+        if not settings.kind.fitted:
             return []
+        value = self.policies(settings).leaf_value
         return list(value.utility.misfits(settings, self.analyst.engine_id))
 
     @property

@@ -1,8 +1,8 @@
 """What the files that a preparation's settings name have come to, as data that lies in its folder.
 
-An opponent may be a person's games, a book, or answers of the explorer, and an evaluation a fit of one's own.
-Elsewhere, or later, those files are not there; and what is read from a result opens nothing. So there is
-`opponent.npz` beside `result.json`, with the counts, as they were fitted, and the calibration: no games.
+An opponent may be a person's games or a book, and an evaluation a fit of one's own. Elsewhere, or later,
+those files are not there; and what is read from a result opens nothing. So there is `opponent.npz` beside
+`result.json`, with the counts, as they were fitted, and the calibration: no games.
 
 What runs an engine of its own, `uci(engine=...)`, has no such form: there the spec is repeated by the user.
 """
@@ -25,7 +25,7 @@ from precomp_games.chess.evaluation import calibration as fits
 from precomp_games.chess.evaluation.calibration import CalibratedUtility
 from precomp_games.chess.opponents.policies import opponent_policy
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts, MoveSource
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike
@@ -44,7 +44,6 @@ _COUNTS = "counts"  # what stands in place of a file's spec
 _KINDS: dict[str, tuple[type, tuple[str, ...]]] = {
     "games": (MoveCounts, ("keys", "actions", "weights")),
     "polyglot": (PolyglotCounts, ("entries",)),
-    "explorer": (ExplorerCounts, ("keys", "actions", "weights", "positions", "rest")),
 }
 _MOST_SOURCES = 64
 _MOST_GAMES = 1e15
@@ -152,13 +151,11 @@ class ModelFiles:
 
 def _source(kind: str, weights: str, *arrays: Any) -> MoveSource:
     """Counts of arrays."""
-    if kind != "polyglot" and not all(
-        (np.abs(numbers) <= _MOST_GAMES).all() for numbers in (arrays[2], arrays[-1])
-    ):
-        raise ValueError(f"weights of more than {_MOST_GAMES:g} games")
     if kind == "polyglot":
         return PolyglotCounts.of_arrays(weights, *arrays)
-    return MoveCounts(*arrays) if kind == "games" else ExplorerCounts.of_arrays(*arrays)
+    if not (np.abs(arrays[2]) <= _MOST_GAMES).all():
+        raise ValueError(f"weights of more than {_MOST_GAMES:g} games")
+    return MoveCounts(*arrays)
 
 
 def _kept(spec: Any, policy: Any, sources: list[MoveSource]) -> dict[str, Any] | None:

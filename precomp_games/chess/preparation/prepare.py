@@ -41,7 +41,6 @@ from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputati
 from precomp_games.chess.books.book import Book, BookExit, points
 from precomp_games.chess.evaluation.scores import pov_score
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
-from precomp_games.chess.opponents.family_values import FamilyEvaluation
 from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
@@ -63,10 +62,8 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 
 _MOST = 150  # positions, where games are played and no budget is given
 _UNPREPARED = 100  # games at most that say what there is without a book
-_FAMILY_UNPREPARED = 400  # the same against a family, whose games scatter more, and gain less
 _TELLING = 100  # games with a book, and without it, that may say that it is no better than none
 _TEACHING = 6  # one game in so many teaches what positions are worth
-_FAMILY_TEACHING = 2  # the same against a family, about whom evaluations know less
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
 
 
@@ -465,8 +462,7 @@ def _by_games(
 ) -> Preparation:
     """Lines are looked at in the order of their promise, and games say what they are worth."""
     policies = engines.policies(settings)
-    of_family = isinstance(policies.leaf_value, FamilyEvaluation)
-    teaching = games // (_FAMILY_TEACHING if of_family else _TEACHING)
+    teaching = games // _TEACHING
     promising = max(2, games - teaching)
     with bars.progress("Searching", "evaluations") as show:
         told = told_search(show, enough)
@@ -500,7 +496,7 @@ def _by_games(
             "Unprepared",
             empty,
             settings,
-            min(_FAMILY_UNPREPARED if of_family else _UNPREPARED, promising),
+            min(_UNPREPARED, promising),
             seed=settings.seed,
         )
         unplayed, unprepared, ends = len(without.games), without.score, without.interval

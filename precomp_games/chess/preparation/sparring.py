@@ -43,7 +43,6 @@ from precomp_games.chess.books.book import Book
 from precomp_games.chess.evaluation.calibration import after_games, material
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
-from precomp_games.chess.opponents.family import EngineFamily
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
@@ -263,9 +262,6 @@ def _identified(prior: Any, settings: PreparationSettings, games: SparringGames)
     total = said.sum(axis=0) + np.log(prior.weights)
     weights = np.exp(total - total.max())
     likely = np.flatnonzero(weights >= _LIKELY).tolist()
-    if isinstance(prior, EngineFamily) and len({prior.members[k][::2] for k in likely}) == 1:
-        # One engine, whose r games tell slowly: a mixture takes more searching, for a small difference.
-        return prior.alone(int(weights.argmax()))
     each = [prior.policies[k] for k in likely]
     return MixturePolicy(each, weights[likely].tolist(), position_key=board_key)
 

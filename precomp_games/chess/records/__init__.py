@@ -1,1 +1,1 @@
-"""Games and moves that were played: PGN, Polyglot and the opening explorer."""
+"""Games and moves that were played: PGN and Polyglot."""

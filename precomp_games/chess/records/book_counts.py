@@ -1,15 +1,8 @@
-"""Books and databases as counts of moves: Polyglot files, and stored answers of the Lichess opening explorer.
+"""Books as counts of moves: Polyglot files.
 
-**Polyglot.** A file is entries of 16 bytes, big-endian, sorted: key, move, weight, learning data. One that is
-not sorted is read all the same. What a weight is depends on who made the file: a number of games, or, by the
-usual program, 2 wins + draws, or a choice.
-
-**Explorer.** A file is an answer as it came: JSON, or lines of JSON of which the last one counts (a player's
-games are streamed so, while they are indexed). An answer does not say which position it is about, so the file
-does: by its name, which is the request's `play` parameter ("e2e4,e7e5.json", "start.json" for none), or by a
-field "fen" that was added. An answer lists twelve moves unless more were asked for. What remains of the
-position's games is the weight of moves that are not listed. Rows count how often a move was played here; the
-games of the position that it leads to count transpositions too, and are not looked at.
+A file is entries of 16 bytes, big-endian, sorted: key, move, weight, learning data. One that is not sorted is
+read all the same. What a weight is depends on who made the file: a number of games, or, by the usual program,
+2 wins + draws, or a choice.
 
 Files are not to be trusted: what cannot be read is left out and counted, and if nothing remains, that is an
 error.
@@ -18,10 +11,8 @@ error.
 from __future__ import annotations
 
 import collections
-import json
 import logging
 import os
-import pathlib
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -34,7 +25,6 @@ from precomp_games._support.arguments import FilePath, one_of, public
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.messages import one_line
 from precomp_games.chess.game import action_of, is_legal
-from precomp_games.chess.records.game_records import position_hash
 
 POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
 """What a Polyglot file's weights are taken for."""
@@ -48,10 +38,6 @@ UNWEIGHTED = "moves of weight 0, which are not played"
 
 _ENTRY = np.dtype([("key", ">u8"), ("move", ">u2"), ("weight", ">u2"), ("learn", ">u4")])
 _MAX_BOOK = 1 << 30  # bytes
-_MAX_ANSWER = 1 << 22  # bytes of one answer
-_MAX_ANSWERS = 1_000_000
-_MAX_COUNT = 10**12
-_OUTCOMES = ("white", "draws", "black")
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -186,154 +172,3 @@ def _action(board: chess.Board, uci: str) -> int | None:
     except ValueError:
         return None
     return action_of(move) if move and not move.drop and is_legal(board, move) else None
-
-
-class ExplorerCounts:
-    """Stored answers of the Lichess opening explorer.
-
-    Attributes:
-        left_out: files that could not be read, and moves that are not legal, by reason.
-    """
-
-    @public
-    def __init__(self, folder: FilePath) -> None:
-        """Reads all files in the folder whose names end in .json or .ndjson.
-
-        Raises:
-            ValueError: no path, or no file that can be read; the error says why.
-            OSError: the folder cannot be read.
-        """
-        self.left_out: collections.Counter[str] = collections.Counter()
-        self._found: dict[int, tuple[dict[int, float], float]] = {}
-        for file in sorted(pathlib.Path(folder).iterdir())[:_MAX_ANSWERS]:
-            if file.suffix.lower() in (".json", ".ndjson"):
-                try:
-                    self._read(file)
-                except _UnreadableError as reason:
-                    self.left_out[str(reason)] += 1
-        if not self._found:
-            why = "; ".join(f"{count}: {reason}" for reason, count in self.left_out.most_common(3))
-            raise ArgumentError(
-                f"expected .json or .ndjson files of the opening explorer in {folder!r}, got none that "
-                f"can be read{f' ({why})' if why else ''}"
-            )
-
-    def __len__(self) -> int:
-        """Positions."""
-        return len(self._found)
-
-    @public
-    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
-        """Games by action at a position, and the games in which a move that is not listed was played.
-
-        Raises:
-            ValueError: no board.
-        """
-        return self._found.get(position_hash(board), ({}, 0.0))
-
-    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What `of_arrays` makes the same of."""
-        rows = [(key, *row) for key, (weights, _) in self._found.items() for row in weights.items()]
-        return {
-            "keys": np.array([row[0] for row in rows], np.uint64),
-            "actions": np.array([row[1] for row in rows], np.uint16),
-            "weights": np.array([row[2] for row in rows], np.float64),
-            "positions": np.array(list(self._found), np.uint64),
-            "rest": np.array([rest for _, rest in self._found.values()], np.float64),
-        }
-
-    @staticmethod
-    @public
-    def of_arrays(
-        keys: npt.NDArray[np.uint64],
-        actions: npt.NDArray[np.uint16],
-        weights: npt.NDArray[np.float64],
-        positions: npt.NDArray[np.uint64],
-        rest: npt.NDArray[np.float64],
-    ) -> ExplorerCounts:
-        """Answers that were read already.
-
-        Raises:
-            ValueError: the arrays are not those of `as_arrays`.
-        """
-        made = ExplorerCounts.__new__(ExplorerCounts)
-        made.left_out = collections.Counter()
-        if not all((np.isfinite(numbers) & (numbers >= 0.0)).all() for numbers in (weights, rest)):
-            raise ArgumentError("expected numbers of games, got others")
-        pairs = zip(positions.tolist(), rest.tolist(), strict=True)
-        made._found = {key: ({}, others) for key, others in pairs}
-        for key, action, weight in zip(keys.tolist(), actions.tolist(), weights.tolist(), strict=True):
-            made._found.setdefault(key, ({}, 0.0))[0][action] = weight
-        return made
-
-    def _read(self, file: pathlib.Path) -> None:
-        if not file.is_file():
-            raise _UnreadableError("no file")
-        if file.stat().st_size > _MAX_ANSWER:
-            raise _UnreadableError("a file too large for an answer")
-        answer = _answer(file.read_bytes().decode("utf-8", errors="replace"))
-        board = _board(file.stem, answer)
-        rows = answer.get("moves")
-        if not isinstance(rows, list):
-            raise _UnreadableError("no list of moves")
-        weights: dict[int, float] = {}
-        for row in rows:
-            if not isinstance(row, Mapping) or not isinstance(row.get("uci"), str):
-                raise _UnreadableError("a row without a move")
-            games = _games(row)
-            action = _action(board, row["uci"])
-            if action is None:
-                self.left_out["a move that is not legal at its position"] += 1
-            elif games:
-                weights[action] = weights.get(action, 0.0) + games
-        # Answers that only list moves have no counts of their own.
-        known = any(name in answer for name in _OUTCOMES)
-        rest = max(0.0, _games(answer) - sum(weights.values())) if known else 0.0
-        key = position_hash(board)
-        if key in self._found:
-            raise _UnreadableError("a position that another file has")
-        self._found[key] = weights, rest
-
-
-class _UnreadableError(Exception):
-    """Why a file is left out."""
-
-
-def _answer(text: str) -> dict[str, Any]:
-    """The JSON object that is the text, or its last line."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    for candidate in (text, lines[-1] if lines else ""):
-        try:
-            value = json.loads(candidate)
-        except (ValueError, RecursionError):  # RecursionError: brackets in brackets
-            continue
-        if isinstance(value, dict):
-            return value
-    raise _UnreadableError("no JSON object")
-
-
-def _board(name: str, answer: Mapping[str, Any]) -> chess.Board:
-    """The position that an answer is about."""
-    if "fen" in answer:
-        fen = answer["fen"]
-        try:
-            board = chess.Board(fen if isinstance(fen, str) and len(fen) < 200 else "")
-        except ValueError:
-            raise _UnreadableError("a FEN that cannot be read") from None
-        if not board.is_valid():
-            raise _UnreadableError("a FEN of no valid position")
-        return board
-    board = chess.Board()
-    for move in name.split(",") if name != "start" else ():
-        try:
-            board.push_uci(move)
-        except ValueError:
-            raise _UnreadableError('a name that is neither "start" nor moves, and no "fen"') from None
-    return board
-
-
-def _games(row: Mapping[str, Any]) -> float:
-    counts = [row.get(name, 0) for name in _OUTCOMES]
-    if not all(type(count) is int and 0 <= count <= _MAX_COUNT for count in counts):
-        raise _UnreadableError("counts that are no numbers of games")
-    return float(sum(counts))

@@ -24,7 +24,6 @@ from precomp_games.policies.specs import parsed_spec
 
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")
 _DEEP = 5  # policies behind each other that are told
-_ENGINES = ("uci", "family")
 
 GLOSSARY: Mapping[str, str] = {
     "point": "A win is 1, a draw ½, a loss 0. Points are those of the side whose book it is, in 100 games.",
@@ -139,11 +138,10 @@ class OpponentWords:
         if settings.opponent_plays in ANSWERS:
             in_games = " in games that are played to it" if settings.opponent_plays == "game" else ""
             return f"the move it answers{in_games}"
-        last = " of what it reports last" if settings.opponent_plays == "last_lines" else ""
         each = ", ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
         shares = ", ".join(f"{w:g}" for w in settings.opponent_weights)
         drawn = f", drawn as {shares}" if shares else ", drawn once per game" if "," in each else ""
-        return f"r = {each} cp{last}{drawn}"
+        return f"r = {each} cp{drawn}"
 
     @property
     def name(self) -> str:
@@ -208,7 +206,7 @@ class OpponentWords:
 
     @property
     def _thinks(self) -> bool:
-        return self._behind is not None and bool(self._behind & {*_ENGINES})
+        return self._behind is not None and "uci" in self._behind
 
 
 def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
@@ -261,10 +259,10 @@ def _title(spec: Mapping[str, Any]) -> str:
         return " or ".join(titles)
     titles_by_name = {
         "polyglot": "a book's player",
-        "explorer": "the players of Lichess",
         "uniform": "anybody",
+        "uci": "an engine",
     }
-    return titles_by_name.get(str(name), "an engine" if name in _ENGINES else "")
+    return titles_by_name.get(str(name), "")
 
 
 def _whose(spec: Mapping[str, Any]) -> str:
@@ -296,9 +294,7 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
     if name == "uci":
         return _engine_words(spec, engine)
     known = {
-        "family": "an engine of the family, the same for the whole game",
         "polyglot": "an opening book",
-        "explorer": "games of the Lichess explorer",
         "uniform": "any legal move, each as likely",
     }
     return known.get(str(name), "a model of its own")
