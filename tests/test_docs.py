@@ -40,10 +40,6 @@ _SMALL = {
     ),
     "chess_equilibrium": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
     "sparring": "--opponent_nodes=100 --analyst_nodes=200 --menu=2 --max_evaluations=20 --play=2 --last=1",
-    "hidden_opponents": (
-        "--family=family(nodes=50:100,r=20,k=2,num_limits=2,num_temperatures=1) --analyst_nodes=200 --menu=2 "
-        "--opponents=1 --rounds=1 --match_games=2 --teaching=0 --budget=3 --max_evaluations=20"
-    ),
     "estimate_opponent": "--games=2 --plies=6 --opponent_samples=3",
     "randomness_vs_precomputation": "--penalty=0.05 --max_plies=8 --opponent_nodes=100 --analyst_nodes=200",
 }

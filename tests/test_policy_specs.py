@@ -52,13 +52,11 @@ def test_all_names_have_defaults(kuhn):
     for name, argument in (
         ("games", "file"),
         ("polyglot", "file"),
-        ("explorer", "folder"),
         ("uci", "engine"),
     ):
         assert names.pop(name).startswith(f"{argument}=,")
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
             make_policy(board, name)
-    assert names.pop("family").startswith("nodes=300:3000,r=5:60,k=2:4,")  # of chess, with an engine
     for name, arguments in names.items():
         # What the help text shows is a spec, and is the default.
         game = kuhn if name in known else board  # the others search: perfect information

@@ -44,7 +44,6 @@ from precomp_games.chess import (
     SparringGames,
     StoredEngine,
     StoreError,
-    explorer_policy,
     games_policy,
     load_calibration,
     opponent_policy,
@@ -61,7 +60,7 @@ from precomp_games.chess.game import ChessGame
 from precomp_games.chess.opponents.played import pgn_moves, pgn_results
 from precomp_games.chess.play.uci_engine import uci_book
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
-from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.policies.specs import parsed_spec, touched
 from precomp_games.tree.base_game import loaded_game
@@ -89,8 +88,7 @@ SPECS = tuple(
         "games(file={secret},player=A,fit=rolling)",
         "games(file={secret},prior=uci(engine={program}))",
         "polyglot(file={secret})",
-        "polyglot(file={secret},prior=explorer(folder={folder}))",
-        "explorer(folder={folder})",
+        "polyglot(file={secret},prior=games(file={secret}))",
         "noisy(policy=uci(engine={program}))",
         "noisy(policy=noisy(policy=games(file={secret})),epsilon=0.5)",
         "mixture(a=uniform,b=uci(engine={program}))",
@@ -426,21 +424,6 @@ READERS["polyglot"] = Reader(
     _use_book,
     "book.bin",
 )
-
-
-def _use_answers(path: pathlib.Path) -> object:
-    with contextlib.suppress(*REFUSALS):
-        explorer_policy(ChessGame({}), path.parent)
-    return ExplorerCounts(path.parent).at(chess.Board())
-
-
-_ANSWER: dict[str, Any] = {
-    "white": 5, "draws": 2, "black": 3, "fen": chess.STARTING_FEN,
-    "moves": [{"uci": "e2e4", "san": "e4", "white": 2, "draws": 1, "black": 1}],
-    "opening": {"eco": "A00", "name": "x"},
-}  # fmt: skip
-READERS["explorer"] = Reader(("ExplorerCounts", "explorer_policy"), lambda: [json.dumps(_ANSWER).encode()],
-                             lambda: json_documents(_ANSWER), _use_answers, "start.json")  # fmt: skip
 
 
 # -- fits ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Polyglot books and stored answers of the opening explorer as opponents, and what is left of broken ones."""
+"""Polyglot books as opponents, and what is left of broken ones."""
 
-import json
+import os
 import random
 import struct
 from pathlib import Path
@@ -10,8 +10,8 @@ import chess.polyglot
 import pytest
 
 from precomp_games import make_policy
-from precomp_games.chess import ChessGame, GamesPolicy, action_of, explorer_policy, polyglot_policy
-from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess import ChessGame, GamesPolicy, action_of, polyglot_policy
+from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.move_counts import CountsPolicy
 from precomp_games.policies.specs import quoted
 from tests.chess.test_game_records import game, mutated
@@ -118,52 +118,6 @@ def test_polyglot_files_that_are_not_as_they_should_be(
     assert not any(what.startswith("moves of weight") for what in PolyglotCounts(path, "score").strange)
 
 
-def answer(moves: dict[str, int], total: int | None = None, **more: object) -> dict[str, object]:
-    """As the explorer answers: a third of the games are won, drawn and lost each."""
-
-    def outcomes(games: int) -> dict[str, int]:
-        return {"white": games // 3, "draws": games // 3, "black": games - 2 * (games // 3)}
-
-    rows = [{"uci": uci, "san": "?", "averageRating": 2400, **outcomes(n)} for uci, n in moves.items()]
-    games = sum(moves.values()) if total is None else total
-    return {**outcomes(games), "moves": rows, "opening": None, **more}
-
-
-def test_explorer(tmp_path: Path) -> None:
-    (tmp_path / "start.json").write_text(json.dumps(answer({"e2e4": 60, "d2d4": 30}, 100)))
-    lines = [answer({"c7c5": 1}, queuePosition=3), answer({"c7c5": 8, "e7e5": 2})]
-    (tmp_path / "e2e4.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines) + "\n")
-    castle = answer({"e1h1": 2, "e1c1": 1, "e1e8": 5}, 8, fen=CASTLE.fen())
-    (tmp_path / "anything.json").write_text(json.dumps(castle))
-    (tmp_path / "e2e5.json").write_text(json.dumps(answer({"e7e5": 1})))
-    (tmp_path / "notes.txt").write_text("not looked at")
-    (tmp_path / "d2d4.json").write_text("[" * 100_000)
-    (tmp_path / "copy.json").write_text(json.dumps(answer({"a2a3": 1}, fen=chess.STARTING_FEN)))
-    found = ExplorerCounts(tmp_path)
-    assert len(found) == 3
-    reply = chess.Board()
-    reply.push_uci("e2e4")
-    assert found.at(reply) == (actions(c7c5=8.0, e7e5=2.0), 0.0)
-    assert found.at(CASTLE) == (actions(e1g1=2.0, e1c1=1.0), 5.0)
-    assert found.left_out == {
-        "a move that is not legal at its position": 1,
-        'a name that is neither "start" nor moves, and no "fen"': 1,
-        "no JSON object": 1,
-        "a position that another file has": 1,
-    }
-    (tmp_path / "copy.json").unlink()
-    found = ExplorerCounts(tmp_path)
-    assert found.at(START) == (actions(e2e4=60.0, d2d4=30.0), 10.0)
-    # Games whose moves are not listed go to other moves than those that are.
-    row = explorer_policy(GAME, tmp_path, alpha=0.0).action_probabilities(GAME.new_initial_state())
-    assert row == pytest.approx(
-        {a: 0.1 / 18 for a in GAME.new_initial_state().legal_actions()} | actions(e2e4=0.6, d2d4=0.3)
-    )
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"ExplorerCounts\(\): expected \.json or \.ndjson files"):
-        ExplorerCounts(tmp_path / "empty")
-
-
 # As browsers, systems and people name files.
 _ODD = [
     "my games (1)",
@@ -183,15 +137,15 @@ def test_files_of_any_name_in_specs(name: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / name
     folder.mkdir()
-    (folder / "start.json").write_text(json.dumps(answer({"e2e4": 3})))
     (folder / name).write_bytes(BOOK)
     games = tmp_path / f"{name}.pgn"
     games.write_text(game("1. e4", "Karpov, Anatoly") + game("1. d4 d5 2. c4", "Other"))
-    behind = f"polyglot(file={quoted(str(folder / name))},prior=explorer(folder={quoted(name)}))"
+    within = os.path.join(name, name)
+    behind = f"polyglot(file={quoted(str(folder / name))},prior=polyglot(file={quoted(within)}))"
     spec = f"games(file={quoted(games.name)},player={quoted('Karpov, Anatoly')},alpha=0.3,prior={behind})"
     policy = make_policy(GAME, spec, trusted=True)
     assert isinstance(policy, GamesPolicy) and policy.report.names == ("Karpov, Anatoly",)
-    given = {"name": "polyglot", "file": str(folder / name), "prior": {"name": "explorer", "folder": name}}
+    given = {"name": "polyglot", "file": str(folder / name), "prior": {"name": "polyglot", "file": within}}
     start = GAME.new_initial_state()
     expected = make_policy(GAME, given, trusted=True).action_probabilities(start)
     assert policy.prior.action_probabilities(start) == expected
@@ -202,14 +156,10 @@ def test_files_of_any_name_in_specs(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_specs(tmp_path: Path) -> None:
-    folder = tmp_path / "a folder"
-    folder.mkdir()
-    (folder / "start.json").write_text(json.dumps(answer({"e2e4": 3})))
     (tmp_path / "book.bin").write_bytes(BOOK)
     (tmp_path / "games.pgn").write_text(game("1. e4", "Karpov, Anatoly") + game("1. d4 d5 2. c4", "Other"))
     population = f"games(file={tmp_path}/games.pgn,without=Karpov)"
     for spec in (
-        f"explorer(folder={folder},alpha=0.5)",
         f"polyglot(file={tmp_path}/book.bin,weights=score)",
         f"games(file={tmp_path}/games.pgn,player=Karpov Anatoly,half_life=8,alpha=0.3,prior={population})",
         f"noisy(policy={population},epsilon=0.1)",
@@ -223,7 +173,7 @@ def test_specs(tmp_path: Path) -> None:
         (f"games(file={tmp_path}/games.pgn,fit=best)", "expected fit"),
         (f"games(file={tmp_path}/games.pgn,fit=rolling,alpha=2)", "got both"),
         (f"polyglot(file={tmp_path}/book.bin,weights=wins)", "expected weights"),
-        ("explorer(folder=)", "expected a spec"),
+        ("polyglot(file=)", "expected a spec"),
     ):
         with pytest.raises(ValueError, match=error):
             make_policy(GAME, spec, trusted=True)
@@ -235,22 +185,18 @@ def test_mutated_books(tmp_path: Path, cases) -> None:
     """Of each kind: one clear error, or an opponent with legal moves."""
     rng, state = random.Random(3), GAME.new_initial_state()
     legal = set(state.legal_actions())
-    path, folder = tmp_path / "book.bin", tmp_path / "answers"
-    folder.mkdir()
-    text = json.dumps(answer({"e2e4": 60, "d2d4": 30, "g1f3": 9}, 100)).encode()
+    path = tmp_path / "book.bin"
     refused = left_out = 0
     for _ in range(cases(500)):
         path.write_bytes(mutated(rng, BOOK))
-        (folder / "start.json").write_bytes(mutated(rng, text))
-        for make in (lambda: polyglot_policy(GAME, path), lambda: explorer_policy(GAME, folder)):
-            try:
-                policy = make()
-            except ValueError as error:
-                assert "(): expected" in str(error)
-                refused += 1
-                continue
-            assert isinstance(policy.counts, PolyglotCounts | ExplorerCounts)
-            left_out += bool(policy.counts.left_out)
-            row = policy.action_probabilities(state)
-            assert set(row) <= legal and sum(row.values()) == pytest.approx(1.0)
-    assert cases(100) < refused < cases(900) and left_out > cases(50)
+        try:
+            policy = polyglot_policy(GAME, path)
+        except ValueError as error:
+            assert "(): expected" in str(error)
+            refused += 1
+            continue
+        assert isinstance(policy.counts, PolyglotCounts)
+        left_out += bool(policy.counts.left_out)
+        row = policy.action_probabilities(state)
+        assert set(row) <= legal and sum(row.values()) == pytest.approx(1.0)
+    assert 0 < refused < cases(450) and left_out > cases(25)

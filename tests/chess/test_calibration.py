@@ -122,7 +122,7 @@ def test_what_is_shipped_is_for_the_defaults():
         ({"opponent_limit": SearchLimit(movetime_ms=9)}, ["nodes=1000", "movetime=9"]),
         ({"menu": 3}, ["MultiPV 8", "not with 3"]),
         ({"top_k": 9}, ["MultiPV", "top_k = 2"]),
-        ({"opponent_plays": "last_lines"}, ["softmax", "last_lines"]),
+        ({"opponent_plays": "bestmove"}, ["softmax", "bestmove"]),
         ({"opponent_temperature_cp": 41.0}, ["r from 1 to 40 cp", "41"]),
         ({"opponent_temperature_cp": (20.0, 80.0)}, ["r from 1 to 40 cp", "20 to 80"]),
     ],

@@ -44,14 +44,12 @@ def _engines_of(pids: list[int]) -> set[int]:
 def test_the_same_as_a_pool() -> None:
     with EnginePool(FAKE, workers=2) as pool:
         whole = pool.search(EPDS, LIMIT, 2)
-        said = pool.search(EPDS, LIMIT, 2, iterations=True)
     with DaskEngine(FAKE, cluster_address()) as engine:
         assert engine.engine_id == "Fake 1.0" and engine.workers == 1 and engine.refused == {}
         came = {}
         assert engine.search([*EPDS, EPDS[0]], LIMIT, 2, came.__setitem__) == [*whole, whole[0]]
         assert came == dict(zip(EPDS, whole, strict=True))
         assert engine.search([], LIMIT, 2) == []
-        assert engine.search(EPDS, LIMIT, 2, iterations=True) == said != whole
         with pickle.loads(pickle.dumps(engine)) as again:
             assert again.search(EPDS[:2], LIMIT, 1) == [expected(epd, 1) for epd in EPDS[:2]]
 

@@ -39,7 +39,7 @@ from precomp_games.chess.engines import _uci as uci_module
 from precomp_games.chess.engines import pool as engine_module
 from precomp_games.chess.engines._uci import BadOutput, SearchReport
 from precomp_games.chess.engines.pool import EngineNotFoundError
-from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tests.chess import fake_engine
 
 ROOT = Path(__file__).parents[2]
@@ -76,25 +76,10 @@ def expected(epd: str, multipv: int) -> SearchResult:
     return SearchResult(lines, 3, 1000)
 
 
-def said(epd: str, multipv: int) -> tuple[Iteration, ...]:
-    """What the fake engine says before its limit."""
-    board, iterations = chess.Board(epd + " 0 1"), []
-    for depth in (1, 2, 3):
-        moves = fake_engine.ranked(board, depth)[:multipv]
-        lines = tuple(Line(m.uci(), fake_engine.score(board, m, depth), None) for m in moves)
-        iterations.append(Iteration(depth, 10 * depth, lines))
-    return tuple(iterations)
-
-
 def answered(epd: str, multipv: int) -> SearchResult:
-    """The same with what it plays, and what it reports last, of an iteration that was not finished."""
-    board = chess.Board(epd + " 0 1")
-    last = fake_engine.ranked(board, 4)[:multipv]
-    return dataclasses.replace(
-        expected(epd, multipv),
-        played=((fake_engine.ranked(board, 3)[0].uci(), 1),),
-        last=tuple(Line(m.uci(), fake_engine.score(board, m, 4), None) for m in last),
-    )
+    """The same with what it plays."""
+    best = fake_engine.ranked(chess.Board(epd + " 0 1"), 3)[0]
+    return dataclasses.replace(expected(epd, multipv), played=((best.uci(), 1),))
 
 
 def pids(pool: EnginePool) -> list[int]:
@@ -335,8 +320,6 @@ def test_an_engine_that_answers_its_move_alone(limit: SearchLimit, tmp_path: Pat
             EngineError, match=r"got no 1 exact .* and no score: .*plays=bestmove.*2 times running"
         ):
             EnginePolicy(game, engine, limit, 10.0, 1).action_probabilities(state)
-        with pytest.raises(EngineError, match=r"expected scores of 'Fake 1.0', got a move alone"):
-            EnginePolicy(game, engine, limit, 10.0, 1, plays="last_lines").action_probabilities(state)
         assert pool.search([START], limit, 1, samples=3)[0].samples == 3
     with EvaluationStore(path, read_only=True) as store:
         engine = StoredEngine(store)
@@ -434,7 +417,6 @@ def test_scores_of_a_weakened_engine_are_refused(options: dict[str, str | int | 
         engine = StoredEngine(store, pool)
         makers: list[tuple[str, Callable[[], object]]] = [
             ("EnginePolicy", lambda: EnginePolicy(game, engine, LIMIT, 10.0)),
-            ("EnginePolicy", lambda: EnginePolicy(game, engine, LIMIT, 10.0, plays="last_lines")),
             ("EngineMenu", lambda: EngineMenu(engine, LIMIT, 2, 2, 50.0)),
             ("EngineEvaluation", lambda: EngineEvaluation(engine, LIMIT, 2, LinearUtility())),
             ("preparation_tree", lambda: preparation_tree(PreparationSettings(), engine)),
@@ -454,14 +436,13 @@ def test_full_strength_is_no_option() -> None:
         assert EnginePolicy(game, engine, LIMIT, 10.0, plays="bestmove").samples == 1  # nothing to draw
 
 
-def test_what_is_played_and_reported_last(pool: EnginePool) -> None:
+def test_what_is_played(pool: EnginePool) -> None:
     asked = [*EPDS[:6], ONE_MOVE]
     for multipv in (1, 2):
         assert pool.search(asked, LIMIT, multipv, samples=1) == [answered(epd, multipv) for epd in asked]
     (thrice,) = pool.search(asked[:1], LIMIT, 1, samples=3)
     ((move, count),) = thrice.played
     assert (move, count, thrice.samples) == (answered(START, 1).played[0][0], 3, 3)
-    assert thrice.last == answered(START, 1).last
     assert pool.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
 
 
@@ -477,7 +458,7 @@ def test_an_engine_that_draws(tmp_path: Path) -> None:
         # Some 20 times each: one of three is missing once in 10 billion times.
         assert sorted(moves) == sorted(m.uci() for m in fake_engine.ranked(chess.Board(epd + " 0 1"), 3)[:3])
         assert sum(counts) == result.samples == 60 and list(counts) == sorted(counts, reverse=True)
-        assert (result.lines, result.last) == (expected(epd, 2).lines, answered(epd, 2).last)
+        assert result.lines == expected(epd, 2).lines
 
 
 @pytest.mark.parametrize(
@@ -618,8 +599,8 @@ def check_orphans(how: str, nodes: int, command: list[str]) -> None:
 # What an engine's output means, line by line.
 
 
-def report(text: str, lines: int = 2, keep_before: int = 0) -> SearchReport:
-    it = SearchReport(lines, keep_before)
+def report(text: str, lines: int = 2) -> SearchReport:
+    it = SearchReport(lines)
     for line in text.strip().splitlines():
         it.info(("info " + line.strip()).split())
     return it
@@ -678,62 +659,10 @@ def test_the_last_iteration_that_was_finished_counts(text: str, depth: int, line
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "last"),
-    [
-        (DEPTH_1, ONE),
-        (DEPTH_1 + DEPTH_2, TWO),
-        # Bounds, mixed depths, and a move in two places, of which the better one counts.
-        (
-            DEPTH_1 + DEPTH_2 + "depth 3 multipv 1 score cp 50 lowerbound nodes 100 pv d2d4",
-            (Line("d2d4", 50, None), TWO[1]),
-        ),
-        (
-            DEPTH_1 + DEPTH_2 + "depth 3 multipv 1 score mate 2 nodes 100 pv e2e4",
-            (Line("e2e4", None, 2),),
-        ),
-    ],
-)
-def test_what_was_reported_last(text: str, last: tuple[Line, ...]) -> None:
-    limit = SearchLimit(nodes=20)
-    result = report(text).result(FEN, "g1f3", limit, play=True)
-    assert (result.played, result.last) == ((("g1f3", 1),), last)
-    assert report(text).result(FEN, "g1f3", limit).lines == result.lines
-
-
-# What Stockfish 15.1 says at 1,500 nodes and MultiPV 2, where the limit stops it amid depth 6, and at 1,000.
-SAID = """
-    depth 4 multipv 1 score cp 50 nodes 564 pv f1c4
-    depth 4 multipv 2 score cp 33 nodes 564 pv h2h3
-    depth 5 multipv 1 score cp 44 nodes 773 pv b1c3
-    depth 5 multipv 2 score cp 43 nodes 773 pv f1c4
-    depth 6 multipv 1 score cp -27 upperbound nodes {nodes} pv b1c3
-    depth 5 multipv 2 score cp 43 nodes {nodes} pv f1c4
-"""
-SAID_OF_NEXT_DEPTH = SAID.replace(
-    "depth 6 multipv 1 score cp -27 upperbound", "depth 6 multipv 1 score cp 43"
-)
-SAID_OF_THE_SAME = SAID.replace("depth 6 multipv 1 score cp -27 upperbound", "depth 5 multipv 1 score cp 44")
-OPEN_GAME = "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 0 1"
-
-
-@pytest.mark.parametrize("text", [SAID, SAID_OF_NEXT_DEPTH, SAID_OF_THE_SAME])
-def test_what_was_said_before_the_limit(text: str) -> None:
-    fourth = Iteration(4, 564, (Line("f1c4", 50, None), Line("h2h3", 33, None)))
-    fifth = Iteration(5, 773, (Line("b1c3", 44, None), Line("f1c4", 43, None)))
-    text = text.format(nodes=1500)
-    result = report(text, keep_before=1500).result(OPEN_GAME, "f1c4", SearchLimit(nodes=1500))
-    assert result.iterations == (fourth, fifth)
-    # Depths alone do not tell that the fifth was finished, where nothing of the sixth is said.
-    assert result.lines == (fourth if text == SAID_OF_THE_SAME.format(nodes=1500) else fifth).lines
-    for nodes, said in ((1500, fifth), (774, fifth), (773, fourth), (565, fourth), (5, fourth)):
-        assert result.before(nodes) == said
-    assert report(text).result(OPEN_GAME, "f1c4", SearchLimit(nodes=1500)).iterations == ()
-    # Nothing before the limit: what counts all the same. One more report at as many nodes: the later one.
-    (one,) = report(text, keep_before=300).result(OPEN_GAME, "f1c4", SearchLimit(nodes=300)).iterations
-    assert one.lines == result.lines
-    again = report(text + text, keep_before=1500).result(OPEN_GAME, "f1c4", SearchLimit(nodes=1500))
-    assert again.iterations == (fourth, fifth)
+def test_what_was_played_is_told_where_that_is_asked() -> None:
+    result = report(DEPTH_1 + DEPTH_2).result(FEN, "g1f3", SearchLimit(nodes=20), play=True)
+    assert result.played == (("g1f3", 1),)
+    assert report(DEPTH_1 + DEPTH_2).result(FEN, "g1f3", SearchLimit(nodes=20)).lines == result.lines
 
 
 def test_other_output() -> None:

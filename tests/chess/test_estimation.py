@@ -2,21 +2,16 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import chess
 import numpy as np
 import pytest
 
-from precomp_games.chess import EnginePool, EvaluationStore, SearchLimit, StoredEngine, find_engine
-from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
 from precomp_games.chess.evaluation.policies import softmax
 from precomp_games.chess.opponents.estimation import (
     Choice,
-    choices_by_nodes,
     fit_engines,
-    fit_nodes,
     fit_opponent,
     opponent_choices,
 )
@@ -164,142 +159,9 @@ def test_a_mixture_of_engines_is_found_again() -> None:
             fit_engines(wrong, (20.0,))
 
 
-# -- how far it searches -----------------------------------------------------------------------------------
-
-
-class Searches:
-    """What searches of some positions say at each limit, and the moves that one of them drew."""
-
-    def __init__(self, rng: np.random.Generator, positions: int) -> None:
-        self._jumps = np.exp(
-            rng.uniform(np.log(100), np.log(6000), (positions, 8))
-        )  # where an iteration ends
-        self._scores = rng.normal(0.0, 30.0, (positions, 9, 2))
-        self.played: list[int] = [0] * positions
-
-    def scores(self, nodes: int) -> list[tuple[int, ...]]:
-        """Of the two best moves, which have the same names at all limits."""
-        depth = (self._jumps < nodes).sum(axis=1)
-        return [tuple(map(round, row)) for row in self._scores[np.arange(len(depth)), depth].tolist()]
-
-    def draw(self, rng: np.random.Generator, nodes: int, r: float) -> None:
-        """Moves of an engine with these nodes and this r."""
-        self.played = [int(rng.choice(2, p=softmax(scores, r))) for scores in self.scores(nodes)]
-
-    def log_likelihood(self, nodes: int, r: Any) -> Any:
-        """At each of several r, with the lapse that is best of some."""
-        gaps = np.array(self.scores(nodes), float)
-        gaps -= gaps[np.arange(len(gaps)), self.played][:, np.newaxis]
-        odds = 1.0 / np.exp(gaps[:, :, np.newaxis] / r).sum(axis=1)
-        lapses = np.linspace(0.0, 0.1, 11)[:, np.newaxis, np.newaxis]
-        return np.log((1.0 - lapses) * odds + lapses / 20).sum(axis=1).max(axis=0)
-
-    def choices(self, nodes: int) -> list[Choice]:
-        """What `choices_by_nodes` gives."""
-        return [Choice(s, move, 20) for s, move in zip(self.scores(nodes), self.played, strict=True)]
-
-
-@pytest.mark.seconds("a maximum over two numbers each time")
-def test_regions_of_nodes_and_r_hold(cases: Callable[[int], int]) -> None:
-    """The true pair is in the region as often as it says, and outside it are only less likely ones."""
-    rng, held, runs = np.random.default_rng(5), 0, cases(16)
-    for number in range(runs):
-        searches = Searches(rng, 150)
-        nodes, r = round(math.exp(rng.uniform(*np.log([400, 2000])))), math.exp(rng.uniform(*np.log([5, 60])))
-        searches.draw(rng, nodes, r)
-        found = fit_nodes(searches.choices, 300, 3000)
-        assert found.explained and found.contains(found.nodes, found.fit.temperature_cp)
-        held += found.contains(nodes, r)
-        if number < 2:
-            rows = found.region[:: max(1, len(found.region) // 3)]
-            heights = [searches.log_likelihood(n, np.array(ends)) for n, *ends in rows]
-            floor = float(np.mean(heights))
-            assert np.concatenate(heights) == pytest.approx(floor, abs=0.02)
-            # What is likelier than the ends has 95 % of all there is; limits every 0.4 %, r every 8 %.
-            grid, limits = np.geomspace(2.0, 200.0, 60), np.geomspace(300, 3000, 576).round().astype(int)
-            found_at = np.stack([searches.log_likelihood(n, grid) for n in limits.tolist()])
-            likely = np.exp(found_at - floor)
-            assert likely[found_at >= floor].sum() / likely.sum() == pytest.approx(0.95, abs=0.04)
-    assert held >= runs - 3  # 15.2 of 16 on average, with a standard deviation of 0.87
-
-
-def test_limits_with_other_temperatures_are_compared_at_their_best() -> None:
-    """Of many moves a likelihood is so narrow that it rises a lot between the points of a grid."""
-    rng = np.random.default_rng(8)
-    searches = Searches(rng, 200)
-    scores, choices = searches.scores(1000), {}
-    # r = 20 lies amid two points of the grid, and 20 times 0.794 on one of them.
-    for nodes, factor in ((900, 1.0), (1100, 0.794)):
-        other = [tuple(round(factor * s) for s in each) for each in scores]
-        if factor < 1.0:
-            other[0] = (other[0][0] + 12, other[0][1])
-        first = [float(softmax(each, 20.0)[0]) for each in scores]
-        choices[nodes] = [
-            Choice(s, move, 20, max(1, round(100 * (p if move == 0 else 1.0 - p))))
-            for s, p in zip(other, first, strict=True)
-            for move in (0, 1)
-        ]
-    found = fit_nodes(lambda nodes: choices[900 if nodes < 1000 else 1100], 900, 1100)
-    fits = {nodes: fit_opponent(each) for nodes, each in choices.items()}
-    assert 0.5 < fits[900].log_likelihood - fits[1100].log_likelihood < 12.0
-    assert found.nodes < 1000 and found.fit.log_likelihood == pytest.approx(fits[900].log_likelihood)
-
-
 def test_an_engine_of_another_kind_is_told() -> None:
     rng = np.random.default_rng(6)
-    searches = Searches(rng, 150)
-    searches.played = [int(move) for move in rng.integers(0, 2, 150)]
-    choices = [dataclasses.replace(c, played=None if k % 10 == 0 else c.played) for k, c in
-               enumerate(searches.choices(1000))]  # fmt: skip
-    assert not fit_nodes(lambda nodes: choices, 1000, 1000).explained
-    searches.draw(rng, 1000, 20.0)
-    assert fit_nodes(searches.choices, 1000, 1000).explained
-    with pytest.raises(ValueError, match="least_nodes to be at most most_nodes, got 3 and 2"):
-        fit_nodes(searches.choices, 3, 2)
-    with pytest.raises(ValueError, match="two or more moves to compare, got none"):
-        fit_nodes(lambda nodes: [], 2, 3)
-
-
-@pytest.mark.engine
-def test_one_search_for_all_limits() -> None:
-    epds = [
-        chess.Board().epd(),
-        chess.Board("r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3").epd(),
-    ]
-    with EnginePool(find_engine(), workers=1) as pool:
-        engine = StoredEngine(EvaluationStore(":memory:"), pool)
-        moves = {(epd, move): 1 for epd in epds for move in ("b1c3", "d2d4")}
-        at = choices_by_nodes(engine, 4000, 3, moves)
-        for nodes in (500, 1500, 4000):
-            assert at(nodes) == opponent_choices(engine, SearchLimit(nodes=nodes), 3, moves)
-
-
-def test_an_iteration_that_ends_right_behind_a_limit_may_count() -> None:
-    """A search with the limit itself says whether it does, where only then the move was found."""
-
-    class Engine:
-        """Ends iterations after 400 and 520 nodes, and the second of them with any limit from 500 on."""
-
-        engine_id = "Late 1"
-
-        def __init__(self) -> None:
-            self.limits: list[int | None] = []
-
-        def search(self, epds: list[str], limit: SearchLimit, multipv: int = 1, **_: Any) -> Any:
-            assert limit.nodes is not None
-            self.limits.append(limit.nodes)
-            said = (Iteration(1, 400, lines[0]), Iteration(2, 520, lines[1]))
-            late = limit.nodes >= 500
-            return [SearchResult(lines[late], 1 + late, limit.nodes, iterations=said) for _ in epds]
-
-    lines = (
-        (Line("e2e4", 30, None), Line("d2d4", 20, None)),
-        (Line("c2c4", 40, None), Line("e2e4", 30, None)),
-    )
-    engine = Engine()
-    at = choices_by_nodes(engine, 1000, 2, {(chess.Board().epd(), "c2c4"): 1})
-    assert [at(nodes)[0].played for nodes in (450, 490, 510, 900)] == [None, None, 0, 0]
-    assert engine.limits == [1000, 490, 510]
-    at = choices_by_nodes(engine, 1000, 2, {(chess.Board().epd(), "e2e4"): 1})
-    assert [at(nodes)[0].played for nodes in (450, 510)] == [0, 0]
-    assert engine.limits == [1000, 490, 510, 1000]
+    choices = simulated(rng, 150, 20.0, 0.0)
+    assert fit_opponent(choices).explained
+    assert not fit_opponent([dataclasses.replace(c, played=None) if k % 10 == 0 and c.legal > 3 else c
+                             for k, c in enumerate(choices)]).explained  # fmt: skip

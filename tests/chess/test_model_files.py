@@ -36,7 +36,7 @@ SPECS = (
     GAMES,
     OTHERS,
     "polyglot(file=book.bin,weights=score,alpha=2,prior=uci(nodes=5))",
-    f"explorer(folder=answers,prior={OTHERS})",
+    f"polyglot(file=book.bin,prior={OTHERS})",
     f"noisy(policy={GAMES},epsilon=0.3)",
     f"mixture(a={GAMES},b=polyglot(file=book.bin),weights=of(a=3,b=1))",
     f"mixture(a=uci(nodes=9),b=noisy(policy={OTHERS}),per=move)",
@@ -48,14 +48,11 @@ AFTER_D4 = chess.Board("rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - 0
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with games, a book and answers, which is the working one."""
+    """A folder with games and a book, which is the working one."""
     folder = tmp_path / "here"
-    (folder / "answers").mkdir(parents=True)
+    folder.mkdir()
     (folder / "games.pgn").write_bytes(b"".join(sample_games()[:16]))
     write_polyglot(small_book(), folder / "book.bin")
-    moves = [{"uci": "e2e4", "white": 3}, {"uci": "d2d4", "white": 4}]
-    told = {"white": 9, "draws": 3, "black": 2, "moves": moves}
-    (folder / "answers" / "start.json").write_text(json.dumps(told))
     monkeypatch.chdir(folder)
     return folder
 

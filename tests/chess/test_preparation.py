@@ -135,7 +135,6 @@ class AnsweringEngine(HashEngine):
                 played=((result.lines[-1].move, 3), (result.lines[0].move, 1))
                 if len(result.lines) > 1
                 else ((result.lines[0].move, 4),),
-                last=tuple(Line(line.move, 50 * k, None) for k, line in enumerate(result.lines[:multipv])),
             )
             for result in results
         ]
@@ -188,9 +187,6 @@ def test_how_an_engine_plays():
 
     assert row(plays="bestmove") == {moves[2]: 0.75, moves[0]: 0.25}
     assert engine.asked[-1] == (state.epd, "nodes=1000", 1, 1)
-    last = row(plays="last_lines")  # 0 and 50 cp, the second one better
-    assert list(last) == moves[:2] and last[moves[1]] / last[moves[0]] == pytest.approx(math.exp(0.5))
-    assert engine.asked[-1] == (state.epd, "nodes=1000", 2, 1)
     assert row() == row(plays="softmax")
     assert engine.asked[-1] == (state.epd, "nodes=1000", 2, 0)
     engine.engine_id = "Stockfish 15.1 [Hash=32, UCI_Elo=1800, UCI_LimitStrength=true]"
@@ -198,25 +194,20 @@ def test_how_an_engine_plays():
     assert [samples for *_, samples in engine.asked[-2:]] == [50, 20]
 
 
-@pytest.mark.parametrize("plays", ["bestmove", "last_lines"])
-def test_a_preparation_against_what_is_played(plays):
+def test_a_preparation_against_what_is_played():
     """The tree has the opponent's edges as its policy has them, and asks as ever for our side."""
-    settings = settings_of(player=1, opponent_plays=plays, opponent_samples=30, opponent_temperature_cp=100.0)
+    settings = settings_of(
+        player=1, opponent_plays="bestmove", opponent_samples=30, opponent_temperature_cp=100.0
+    )
     analyst, opponent = HashEngine(spread=400.0), AnsweringEngine()
-    if plays == "bestmove":
-        opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
+    opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
     tree = preparation_tree(settings, analyst, opponent)
     assert {limit for _, limit, _ in analyst.asked} == {"nodes=5000"}
-    assert {asked[1:] for asked in opponent.asked} == {
-        ("nodes=1000", 1, 30) if plays == "bestmove" else ("nodes=1000", 2, 1)
-    }
-    odds = [0.25, 0.75] if plays == "bestmove" else sorted(softmax([0, 50], 100.0))
+    assert {asked[1:] for asked in opponent.asked} == {("nodes=1000", 1, 30)}
     best = best_precomputation(tree, 1)
-    assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx(odds)
-    told = "the move it answers" if plays == "bestmove" else "r = 100 cp of what it reports last"
-    assert OpponentWords(settings, "").play == told
+    assert sorted(s.reach for s in best.states() if len(s.actions) == 1) == pytest.approx([0.25, 0.75])
+    assert OpponentWords(settings, "").play == "the move it answers"
     with pytest.raises(ValueError, match=r"preparation_tree\(\): expected options of opponent"):
-        opponent.engine_id = "Stockfish 15.1 [Skill Level=5]"
         preparation_tree(dataclasses.replace(settings, opponent_plays="softmax"), analyst, opponent)
 
 

@@ -13,7 +13,6 @@ import scipy.optimize
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.chess import (
     Book,
-    EngineFamily,
     EnginePool,
     Engines,
     EvaluationStore,
@@ -92,11 +91,11 @@ def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, pl
 
 def test_who_one_of_several_is(engines):
     """What is left, and with which weights, is Bayes' rule over all games, by products of probabilities."""
-    family = "family(nodes=10:30,r=50:400,k=2:3,num_limits=2,num_temperatures=2)"
-    settings = settings_of(opponent=family, trusted=True)
-    model = opponent_policy(settings.game(), family, engines.opponent)
-    assert isinstance(model, EngineFamily)
-    games = SparringGames.of_matches([sparred(settings, engines, games=4, opponent=model.alone(5))])
+    each = [f"uci(nodes={n},r={r},top_k={k})" for n in (10, 30) for r in (50, 400) for k in (2, 3)]
+    several = f"mixture({','.join(f'{letter}={one}' for letter, one in zip('abcdefgh', each, strict=True))})"
+    settings = settings_of(opponent=several, trusted=True)
+    model = opponent_policy(settings.game(), several, engines.opponent)
+    games = SparringGames.of_matches([sparred(settings, engines, games=4, opponent=model.policies[5])])
     log = np.log(model.weights.copy())
     for record, _ in games.against(settings):
         state = settings.played_game().new_initial_state()
@@ -108,11 +107,8 @@ def test_who_one_of_several_is(engines):
     weights = np.exp(log - log.max())
     likely = np.flatnonzero(weights >= 0.02)
     policy = informed_policies(settings, engines, games).sigma[1]
-    if len({model.members[k][::2] for k in likely}) == 1:
-        assert (policy.limit.nodes, policy.temperature_cp, policy.top_k) == model.members[weights.argmax()]
-    else:
-        assert isinstance(policy, MixturePolicy)
-        assert policy.weights == pytest.approx(weights[likely] / weights[likely].sum(), rel=1e-6)
+    assert isinstance(policy, MixturePolicy)
+    assert policy.weights == pytest.approx(weights[likely] / weights[likely].sum(), rel=1e-6)
     assert 5 in likely
 
 
@@ -298,7 +294,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
     assert "keeps no limit of nodes" not in said
     settings = read_preparation(tmp_path / "o (1), a=b").settings
     assert settings.min_probability == 1e-3
-    assert ",r=5,k=4,per=move,num_limits=16,num_temperatures=1)" in settings.opponent
+    assert "d=uci(nodes=10000,r=5,top_k=4),per=move)" in settings.opponent
     assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from precomp_games.chess.engines.searches import Iteration, Line, SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from tests.chess.test_engine import started
 
@@ -24,10 +24,7 @@ RESULT = SearchResult((Line("e2e4", 31, None), Line("d2d4", -28, None)), 7, 1003
 MATES = SearchResult((Line("e7e8q", None, 3), Line("a7a6", 0, None), Line("a7a5", None, -2)), 9, 5)
 
 
-PLAYED = dataclasses.replace(RESULT, played=(("d2d4", 13), ("e2e4", 7)), last=MATES.lines[1:])
-SAID = dataclasses.replace(
-    RESULT, iterations=(Iteration(1, 20, RESULT.lines[::-1]), Iteration(2, 50, RESULT.lines))
-)
+PLAYED = dataclasses.replace(RESULT, played=(("d2d4", 13), ("e2e4", 7)))
 SHIPPED = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "evaluations.sqlite"
 
 
@@ -37,11 +34,8 @@ def drawn(rng: random.Random) -> SearchResult:
     scores = [(rng.randint(-50_000, 50_000), None), (None, rng.choice([-10_000, -2, 1, 3]))]
     lines = tuple(Line(move, *rng.choice(scores)) for move in moves)
     found = SearchResult(lines, rng.randint(0, 10_000), rng.randint(0, 10**17))
-    if rng.random() < 0.5:
-        nodes = sorted(rng.sample(range(10**17), 3))
-        found = dataclasses.replace(found, iterations=tuple(Iteration(9, n, lines) for n in nodes))
     played = rng.choice([(), ((moves[0], 1),), ((moves[0], 4), (moves[1], 3))])
-    return dataclasses.replace(found, played=played, last=lines[::-1]) if played else found
+    return dataclasses.replace(found, played=played)
 
 
 def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
@@ -49,7 +43,6 @@ def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
     rng, epds = random.Random(1), [f"p{i}" for i in range(700)]  # more than a query takes
     of = [("A 1", "nodes=1000", 2), ("A 1", "depth=4", 3), ("B [x=1]", "nodes=1000", 2)]
     kept: dict[Any, SearchResult] = {}  # by key and samples, which are 0 for lines alone
-    said: dict[Any, Any] = {}
 
     def check(path: Path, **how: bool) -> None:
         with EvaluationStore(path, **how) as store:
@@ -60,32 +53,20 @@ def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
                     keys = {epd: (engine, limit, multipv, epd, samples) for epd in epds}
                     found = store.get_many(engine, SearchLimit.parse(limit), multipv, [*epds, "p1"], samples)
                     assert found == {epd: kept[key] for epd, key in keys.items() if key in kept}
-                    more = store.get_many(engine, limit, multipv, epds, samples, iterations=True)
-                    assert more == {
-                        epd: dataclasses.replace(result, iterations=said[engine, limit, multipv, epd])
-                        for epd, result in found.items()
-                        if (engine, limit, multipv, epd) in said
-                    }
 
     with EvaluationStore(tmp_path / "s.db") as store:
         for _ in range(1000):
             key, result = (*rng.choice(of), rng.choice(epds)), drawn(rng)
             store.put(*key, result)
-            plain = dataclasses.replace(result, played=(), last=(), iterations=())
-            lines = kept.setdefault((*key, 0), plain)
-            if result.iterations:
-                said.setdefault(key, result.iterations)
+            lines = kept.setdefault((*key, 0), dataclasses.replace(result, played=()))
             if result.played:
-                first = dataclasses.replace(lines, played=result.played, last=result.last)
+                first = dataclasses.replace(lines, played=result.played)
                 kept.setdefault((*key, result.samples), first)
         store.export(tmp_path / "copy.db")
     check(tmp_path / "s.db")
     check(tmp_path / "copy.db", read_only=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "s.db"]  # no journal is left
     with EvaluationStore(":memory:") as other:
-        for *key, _ in sorted(kept, key=lambda key: (-key[-1], key[::-1])):
-            more = said.get(tuple(key), ())
-            other.put(*key, dataclasses.replace(kept[*key, 0], iterations=more))
         for *key, samples in sorted(kept, reverse=True):
             other.put(*key, kept[*key, samples])
         other.export(tmp_path / "again.db")
@@ -99,9 +80,6 @@ def test_a_store_keeps_what_was_put_first(tmp_path: Path) -> None:
         {"depth": 10_001},
         {"played": (("d2d4", 1), ("d2d4", 1))},
         {"played": (("d2d9", 1),)},
-        {"last": 2 * MATES.lines[1:]},
-        {"iterations": (Iteration(1, 20, RESULT.lines[:1]),)},  # one line, of two
-        {"iterations": (Iteration(1, 20, RESULT.lines), Iteration(2, 20, RESULT.lines))},
     ],
 )
 def test_results_that_could_not_be_read_back(changes: dict[str, object]) -> None:
@@ -132,17 +110,33 @@ def test_a_store_from_before_moves_were_kept(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     shutil.copy(SHIPPED, path)
     with EvaluationStore(path) as store:
-        result = dataclasses.replace(
-            before[epd], played=((before[epd].lines[0].move, 1),), last=before[epd].lines
-        )
+        result = dataclasses.replace(before[epd], played=((before[epd].lines[0].move, 1),))
         store.put(engine, limit, multipv, epd, result)
         assert store.get_many(engine, limit, multipv, [epd]) == before
         assert store.get_many(engine, limit, multipv, [epd], 1) == {epd: result}
-        said = dataclasses.replace(before[epd], iterations=(Iteration(1, 9, before[epd].lines),))
-        assert store.get_many(engine, limit, multipv, [epd], iterations=True) == {}
-        store.put(engine, limit, multipv, epd, said)
-        assert store.get_many(engine, limit, multipv, [epd], iterations=True) == {epd: said}
-        assert store.get_many(engine, limit, multipv, [epd]) == before
+
+
+def test_a_store_that_keeps_more_than_is_read(tmp_path: Path) -> None:
+    """Earlier versions wrote what a search had said on its way, and what it reported last."""
+    path, copy = tmp_path / "old.db", tmp_path / "copy.db"
+    with EvaluationStore(path) as store:
+        store.put("A", LIMIT, 2, "p", PLAYED)
+        store._db.execute("UPDATE plays SET last = 'a7a6:0 a7a5:#-2'")
+        store._db.execute(
+            "CREATE TABLE IF NOT EXISTS iterations (engine INTEGER NOT NULL, budget INTEGER NOT NULL,"
+            " multipv INTEGER NOT NULL, epd TEXT NOT NULL, iterations TEXT NOT NULL,"
+            " PRIMARY KEY (engine, budget, multipv, epd)) WITHOUT ROWID"
+        )
+        store._db.execute("INSERT INTO iterations VALUES (1, 1, 2, 'p', '1 56 e2e4:31 d2d4:-28')")
+    for each, how in ((path, {"read_only": True}), (path, {})):
+        with EvaluationStore(each, **how) as store:
+            assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
+            assert store.get_many("A", LIMIT, 2, ["p"]) == {"p": RESULT}
+    with EvaluationStore(path) as store:
+        store.put("A", LIMIT, 2, "q", PLAYED)
+        store.export(copy)
+    with EvaluationStore(copy, read_only=True) as store:
+        assert store.get_many("A", LIMIT, 2, ["p", "q"], 20) == {"p": PLAYED, "q": PLAYED}
 
 
 @pytest.mark.parametrize(
@@ -154,34 +148,26 @@ def test_a_store_from_before_moves_were_kept(tmp_path: Path) -> None:
         ),
         ("lines", ["e2e4:1 e2e4:2", "e2e4:1 d2d4:1 c2c4:1", b"e2e4:1"]),
         ("played", ["", "d2d4:19", "d2d4:20 ", "d2d4:10 d2d4:10", b"d2d4:20"]),
-        ("last", ["", "d2d4", b"d2d4:3"]),
-        ("iterations", ["", ";", "1 20 e2e4:1 d2d4:2;", "1 20 e2e4:1", "1 20", "1  20 e2e4:1 d2d4:2"]),
-        ("iterations", ["1 20 e2e4:1 d2d4:2;2 20 e2e4:1 d2d4:2", "10001 20 e2e4:1 d2d4:2", b"1 20 e2e4:1"]),
-        ("iterations", ["1 -20 e2e4:1 d2d4:2", f"1 {10**17 + 1} e2e4:1 d2d4:2", "1 20 e2e4:1 e2e4:2"]),
-        ("iterations", [";".join(f"1 {n} e2e4:1 d2d4:2" for n in range(10_002))]),
     ],
 )
 def test_damaged_rows(column: str, texts: list[object]) -> None:
-    table = {"lines": "searches", "iterations": "iterations"}.get(column, "plays")
-    whole = dataclasses.replace(PLAYED, iterations=SAID.iterations)
+    table = "searches" if column == "lines" else "plays"
     with EvaluationStore(":memory:") as store:
         for epd in ("p", "q"):
-            store.put("A", LIMIT, 2, epd, whole)
+            store.put("A", LIMIT, 2, epd, PLAYED)
         for text in texts:
             store._db.execute(f"UPDATE {table} SET {column} = ? WHERE epd = 'q'", (text,))
-            assert store.get_many("A", LIMIT, 2, ["p"], 20, True) == {"p": whole}
+            assert store.get_many("A", LIMIT, 2, ["p"], 20) == {"p": PLAYED}
             if table != "searches":
                 assert store.get_many("A", LIMIT, 2, ["q"]) == {"q": RESULT}
             with pytest.raises(StoreError, match=r"expected a search in .* for 'q', got .* damaged"):
-                store.get_many("A", LIMIT, 2, ["p", "q"], 20, True)
+                store.get_many("A", LIMIT, 2, ["p", "q"], 20)
 
 
 def test_a_move_without_a_line() -> None:
     """It is there for whoever asks what was played, and for nobody else; before its like or after."""
     alone = SearchResult((), 3, 30, (("e2e4", 1),))
-    lines = SearchResult(
-        (Line("d2d4", 5, None),), 3, 30, (("d2d4", 1), ("e2e4", 1)), (Line("d2d4", 5, None),)
-    )
+    lines = SearchResult((Line("d2d4", 5, None),), 3, 30, (("d2d4", 1), ("e2e4", 1)))
     for first, then in ((alone, lines), (lines, alone)):
         with EvaluationStore(":memory:") as store:
             store.put("A", LIMIT, 1, "p", first)
@@ -191,7 +177,7 @@ def test_a_move_without_a_line() -> None:
             )
             for each in (alone, lines):
                 found = store.get_many("A", LIMIT, 1, ["p"], each.samples)["p"]
-                assert (found.played, found.last) == (each.played, each.last)
+                assert found.played == each.played
             with pytest.raises(ValueError, match="expected a search result"):
                 store.put("A", LIMIT, 2, "p", alone)
 
@@ -374,12 +360,10 @@ def test_export(tmp_path: Path) -> None:
         for engine in "BA":
             for i in range(10):
                 store.put(engine, LIMIT, 2, f"p{i}", PLAYED)
-                store.put(engine, LIMIT, 2, f"p{i}", SAID)
         store.export(copy, keys=[("A", LIMIT, 2, "p1"), ("A", "nodes=1000", 2, "p9")])
         with EvaluationStore(copy, read_only=True) as reader:
             assert (len(reader), reader.engines()) == (2, ["A"])
             assert reader.get_many("A", LIMIT, 2, ["p1", "p2"], 20) == {"p1": PLAYED}
-            assert reader.get_many("A", LIMIT, 2, ["p1", "p2"], iterations=True) == {"p1": SAID}
             reader.export(tmp_path / "again.db")
         before = copy.read_bytes()
         assert (tmp_path / "again.db").read_bytes() == before

@@ -14,7 +14,7 @@ from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engin
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, said, started
+from tests.chess.test_engine import EPDS, FAKE, LIMIT, ONE_MOVE, STALEMATE, answered, expected, started
 
 
 @pytest.fixture(scope="module")
@@ -80,31 +80,6 @@ def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
         assert engine.search(EPDS[:5], LIMIT, 1, 20) == drawn
         with pytest.raises(EngineError, match="MultiPV 1, 3 for the move played, to be stored in"):
             engine.search(EPDS[:5], LIMIT, 1, 3)
-
-
-def test_iterations_are_kept_where_they_are_asked_for(tmp_path: Path, pool: EnginePool) -> None:
-    """A search that was stored without them is made again, and its lines serve as before."""
-    path, epds = tmp_path / "s.db", EPDS[:5]
-    with EvaluationStore(path) as store:
-        engine = StoredEngine(store, pool)
-        lines = engine.search(epds[:2], LIMIT, 2)
-        found = engine.search(epds, LIMIT, 2, iterations=True)
-        assert found == [dataclasses.replace(expected(e, 2), iterations=said(e, 2)) for e in epds]
-        assert engine.search(epds, LIMIT, 2, iterations=True) == found
-        assert StoredEngine(store, pool).search(epds, LIMIT, 2)[:2] == lines
-        assert (engine.searches, len(store)) == (7, 5)
-        both = engine.search(epds[:1], LIMIT, 2, 1, True)
-        assert both == [dataclasses.replace(answered(epds[0], 2), iterations=said(epds[0], 2))]
-        assert (engine.searches, engine.search(epds[:1], LIMIT, 2, 1)[0].iterations) == (8, ())
-        with pytest.raises(
-            ValueError, match="expected a limit of nodes where iterations are kept, got depth=4"
-        ):
-            engine.search(epds, SearchLimit(depth=4), 2, iterations=True)
-    with EvaluationStore(path, read_only=True) as store:
-        engine = StoredEngine(store)
-        assert engine.search(epds, LIMIT, 2, iterations=True) == found
-        with pytest.raises(EngineError, match="MultiPV 1, with their iterations, to be stored in"):
-            engine.search(epds, LIMIT, 1, iterations=True)
 
 
 def test_draws_of_another_run_stay(store: EvaluationStore, pool: EnginePool) -> None:

@@ -99,8 +99,6 @@ def test_opponents_are_described_without_a_spec():
     [
         "uniform",
         "polyglot(file=/home/a/book.bin)",
-        "explorer(folder=/home/a)",
-        "family(nodes=300:3000,r=5:60,k=2:4)",
         "uci(engine=/usr/games/stockfish,depth=4,plays=bestmove)",
         "mixture(a=uci(r=5),b=games(file=/home/a.pgn,player=Ann),weights=of(a=3,b=1))",
         "alpha_beta(depth=2)",

@@ -201,7 +201,7 @@ def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypat
     ("words", "told", "files"),
     [
         (
-            ["estimate", "--pgn=games.pgn", "--player=Lee, Bo", "--skip_plies=0", "--opponent_nodes=20"],
+            ["estimate", "--pgn=games.pgn", "--player=Lee, Bo", "--skip_plies=0", "--nodes=20"],
             "16 of 21 positions, drawn with --seed",
             ["result.json"],
         ),

@@ -397,7 +397,7 @@ def test_estimate_opponent(tmp_path):
     games = [game("1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7", "Us", "Them")]
     games += [game("1. d4 d5 2. c4 e6 3. Nc3 Nf6 4. Bg5 Be7 5. Ke9 (5. xx) e3", "Them", "us")]
     (tmp_path / "games.pgn").write_text("".join(games))
-    common = ("--opponent_nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
+    common = ("--nodes=1000", "--store=s.sqlite", "--output_dir=out", "--top_k_values=2,4")
     theirs = ("--pgn=games.pgn", "--player=US", "--skip_plies=2")
     said = printed("estimate_opponent", *common, *theirs, cwd=tmp_path)
     assert said.startswith("Games               2 games; ") and "taken together: 'Us', 'us'\n" in said
@@ -407,8 +407,12 @@ def test_estimate_opponent(tmp_path):
     best = max(found["fits"], key=lambda fit: fit["log_likelihood"])
     assert best["top_k"] == found["best_top_k"] and best["moves"] == 7
     assert best["log_likelihood"] >= best["uniform_log_likelihood"] and best["nodes"] == 1000
-    ranged = printed("estimate_opponent", *common[1:], *theirs, "--opponent_nodes=300-1000", cwd=tmp_path)
-    assert "(300 to 1000 nodes)" in ranged and 300 <= result_of(tmp_path / "out")["fits"][0]["nodes"] <= 1000
+    printed("estimate_opponent", *common[1:], *theirs, "--nodes=300,1000", cwd=tmp_path)
+    several = result_of(tmp_path / "out")
+    assert [(fit["top_k"], fit["nodes"]) for fit in several["fits"]] == [
+        (top_k, nodes) for top_k in (2, 4) for nodes in (300, 1000)
+    ]
+    assert [fit for fit in several["fits"] if fit["nodes"] == 1000] == found["fits"]
 
     weak = (*common, "--opponent_option=Skill Level=3", "--opponent_samples=4")
     own = printed("estimate_opponent", *weak, "--games=2", "--plies=5", cwd=tmp_path)

@@ -108,46 +108,6 @@ def test_books_of_several_sizes(tmp_path, searches):
 
 
 @pytest.mark.engine
-@pytest.mark.seconds("books against opponents that were drawn")
-def test_opponents_that_were_held_out(tmp_path, searches):
-    small = (*PLAYED, "--menu=2", "--budget=4", "--play_budget=8", f"--store={searches}", "--games=2")
-    flags = ("--books=the model,four points", "--calibrate=2", "--test=2", "--made_for=1", "--output_dir=out")
-    said = printed("held_out_opponents", *small, *flags, cwd=tmp_path)
-    told = result_of(tmp_path / "out")
-    rows, names = told["opponents"], ["the model", "four points"]
-    assert [row["tested"] for row in rows] == [False, False, True, True]
-    assert [list(row["gains"]) for row in rows] == [names, names, [*names, "made for it"], names]
-    for name in names:
-        promised, tested = ([row["gains"][name] for row in part] for part in (rows[:2], rows[2:]))
-        assert told["summary"][name] == {
-            "promise": min(promised),
-            "mean_gain": pytest.approx(sum(tested) / 2),
-            "worst_gain": min(tested),
-            "kept": sum(gain >= min(promised) for gain in tested),
-            "opponents": 2,
-        }
-        assert result_of(tmp_path / "out" / name.replace(" ", "_"))["size"] == told["positions"][name]
-    assert is_png(tmp_path / "out" / "opponents.png") and "kept by" in said
-
-
-@pytest.mark.engine
-@pytest.mark.test_all("a match against an opponent that was drawn")
-def test_hidden_opponents(tmp_path, searches):
-    family = "--family=family(nodes=50:100,r=20,k=2,num_limits=2,num_temperatures=1)"
-    small = ("--analyst_nodes=200", "--menu=2", "--teaching=0", "--budget=3", "--max_evaluations=20")
-    flags = (family, *small, "--opponents=2", "--rounds=2", "--match_games=2", f"--store={searches}")
-    said = printed("hidden_opponents", *flags, "--output_dir=out", cwd=tmp_path)
-    rows = table(tmp_path / "out" / "games.csv")
-    assert [row["game"] for row in rows] == ["1", "2", "1", "2"]
-    assert {row["nodes"] for row in rows} == {"50", "100"}
-    assert is_png(tmp_path / "out" / "games.png") and "knowing who it is" in said
-    assert printed("hidden_opponents", *flags, "--output_dir=again", cwd=tmp_path)
-    strip = [[row[name] for name in row if name != "seconds"] for row in rows]
-    again = table(tmp_path / "again" / "games.csv")
-    assert [[row[name] for name in row if name != "seconds"] for row in again] == strip
-
-
-@pytest.mark.engine
 @pytest.mark.test_all("a preparation against several opponents")
 def test_several_opponents_at_once(tmp_path, searches):
     flags = (*PLAYED[:-1], "--r=5,60", "--r_weights=1,2", "--evaluation=linear", f"--store={searches}")

@@ -59,13 +59,6 @@ EXEMPT = {
     "precomp_games:MixturePolicy.component_rows": _MENU,
     **dict.fromkeys(
         (
-            f"precomp_games.chess:EngineFamily.{name}"
-            for name in ("component_rows", "drawn_members", "member_rows")
-        ),
-        "what expansions and games ask, with states of their own",
-    ),
-    **dict.fromkeys(
-        (
             f"precomp_games.chess:{engine}.search_each"
             for engine in ("EnginePool", "DaskEngine", "StoredEngine")
         ),

@@ -17,7 +17,7 @@ import pyspiel
 from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
 from precomp_games.chess.books.book import BookExit
-from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.evaluation.calibration import CalibrationSample, CalibrationScope, save_calibration
 from precomp_games.chess.opponents.estimation import Choice
 from precomp_games.chess.play.match import MATCH_PLIES
@@ -128,7 +128,6 @@ def table():
         "epds": Arg([_START], _START, [_MATED], ["nonsense"], [_START, 7]),
         "multipv": Arg(1, 0, 501),
         "samples": Arg(2, -1, 10**7),
-        "iterations": Arg(False, 1),
         "StoredEngine.engine_id": Arg("Fake 1.0", "Fake 2.0"),
         # the store
         "store": store,
@@ -146,10 +145,8 @@ def table():
             SearchResult((_LINE, _LINE), 1, 1),
             SearchResult((_LINE,), -1, 1),
             SearchResult((_LINE,), 1, 2**63),
-            SearchResult((_LINE,), 1, 1, (("e2e4", 1),)),
-            SearchResult((_LINE,), 1, 1, (), (_LINE,)),
-            SearchResult((_LINE,), 1, 1, (("e2e4", 0),), (_LINE,)),
-            SearchResult((_LINE,), 1, 1, iterations=(Iteration(1, 1, ()),)),
+            SearchResult((_LINE,), 1, 1, (("e2e4", 0),)),
+            SearchResult((_LINE,), 1, 1, (("e2e9", 1),)),
         ),
         "export.path": new_path,
         "export.keys": Arg([key], [key[:3]], [("Fake 1.0", "nonsense", 1, _START)]),
@@ -169,30 +166,18 @@ def table():
         "load_calibration.path": Arg(files.calibration, "", "\0", fine=["nonsense"]),
         "evaluation": face.EngineEvaluation(analyst, limit, 2, face.LinearUtility()),
         "EnginePolicy.limit": limit,
-        "EngineFamily.nodes": Arg((50, 100), 0, (100, 50), (1, 2, 3), fine=[5]),
-        "temperatures_cp": Arg(10.0, 0.0, (2.0, 1.0), (1, 2, 3), fine=[0.5]),
-        "EngineFamily.top_k": Arg((1, 2), 0, (2, 1), 501, fine=[1]),
-        "num_limits": Arg(2, 0, 10**5),
-        "num_temperatures": Arg(1, 0),
-        "EngineFamily.weights": Arg([1.0] * 4, [1.0], [0.0] * 4, fine=[None]),
-        "number": Arg(0, 4),
         "temperature_cp": Arg(10.0, 0.0),
         "top_k": Arg(2, 0, 501),
         "engine": Arg(engine, face.EnginePool, store, face.StoredEngine),
         # how an opponent plays
         "played": Arg(1, 2),
         "choices": Arg([Choice((30, 20), 1, 30)] * 3, []),
-        "least_nodes": Arg(100, 0, 10**9),
-        "most_nodes": Arg(200, 0),
-        "fit_nodes.choices": lambda nodes: [Choice((30, 20), 1, 30)] * 3,
         "opponent_choices.engine": analyst,
-        "choices_by_nodes.engine": Arg(engine, store),
-        "choices_by_nodes.moves": Arg({(_START, "e2e4"): 2}, {(_START, "e2e5"): 1}),
         "opponent_choices.moves": Arg(
             {(_START, "e2e4"): 2},
             *[{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}],
         ),
-        # people, books and databases
+        # people and books
         "path": Arg(files.games, "\0", fine=["nonsense"]),
         "player": Arg("A", "Nobody"),
         "max_games": Arg(5, 0),
@@ -206,7 +191,6 @@ def table():
         "fit": Arg("given", "best"),
         "polyglot_policy.path": files.polyglot,
         "polyglot_policy.weights": Arg("score", "wins"),
-        "explorer_policy.folder": Arg(files.explorer, fine=["nonsense"]),
         "spec": Arg("uci(r=20,top_k=3)", "nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"),
         "EngineMenu.count": Arg(1, 0, 3),
         "EngineMenu.max_plies": 9,
@@ -373,9 +357,6 @@ class _Files:
         self.finished.write_text(f'{tags}[Result "1-0"]\n\n1. e4 e5 1-0\n')
         self.polyglot = folder() / "people.bin"
         self.polyglot.write_bytes(bytes(16))
-        self.explorer = folder() / "answers"
-        self.explorer.mkdir()
-        (self.explorer / "start.json").write_text('{"moves": [{"uci": "e2e4", "white": 1}]}')
         self.repertoire = folder() / "mine.pgn"
         self.repertoire.write_text("1. e4 e5 (1... c5 2. Nf3) 2. Nf3 Nc6 3. Bb5 *\n")
         self.calibration = folder() / "fit.json"

@@ -129,50 +129,6 @@ def test_fewer_evaluations_in_the_optimistic_order(cases):
     assert evaluations["optimistic"] < 0.8 * evaluations["certified"]
 
 
-class _Promising:
-    """An evaluation that says of each action what stopping there and of those after it are worth."""
-
-    def __init__(self, seed, shift=0.0):
-        self.worth, self.shift, self.asked = evaluation(seed), shift, 0
-        self.kept = seed % 2  # of some states it says nothing about the first action
-
-    def evaluate_batch(self, states):
-        return [self.worth(state) for state in states]
-
-    def promised_batch(self, states):
-        self.asked += len(states)
-        return [
-            {
-                action: min(self.worth(state) + self.shift, 1.0)
-                for action in state.legal_actions()[self.kept :]
-            }
-            for state in states
-        ]
-
-
-def test_entries_are_followed_where_they_promise_something(cases):
-    """What is left out was not promising; intervals hold all the same, with budgets too."""
-    followed = dict.fromkeys(("all", "promising", "hopeless"), 0)
-    for seed in range(cases(24)):
-        game, menu, sigma, player = setting("menu", seed)
-        whole = whole_tree("menu", seed, 0.005)
-        for budget in (None, 2):
-            best = best_precomputation(whole, player, budget=budget)
-            options = {"order": "optimistic", "gap": 0.0, "budget": budget}
-            for kind, evaluator in (
-                ("all", evaluation(seed)),
-                ("promising", _Promising(seed)),
-                ("hopeless", _Promising(seed, -1.0 if player == 0 else 1.0)),
-            ):
-                found = best_first_precomputation(game, menu, sigma, 0.005, player, evaluator, **options)
-                value = best.value if budget is None else best.utility
-                assert found.lower <= value + 1e-12 and value <= found.upper + 1e-12
-                assert worth(whole, found) >= found.lower - 1e-12
-                followed[kind] += found.work["nodes"]
-                assert kind == "all" or evaluator.asked >= found.work["opened"]
-    assert followed["hopeless"] < followed["promising"] < followed["all"]
-
-
 def test_alternatives_say_what_choosing_them_would_cost(cases):
     told = 0
     for seed in range(cases(24)):

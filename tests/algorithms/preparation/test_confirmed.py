@@ -12,7 +12,6 @@ from scipy import stats
 
 from precomp_games import Menu
 from precomp_games.algorithms import (
-    best_first_precomputation,
     best_precomputation,
     confirmed_precomputation,
 )
@@ -166,23 +165,6 @@ def test_where_the_opponent_has_one_reply_games_come_early(support, games, early
     assert before <= 60 if early else before >= 200
 
 
-class Learning:
-    """An evaluation of histories that moves by the mean of games, and keeps what it was told."""
-
-    of_history = True
-
-    def __init__(self, games=(), told=None):
-        self.games, self.told = games, [] if told is None else told
-
-    def learned(self, games):
-        self.told.append([(len(states), score) for states, score in games])
-        return Learning(games, self.told)
-
-    def evaluate_batch(self, states):
-        mean = sum(score for _, score in self.games) / len(self.games) if self.games else 0.0
-        return [0.5 * mean + 0.001 * (sum(map(int, state.history())) % 7) for state in states]
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_lines_that_games_have_seen_are_compared_where_nothing_else_is_looked_at(seed):
     """A set is found that is worth, by its games, what the best set of all is where its lines can be left."""
@@ -236,36 +218,6 @@ def test_hope_goes_where_few_games_have_been_and_no_value_that_is_told_has_any()
     assert hopeful.preparation.size > 0 and hopeful.promise == pytest.approx(0.0)
     assert hopeful.unprepared == pytest.approx(0.1)
     assert hopeful.preparation.lower == pytest.approx(-1e-3 * hopeful.preparation.size)
-
-
-def test_an_evaluation_may_learn_from_the_games():
-    evaluator = Learning()
-    game, found = _confirmed(4, evaluator=evaluator, prior_games=1e9, inherited=0.0)
-    rounds = [each.games for each in found.rounds if each.games]
-    assert [len(told) for told in evaluator.told] == np.cumsum(rounds).tolist()
-    scores = [score for _, score in evaluator.told[-1]]
-    assert all(told == evaluator.told[-1][: len(told)] for told in evaluator.told)
-    # Scores are player 0's, and what is promised last is by all of them.
-    player = found.preparation.player
-    expected = 0.5 * np.mean(scores)
-    for stop in found.stops:
-        own = stop.value if player == 0 else game.utility_sum() - stop.value
-        assert own == pytest.approx(expected + 0.001 * (sum(stop.history) % 7), abs=1e-6)
-    mean = sum(each.games * each.scored for each in found.rounds if each.games) / sum(rounds)
-    assert np.mean(scores) == pytest.approx(mean if player == 0 else game.utility_sum() - mean)
-
-
-def test_values_of_histories_are_shared_between_none():
-    game, budget = pyspiel.load_game("tic_tac_toe"), {"budget": 3, "max_evaluations": 60, "gap": 0.0}
-
-    def found(key):
-        return best_first_precomputation(
-            game, Menu.of_actions(), first, 0.001, 0, Learning(), position_key=key, **budget
-        )
-
-    alone, shared = found(None), found(str)
-    assert alone.histories == shared.histories and (alone.lower, alone.upper) == (shared.lower, shared.upper)
-    assert alone.work == shared.work
 
 
 def test_the_same_seed_gives_the_same_result_and_another_one_does_not():

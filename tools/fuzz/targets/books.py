@@ -1,4 +1,4 @@
-"""Games and books of chess: PGN, Polyglot, the opening explorer's answers, results, progress of drills."""
+"""Games and books of chess: PGN, Polyglot, results, progress of drills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from precomp_games.chess import (
     ChessGame,
     Drill,
     PreparationSettings,
-    explorer_policy,
     games_policy,
     load_calibration,
     polyglot_policy,
@@ -39,7 +38,7 @@ from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.evaluation import calibration
 from precomp_games.chess.opponents.played import pgn_moves, pgn_results
 from precomp_games.chess.play.uci_engine import uci_book
-from precomp_games.chess.records.book_counts import ExplorerCounts, PolyglotCounts
+from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.words import OpponentWords
 from tools.fuzz import target
@@ -186,46 +185,6 @@ def _(data: bytes, folder: pathlib.Path) -> object:
         return policy.action_probabilities(ChessGame({}).new_initial_state())
     counts = PolyglotCounts(path, "score")
     return counts.at(board), len(counts)
-
-
-# -- the opening explorer ----------------------------------------------------------------------------------
-
-_ANSWER = {
-    "white": 500,
-    "draws": 200,
-    "black": 300,
-    "moves": [
-        {"uci": "e2e4", "san": "e4", "averageRating": 2500, "white": 200, "draws": 100, "black": 100},
-        {"uci": "d2d4", "san": "d4", "averageRating": 2490, "white": 100, "draws": 50, "black": 50},
-        {"uci": "e1h1", "san": "O-O", "white": 1, "draws": 0, "black": 0},
-    ],
-    "topGames": [{"id": "abc", "winner": None, "white": {"name": "A", "rating": 1}}],
-    "opening": {"eco": "A00", "name": "x"},
-}
-_ANSWERS = (_ANSWER, _ANSWER | {"fen": chess.STARTING_FEN}, {"moves": _ANSWER["moves"]})
-_NAMES = ("start.json", "start.ndjson", "e2e4.json", "e2e4,e7e5.json", "e2e4,,.json", "0000.json", "x.json")
-
-
-def _make_explorer(rng: random.Random) -> bytes:
-    return (
-        rng.choice(_NAMES).encode()
-        + b"\n"
-        + bent_json(rng, _ANSWERS, (b'"fen": "', b'"uci": "0000"', b"\n{}"))
-    )
-
-
-@target("explorer", _make_explorer)
-def _(data: bytes, folder: pathlib.Path) -> object:
-    name, _, text = data.partition(b"\n")
-    path = folder / (
-        name.decode("ascii", "replace").replace("/", "_").replace("\0", "_")[:100] or "start.json"
-    )
-    path.write_bytes(text)
-    if _way(data, 2):
-        policy = explorer_policy(ChessGame({}), folder)
-        return policy.action_probabilities(ChessGame({}).new_initial_state())
-    counts = ExplorerCounts(folder)
-    return counts.at(chess.Board()), dict(counts.left_out)
 
 
 # -- results -----------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ _VALUES = (
     ),
     *("8/8/8/8/8/8/8/K1k5 w - - 0 1", "8/P7/8/8/8/k7/8/K7 w - - 0 1", "Karpov", "Karpov Anatoli", "nobody"),
     *("2GB", "1KB", "local:0", "tcp://127.0.0.1:1", "x.json", "lichess,pgn,anki,csv", "pgn,x", "Name=value"),
-    *("games(file=games.pgn,player=Karpov)", "polyglot(file=book.bin)", "uci(r=1)", "explorer(folder=.)"),
+    *("games(file=games.pgn,player=Karpov)", "polyglot(file=book.bin)", "uci(r=1)"),
     *("softmax", "bestmove", "rollouts", "calibrated", "people", "linear", "audit", "cfr+", "double_oracle"),
 )
 

@@ -17,7 +17,7 @@ import pyspiel
 from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, write_efg
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
 from precomp_games.chess import EngineError, EvaluationStore, SearchLimit, StoredEngine, StoreError
-from precomp_games.chess.engines.searches import Iteration, Line, SearchResult
+from precomp_games.chess.engines.searches import Line, SearchResult
 from tools.fuzz import target
 from tools.fuzz.mutate import bent_archive, bent_database
 
@@ -47,8 +47,7 @@ def stores() -> tuple[bytes, ...]:
                     moves = [move.uci() for move in chess.Board(f"{epd} 0 1").legal_moves][:2]
                     lines = (Line(moves[0], 30 - number, None), Line(moves[1], None, -3))
                     played = ((moves[0], 2), (moves[1], 1)) if samples else ()
-                    said = (Iteration(9, 700, lines[::-1]), Iteration(10, 900, lines)) if samples else ()
-                    result = SearchResult(lines, 10, 1234, played, lines if samples else (), said)
+                    result = SearchResult(lines, 10, 1234, played)
                     store.put(_ENGINE, _LIMIT, 2, epd, result)
                 store.export(pathlib.Path(name, "copy.sqlite"))
             files.append(pathlib.Path(name, "copy.sqlite").read_bytes())
@@ -76,8 +75,8 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     way = zlib.crc32(data)
     with EvaluationStore(path, read_only=way % 2 == 0) as store:
         if way % 3 == 0:
-            return StoredEngine(store).search(_positions(), _LIMIT, 2, iterations=way % 9 == 0)
-        found = store.get_many(_ENGINE, _LIMIT, 2, _positions(), (0, 3)[way % 5 % 2], way % 4 < 2)
+            return StoredEngine(store).search(_positions(), _LIMIT, 2)
+        found = store.get_many(_ENGINE, _LIMIT, 2, _positions(), (0, 3)[way % 5 % 2])
         if way % 2:
             store.put(_ENGINE, "nodes=7", 2, _positions()[0], SearchResult((Line("e2e4", 1, None),), 1, 1))
         if way % 7 == 0:

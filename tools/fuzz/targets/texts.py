@@ -98,9 +98,7 @@ _CHESS_SPECS = (
     b"games(file=games.pgn,half_life=2.5,alpha=1,prior=uniform,speed=blitz,before=1990)",
     b"polyglot(file=book.bin,weights=score,alpha=2.0)",
     rb'games(file="my \"games\" \u00281), a=b.pgn",player="Karpov, Anatoli",prior="uniform")',
-    b"explorer(folder=answers,alpha=5.0)",
     b"uci(r=40,nodes=100,top_k=8,plays=bestmove)",
-    b"family(nodes=100:400,r=5:50,k=2,num_limits=3)",
     b"mixture(a=uniform,b=polyglot(file=book.bin))",
 )
 _SPEC_WORDS = (
