@@ -262,7 +262,7 @@ def test_a_limit_of_depth(pool: EnginePool) -> None:
     results = pool.search(EPDS[:6], SearchLimit(depth=4), 2)
     (again,) = pool.search([START], SearchLimit(depth=4), 2, samples=1)
     assert results[0] == SearchResult(lines, 4, 40)
-    assert again == dataclasses.replace(results[0], played=((moves[0].uci(), 1),), last=lines)
+    assert again == dataclasses.replace(results[0], played=((moves[0].uci(), 1),))
 
 
 def test_too_few_lines_are_searched_on_for(caplog: pytest.LogCaptureFixture) -> None:
