@@ -84,9 +84,7 @@ def run(given: flags.FlagValues) -> None:
     if given.player is not None and given.pgn is None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
-    settings = dataclasses.replace(
-        settings_of(given, 0, 10.0), analyst_limit=SearchLimit(nodes=max(limits)), menu=1
-    )
+    settings = dataclasses.replace(settings_of(given, 0, 10.0), analyst_limit=SearchLimit(nodes=max(limits)))
     with open_engines(given, settings) as engines:
         with part(_PLAYING):
             name, every = _observed(given, engines)
