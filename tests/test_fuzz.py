@@ -35,7 +35,7 @@ def test_nothing_comes_out_but_results_and_refusals(tmp_path, cases):
     )  # fmt: skip
     reports = json.loads(path.read_text())["targets"]
     assert [report["target"] for report in reports] == names
-    assert [finding for report in reports for finding in report["findings"]] == []
+    assert [what for report in reports for what in report["findings"]] == []
     assert all(report["accepted"] + report["refused"] == report["inputs"] for report in reports)
 
 

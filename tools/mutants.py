@@ -4,10 +4,6 @@ Each mutant is the code with one operator, number, condition or statement change
 fails, or if the tests take far longer than they should. A seed draws which ones are tried. They stand in a
 copy of the checkout; a process that has imported the dependencies runs the tests, those first that
 `seconds.json` knows as cheap.
-
-`--coverage` names what coverage.py has written with pytest-cov's contexts (`--cov --cov-context=test`): then
-only those tests run that execute the line; for kernels, which are compiled, those that execute anything of
-their module.
 """
 
 from __future__ import annotations
@@ -22,7 +18,6 @@ import multiprocessing
 import os
 import pathlib
 import random
-import re
 import select
 import shutil
 import signal
@@ -41,8 +36,6 @@ _TESTS = flags.DEFINE_list("tests", ["tests"], "Files, folders or names of tests
 _TIER = flags.DEFINE_enum(
     "tier", "few", ["quick", "few", "rest", "all"], "Which of them; see tests/tiers.py."
 )
-_COVERAGE = flags.DEFINE_string("coverage", None, "What executes what, as coverage.py keeps it.")
-_SURVIVORS = flags.DEFINE_string("survivors_of", None, "Tries only those that survived in these results.")
 _RESULTS = flags.DEFINE_string("results", None, "Where a line of JSON for each mutant goes.")
 _SECONDS = flags.DEFINE_integer("seconds", 300, "What the tests may take for one mutant.", lower_bound=1)
 _WORKERS = flags.DEFINE_integer("workers", os.cpu_count() or 1, "Mutants at once.", lower_bound=1)
@@ -160,10 +153,7 @@ def _others(node: Any) -> Iterator[ast.AST]:
 
 
 def drawn(modules: Sequence[str]) -> list[Mutant]:
-    """`--count` of each module, or the survivors of other results."""
-    if _SURVIVORS.value is not None:
-        lines = map(json.loads, pathlib.Path(_SURVIVORS.value).read_text("utf-8").splitlines())
-        return [Mutant(**line["mutant"]) for line in lines if line["outcome"] == "survived"]
+    """Draw `--count` of each module."""
     chosen = []
     for module in modules:
         found = mutants(module, (_ROOT / module).read_bytes())
@@ -234,23 +224,6 @@ def _copied(folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-def _tests_of(mutant: Mutant, names: Sequence[str]) -> Sequence[str]:
-    """Those that execute its line, where that is known."""
-    if _COVERAGE.value is None:
-        return names
-    from coverage import CoverageData
-
-    data = CoverageData(_COVERAGE.value)
-    data.read()
-    path = next((each for each in data.measured_files() if each.endswith("/" + mutant.module)), None)
-    lines = data.contexts_by_lineno(path) if path is not None else {}
-    contexts = set(lines.get(mutant.line, [])) - {""}
-    if not contexts:
-        contexts = {context for some in lines.values() for context in some} - {""}
-    executing = {re.sub(r"\|(setup|run|teardown)$", "", context) for context in contexts}
-    return [name for name in names if name in executing]
-
-
 _NAMES: list[str] = []
 _FOLDER = pathlib.Path()
 
@@ -264,22 +237,19 @@ def _start(folders: Any, names: list[str]) -> None:
 
 
 def _outcome(mutant: Mutant) -> tuple[Mutant, str, int]:
-    """ "killed", "late" or "survived", and by how many tests it might have been."""
-    tests = _tests_of(mutant, _NAMES)
+    """Return "killed", "late" or "survived", and by how many tests it might have been."""
     path = _FOLDER / mutant.module
     source = path.read_bytes()
-    if not tests:
-        return mutant, "survived", 0
     path.write_bytes(mutant.applied(source))
     try:
-        code, _ = _pytest(_FOLDER, [f"--tier={_TIER.value}", *tests])
+        code, _ = _pytest(_FOLDER, [f"--tier={_TIER.value}", *_NAMES])
     finally:
         path.write_bytes(source)
-    return mutant, {0: "survived", 5: "survived", -1: "late"}.get(code, "killed"), len(tests)
+    return mutant, {0: "survived", 5: "survived", -1: "late"}.get(code, "killed"), len(_NAMES)
 
 
 def main(argv: Sequence[str]) -> None:
-    if len(argv) < 2 and _SURVIVORS.value is None:
+    if len(argv) < 2:
         raise app.UsageError("which modules? Give their paths in the repository.")
     chosen = drawn(argv[1:])
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -47,33 +47,20 @@ from tools.fuzz.mutate import bent, bent_database, bent_json
 _DATA = pathlib.Path(__file__).parents[3] / "precomp_games" / "commands" / "data"
 _PLAYERS = ("Карпов, А", "Karpow,AE", "丁立人", "O’K_\u0301", r"A \"K\" \\", "GM,", "'", "\u212a\u0130")
 _PGN_WORDS = (
-    *(b"[Event ", b'[Event "x"]\n', b'[White "Karpov Anatoli"]\n', b'[FEN "8/8/8/8/8/8/8/K1k5 w - - 0 1"]\n'),
+    *b"{ } ( ) $2 $99999999999 1-0 * 0-0 O-O-O -- Z0 e8=Q N@f3 1... ; % Nbd7 [%clk 1:00:00]".split(),
+    *(b"exd6 e.p.", b"\n\n", b'"] ', b"\xef\xbb\xbf", b"[Event "),
     *(
-        b'[Variant "Chess960"]\n',
-        b'[SetUp "1"]\n',
-        b"{",
-        b"}",
-        b"(",
-        b")",
-        b"$2",
-        b"$99999999999",
-        b"1-0",
-        b"*",
-    ),
-    *(b"0-0", b"O-O-O", b"--", b"Z0", b"e8=Q", b"exd6 e.p.", b"N@f3", b"1...", b";", b"%", b"\n\n", b"Nbd7"),
-    *(b'[Date "99999.99.99"]\n', b'[WhiteElo "99999"]\n', b'[TimeControl "1/2+3"]\n', b"[%clk 1:00:00]"),
-    b'[FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"]\n',
-    *(
-        b'[UTCDate "2024-01-02"]\n',
-        b'[Date "31.12.2023"]\n',
-        b'[Variant "From Position"]\n',
-        b'"] ',
-        b"\xef\xbb\xbf",
+        b"[%s]\n" % tag
+        for tag in (
+            *(b'Event "x"', b'White "Karpov Anatoli"', b'FEN "8/8/8/8/8/8/8/K1k5 w - - 0 1"', b'SetUp "1"'),
+            *(b'Variant "Chess960"', b'Variant "From Position"', b'Date "99999.99.99"', b'Date "31.12.2023"'),
+            *(b'UTCDate "2024-01-02"', b'WhiteElo "99999"', b'TimeControl "1/2+3"'),
+            b'FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"',
+        )
     ),
     *("Sf3 Sc6 Lb5 ♘f3 ♝b4 Кf3 Крe2 nf3 bb5 0–0 ½-½ 0.5-0.5 1/2 e8(D) d:e5 [%clk".encode().split()),
     *("Müller Łódź Карпов".encode(page) for page in ("utf-8", "utf-16")),
-    "Łódź Příbyl".encode("cp1250"),
-    "Карпов".encode("cp1251"),
+    *("Łódź Příbyl".encode("cp1250"), "Карпов".encode("cp1251")),
     *(f'[White "{name}"]\n[Black "{name[::-1]}"]\n'.encode() for name in _PLAYERS),
 )
 

@@ -59,32 +59,17 @@ _WORDS = (
         b"info ",
         b"depth ",
         b"score cp ",
-        b"score mate 0",
         b"multipv ",
         b"pv ",
         b"nodes ",
         b"bestmove ",
-        b"uciok",
-    ),
-    *(
-        b"readyok\n",
         b"option name ",
-        b"type spin ",
-        b"default ",
-        b" min ",
-        b"var ",
-        b"id name ",
-        b"lowerbound",
-    ),
-    *(
-        b"bestmove (none)\n",
-        b"bestmove 0000\n",
-        b"e1h1",
-        b"copyprotection error\n",
-        b"registration error\n",
         _BREAK,
     ),
-    *(b"info string ERROR: x\n", b"info depth 9\n", b"option name MultiPV type button\n", b"a1a1"),
+    *(b"type spin ", b"default ", b" min ", b"var ", b"id name ", b"bestmove (none)\n", b"bestmove 0000\n"),
+    *(b"copyprotection error\n", b"registration error\n", b"info string ERROR: x\n", b"info depth 9\n"),
+    *(b"option name MultiPV type button\n", b"score mate 0", b"uciok", b"readyok\n", b"lowerbound"),
+    *(b"e1h1", b"a1a1", b"option name "),
 )
 
 
@@ -198,17 +183,8 @@ _COMMANDS = (
 )
 _COMMAND_WORDS = (
     *(b"position startpos\n", b"position fen ", b" moves ", b"go infinite\n", b"go\n", b"stop\n", b"quit\n"),
-    *(
-        b"setoption name ",
-        b" value ",
-        b"e1h1",
-        b"0000",
-        b"e2e4",
-        b"ucinewgame\n",
-        b"isready\n",
-        b"debug on\n",
-    ),
-    *(b"ponderhit\n", b"8/8/8/8/8/8/8/K1k5 w - - 0 1", b"Q@e4", b" searchmoves ", b"uci\n"),
+    *(b"setoption name ", b" value ", b"ucinewgame\n", b"isready\n", b"debug on\n", b"ponderhit\n", b"uci\n"),
+    *(b"8/8/8/8/8/8/8/K1k5 w - - 0 1", b" searchmoves ", b"e1h1", b"0000", b"e2e4", b"Q@e4"),
 )
 
 

@@ -40,22 +40,7 @@ _FENS = (
     b"8/P7/8/8/8/k7/8/K7 w - - 99 200",
     b"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
 )
-_FEN_WORDS = (
-    b" w ",
-    b" b ",
-    b"KQkq",
-    b"HAha",
-    b"e3",
-    b"i9",
-    b"-",
-    b"/",
-    b"9",
-    b"k",
-    b"K",
-    b"~",
-    b"[Qq]",
-    b"+3+3",
-)
+_FEN_WORDS = (b" w ", b" b ", *b"KQkq HAha e3 i9 - / 9 k K ~ [Qq] +3+3".split())
 
 
 def _make_fen(rng: random.Random) -> bytes:
@@ -102,19 +87,10 @@ _CHESS_SPECS = (
     b"mixture(a=uniform,b=polyglot(file=book.bin))",
 )
 _SPEC_WORDS = (
-    *(b'"', b'="', b'",', b"\\", b"\\u0028", b'"uniform"', b"uniform", b"cfr", b"noisy"),
-    *(b"(", b")", b"()", b"=", b",", b"policy=", b"epsilon=nan", b"epsilon=2"),
-    *(
-        b"file=",
-        b"iterations=0",
-        b"seed=-1",
-        b"seed=99999999999999999999",
-        b"true",
-        b"True",
-        b"1e-3",
-        b"uniform()",
-    ),
-    *(b"name=x", b"a=a,a=a", b" ", b";", b"games(file=.)", b"player=", b"depth=0", b"'", b'"', b"()()"),
+    *rb'" =" ", \ \u0028 "uniform" uniform cfr noisy ( ) () = , policy= epsilon=nan epsilon=2 file='.split(),
+    *b"iterations=0 seed=-1 seed=99999999999999999999 true True 1e-3 uniform() name=x a=a,a=a ;".split(),
+    *b"games(file=.) player= depth=0 ' ()()".split(),
+    b" ",
 )
 
 
@@ -166,15 +142,7 @@ _GAME_STRINGS = (
     b"python_clock(game=tic_tac_toe(),time_0=5,time_1=3,move_time=1)",
     b"kuhn_poker(players=2)",
 )
-_GAME_WORDS = (
-    *_SPEC_WORDS,
-    b"kuhn_poker()",
-    b"penalty_0=",
-    b"penalty_0=-1",
-    b"inf",
-    b"tree_file=",
-    b"max_plies=0",
-)
+_GAME_WORDS = (*_SPEC_WORDS, *b"kuhn_poker() penalty_0= penalty_0=-1 inf tree_file= max_plies=0".split())
 
 
 def _make_game(rng: random.Random) -> bytes:
