@@ -9,9 +9,15 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from precomp_games.chess.engines.checkup import Demand, engine_troubles
 from precomp_games.chess.engines.cluster import DaskEngine
-from precomp_games.chess.engines.pool import EngineError, EngineNotFoundError, EnginePool, find_engine
+from precomp_games.chess.engines.pool import (
+    Demand,
+    EngineError,
+    EngineNotFoundError,
+    EnginePool,
+    engine_troubles,
+    find_engine,
+)
 from precomp_games.chess.engines.searches import check_command, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine

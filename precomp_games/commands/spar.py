@@ -39,8 +39,7 @@ from absl import flags
 from precomp_games._support.checks import shown
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.files import read_json
-from precomp_games.chess.engines.checkup import Demand, engine_troubles
-from precomp_games.chess.engines.pool import EngineError, find_engine
+from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, weakened_by
 from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.preparation.model import Engines

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from precomp_games.chess import SearchLimit
-from precomp_games.chess.engines import checkup
-from precomp_games.chess.engines.checkup import Demand, engine_troubles
+from precomp_games.chess.engines import pool
+from precomp_games.chess.engines.pool import Demand, engine_troubles
 from precomp_games.commands import main
 from tests.chess import fake_engine
 
@@ -51,7 +51,7 @@ def test_an_engine_that_goes_on(fault, monkeypatch):
 
 
 def test_one_that_hangs_or_does_not_start(monkeypatch):
-    monkeypatch.setattr(checkup, "_PATIENCE", 0.5)
+    monkeypatch.setattr(pool, "_PATIENCE", 0.5)
     (told,) = troubles("--fault=hang", demands=[NODES])
     assert told == "does not keep nodes=300, with no move in 0.5 s: --analyst_movetime_ms=50"
     assert engine_troubles("/no/such/engine", {}, "engine_option", [NODES]) == []

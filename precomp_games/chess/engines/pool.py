@@ -40,7 +40,7 @@ import shlex
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -75,6 +75,7 @@ from precomp_games.chess.engines.searches import (
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
+_PATIENCE = 10.0  # seconds over its limit that a search may take which finds out whether that is kept
 _GAMES = 8  # or as many as there are workers: under way at once, by an engine each, so that few are replayed
 
 _LOGGER = logging.getLogger(__name__)
@@ -133,6 +134,50 @@ def _program(name: str) -> str | None:
     """The file of a command on PATH, or where Debian puts games."""
     folders = os.pathsep.join(map(os.path.dirname, DEFAULT_PATHS))
     return (shutil.which(name) or shutil.which(name, path=folders)) if name else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Demand:
+    """What an engine will be asked for, and what helps where it cannot do it.
+
+    Attributes:
+        limit: of searches.
+        lines: MultiPV; 0: the answer alone is read, and no score.
+        limit_help: what to do where it does not keep the limit.
+        lines_help: what to do where it has fewer lines.
+    """
+
+    limit: SearchLimit
+    lines: int
+    limit_help: str
+    lines_help: str
+
+
+def engine_troubles(
+    command: str | list[str], options: Mapping[str, str], flag: str, demands: Sequence[Demand]
+) -> list[str]:
+    """Finds out what an engine cannot do of what it will be asked for: a line each, with what helps.
+
+    A run that fails for a limit that an engine does not heed fails after work has been done, and then for the
+    next reason. So an engine is asked once, which options it has, how many lines, and whether it keeps the
+    limits in the start position.
+
+    Args:
+        command: the engine's.
+        options: UCI options that it is to have.
+        flag: which sets them.
+        demands: what it will be asked for.
+    """
+    told: list[str] = []
+    # What does not start, or dies, is told by whoever starts it, or asks it, for good.
+    with (
+        contextlib.suppress(EngineError, ValueError, *_Failure),
+        EnginePool(command, workers=1, timeout_seconds=_PATIENCE, retries=0) as pool,
+    ):
+        for trouble in pool._troubles(options, flag, demands):
+            if trouble not in told:
+                told.append(trouble)
+    return told
 
 
 class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
@@ -350,6 +395,48 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         check_finished(len(results), len(questions))
         return [results[index] for index in range(len(questions))]
 
+    def _troubles(self, options: Mapping[str, str], flag: str, demands: Sequence[Demand]) -> Iterator[str]:
+        """See `engine_troubles`."""
+        engine = self._slots[0]
+        assert engine is not None
+        known = ", ".join(sorted(engine.options)) or "none"
+        for name, value in options.items():
+            if name not in engine.options:
+                yield f"has no option {name!r}: leave out --{flag}={name}={value} (it has {known})"
+        multipv = engine.options.get("MultiPV")
+        most = 1 if multipv is None else multipv.max or max(each.lines for each in demands)
+        for lines, what in {each.lines: each.lines_help for each in demands if each.lines > most}.items():
+            has = "no MultiPV" if multipv is None else f"MultiPV up to {most}"
+            yield f"has {has}, and {lines} lines are asked for: {what}"
+        self._options = {name: value for name, value in options.items() if name in engine.options}
+        self._thread.run(engine.configure(self._options))
+        for (limit, scores), what in {(_least(x.limit), x.lines > 0): x.limit_help for x in demands}.items():
+            try:
+                self._thread.run(self._try(limit, scores))
+            except TooFewLines:  # are searched on for
+                pass
+            except NoScores as error:
+                yield f"gives {error}"
+            except NoNodes:
+                yield f"does not keep {limit}, since it does not report nodes: {what}"
+            except BadOutput as error:
+                yield f"does not keep {limit}, with {error}: {what}"
+            except TimeoutError:
+                yield f"does not keep {limit}, with no move in {self.timeout_seconds:g} s: {what}"
+
+    async def _try(self, limit: SearchLimit, scores: bool) -> None:
+        """Searches the start position once, with scores or for a move alone."""
+        engine = await self._engine(0)
+        try:
+            asked = Asked(chess.Board().epd(), limit, 1, samples=0 if scores else 1)
+            await self._ask(engine, Question.of(0, asked))
+        except (TooFewLines, NoScores):
+            raise
+        except _Failure:  # it may still be at it
+            self._slots[0] = None
+            await engine.kill()
+            raise
+
     async def _answer(self, worker: int, question: Question) -> SearchResult:
         """What a position's first search found, with what all of its searches played."""
         first = await self._search(worker, question)
@@ -533,6 +620,13 @@ class _Batch:
             if question is None:
                 return
             self._queue.put((question.index, await self._pool._answer(worker, question)))
+
+
+def _least(limit: SearchLimit) -> SearchLimit:
+    """The limit, or a smaller one of its kind: who keeps that keeps larger ones."""
+    if limit.nodes is not None:
+        return SearchLimit(nodes=min(limit.nodes, 20_000))
+    return limit if limit.movetime_ms is None else SearchLimit(movetime_ms=min(limit.movetime_ms, 200))
 
 
 def _cores() -> int:
