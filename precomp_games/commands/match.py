@@ -81,7 +81,7 @@ def define(own: flags.FlagValues) -> None:
         "sprt",
         None,
         "Two Elo differences of the book's player to the opponent, H0 and H1, such as 0,5, between which its "
-        "games decide, with errors of 5 %. With a third word, 0,5,normalized, they are normalized Elo.",
+        "games decide, with errors of 5 %.",
     )
     define.float(
         "openings",
@@ -100,14 +100,13 @@ def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
     """The test that --sprt asks for."""
     if given.sprt is None:
         return None
-    *numbers, model = given.sprt if len(given.sprt) == 3 else (*given.sprt, "logistic")
     try:
-        elo0, elo1 = map(float, numbers)
+        elo0, elo1 = map(float, given.sprt)
     except ValueError:
-        told = f"two Elo differences, such as 0,5 or 0,5,normalized, got {','.join(given.sprt)!r}"
+        told = f"two Elo differences, such as 0,5, got {','.join(given.sprt)!r}"
         raise ValueError(f"--sprt: expected {told}") from None
     with errors_by_flag("sprt", "Elo differences"):
-        return sprt(scores, elo0, elo1, model=model)
+        return sprt(scores, elo0, elo1)
 
 
 class Played(NamedTuple):
