@@ -214,7 +214,7 @@ def test_a_book_is_shown_on_a_board():
 
 
 @pytest.mark.parametrize(
-    "name", ["frontier", "equilibrium", "equilibrium of both", "certificate", "match", "comparison"]
+    "name", ["frontier", "equilibrium", "equilibrium of both", "certificate", "comparison"]
 )
 def test_plots(name):
     from matplotlib import pyplot
@@ -243,8 +243,6 @@ def test_plots_show_what_was_found():
     upper, lower = found.plot().lines
     assert found.trace and upper.get_ydata()[-1] == found.upper and lower.get_ydata()[-1] == found.lower
     assert found.trace[-1][0] == found.work["rollouts"]
-    played = made("match").plot().lines[0]
-    assert played.get_xydata().tolist() == [[1, 1], [2, 0.75], [3, 0.5]]
     ticks = [text.get_text() for text in comparison().plot().get_yticklabels()]
     assert ticks == ["no book (4)", "the book (4)"]
     pyplot.close("all")

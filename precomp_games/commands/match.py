@@ -33,9 +33,15 @@ from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.evaluation.policies import EnginePolicy
-from precomp_games.chess.play.match import ExitScore, MatchComparison, MatchResult, write_match_pgn
+from precomp_games.chess.play.match import (
+    ExitScore,
+    MatchComparison,
+    MatchResult,
+    openings_near,
+    write_match_pgn,
+    write_openings,
+)
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
-from precomp_games.chess.play.openings import openings_near, write_openings
 from precomp_games.chess.preparation.controls import MAIN_LINES, control_book
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation

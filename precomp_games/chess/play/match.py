@@ -23,8 +23,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
+import pathlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -36,8 +38,8 @@ from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
 from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Axes, Result, axes_of, html_table
-from precomp_games.chess.books.book import Book, BookExit, Exits, points_axis
-from precomp_games.chess.books.pgn import set_headers
+from precomp_games.chess.books.book import Book, BookExit, Exits, points, points_axis
+from precomp_games.chess.books.pgn import pgn_text, set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
 from precomp_games.chess.records.game_records import RESULTS
 from precomp_games.policies.leaf_values import Evaluator, evaluated
@@ -55,7 +57,8 @@ MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 
 _STREAMS = int.from_bytes(b"match", "big")  # the spawn key that sets a match's streams apart
 _MAX_GAMES = 10_000_000
-_DRAWN = 100  # points of a match's plot
+_LEAST_GAMES = 4  # that say what a position scores
+_NEAR = 0.1  # how far its score may be from the value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,20 +153,6 @@ class MatchResult(Result):
             "plies": [len(game.moves) for game in games],
             "left": [game.left for game in games],
         }
-
-    @public
-    def plot(self, axes: Axes = None) -> Any:
-        """Draws the score of the games so far, with its 95 % interval, and returns matplotlib's axes."""
-        axes = axes_of(axes)
-        count = len(self.games)
-        after = sorted({round(n) for n in np.geomspace(1, count, min(count, _DRAWN)).tolist()})
-        low, high = zip(*(mean_interval(self.scores[:n], 0.0, 1.0) for n in after), strict=True)
-        axes.fill_between(after, low, high, color="0.85", label="95 %")
-        axes.plot(after, np.cumsum(self.scores)[np.array(after) - 1] / after, "C0-", label="score")
-        axes.set(xlabel="games", ylabel="points of the games so far, in 100 games", ylim=(0.0, 1.02))
-        points_axis(axes.yaxis)
-        axes.legend(loc="lower right")
-        return axes
 
     @public
     def exit_scores(self, exits: Exits) -> list[ExitScore]:
@@ -466,3 +455,79 @@ def write_match_pgn(result: MatchResult, path: FilePath, headers: Mapping[str, s
                     node.comment = "out of book"
                 node = node.add_variation(move)
             file.write(f"{game}\n\n")
+
+
+# -- start positions ------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Opening:
+    """A start position.
+
+    Attributes:
+      start: where its moves begin.
+      moves: that lead to it.
+      games: how many went on from there.
+      score: White's mean score in them.
+    """
+
+    start: chess.Board
+    moves: tuple[chess.Move, ...]
+    games: int
+    score: float
+
+    @property
+    def board(self) -> chess.Board:
+        """The position, with its moves."""
+        board = self.start.copy()
+        for move in self.moves:
+            board.push(move)
+        return board
+
+    def __str__(self) -> str:
+        """What is known of it."""
+        return f"White scored {points(self.score)} points in 100 games, by {self.games} of them"
+
+
+def openings_near(matches: Iterable[tuple[MatchResult, Sequence[BookExit]]], value: float) -> list[Opening]:
+    """Where games of matches left their books for a position in which White scored within 0.1 of a value.
+
+    A position counts once, with the games of all matches, if there are four or more; what is nearest comes
+    first, and of equals what has more games.
+
+    Args:
+      matches: each with the exits of its book.
+      value: White's score.
+    """
+    found: dict[str, tuple[Opening, float]] = {}
+    for match, exits in matches:
+        white = match.book.side == chess.WHITE
+        for row in match.exit_scores(exits):
+            if not row.games or row.exit.over:
+                continue
+            opening = Opening(match.book.start, row.exit.history, row.games, 0.0)
+            total = row.games * (row.score if white else 1.0 - row.score)
+            key = opening.board.epd()
+            if key in found:
+                before, scored = found[key]
+                opening = dataclasses.replace(before, games=before.games + row.games)
+                total += scored
+            found[key] = opening, total
+    openings = [dataclasses.replace(each, score=total / each.games) for each, total in found.values()]
+    near = [each for each in openings if each.games >= _LEAST_GAMES and abs(each.score - value) <= _NEAR]
+    return sorted(near, key=lambda each: (abs(each.score - value), -each.games, each.board.epd()))
+
+
+def write_openings(openings: Sequence[Opening], folder: str | os.PathLike[str]) -> None:
+    """Writes openings.epd and openings.pgn, one position or game each, for match programs."""
+    with atomic_write(pathlib.Path(folder) / "openings.epd") as file:
+        for each in openings:
+            file.write(f"{each.board.epd(c0=str(each))}\n")
+    with atomic_write(pathlib.Path(folder) / "openings.pgn") as file:
+        for number, each in enumerate(openings, start=1):
+            game = chess.pgn.Game()
+            game.setup(each.start)
+            set_headers(game, {"Event": "Start positions", "Round": str(number)})
+            node = game.add_line(each.moves)
+            node.comment = str(each)
+            file.write(pgn_text(game))
