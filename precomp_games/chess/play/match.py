@@ -457,7 +457,7 @@ def write_match_pgn(result: MatchResult, path: FilePath, headers: Mapping[str, s
             file.write(f"{game}\n\n")
 
 
-# -- start positions ------------------------------------------------------------------------------------------
+# -- start positions ---
 
 
 @dataclasses.dataclass(frozen=True)
