@@ -13,7 +13,7 @@ enough.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import common
@@ -51,11 +51,6 @@ _MOST_SCORED = flags.DEFINE_integer(
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
 
 
-def on_levels(show: Callable[..., None]) -> Callable[[int, int], None]:
-    """A function for `progress` that keeps the level on a bar."""
-    return lambda level, histories: show(histories, f"level {level}")
-
-
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value) if _OUTPUT_DIR.value else None
@@ -72,16 +67,13 @@ def main(argv: Sequence[str]) -> None:
     results = []
     for player in players:
         plays = common.seats(player, sigma, opponent)
-        with common.progress("Expanding", "histories") as show:
-            tree = HistoryTree.from_game(
-                game,
-                sigma_pre=sigma_pre,
-                sigma=plays,
-                penalties=common.seats(player, _PENALTY.value, math.inf),
-                leaf_value=leaf_value,
-                max_memory=FLAGS.max_memory,
-                progress=on_levels(show),
-            )
+        tree = HistoryTree.from_game(
+            game,
+            sigma_pre=sigma_pre,
+            sigma=plays,
+            penalties=common.seats(player, _PENALTY.value, math.inf),
+            leaf_value=leaf_value,
+        )
         best = best_precomputation(tree, player)
         report(tree, best)
         if fits(game, _MOST_SCORED.value):

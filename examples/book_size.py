@@ -55,9 +55,7 @@ def main(argv: Sequence[str]) -> None:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
             matches: dict[str, Any] = {}
             for name, book in books.items():
-                matches[name] = engines.match(
-                    f"{size}, {name}", book, made.settings, FLAGS.match_games, seed=FLAGS.match_seed
-                )
+                matches[name] = engines.match(book, made.settings, FLAGS.match_games, seed=FLAGS.match_seed)
             compared = MatchComparison(matches, {"the book": made.utility})
             rows += [{"budget": size} | row for row in common.rows_of(compared.columns())]
     common.write_csv(folder / "sizes.csv", rows)

@@ -26,7 +26,7 @@ import os
 import pathlib
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import chess_runs
@@ -101,18 +101,15 @@ def main(argv: Sequence[str]) -> None:
 
 @dataclasses.dataclass
 class Watch:
-    """What `progress` is called with: the work and an interval, which are shown.
+    """Whether Ctrl-C was pressed, which ends the work after the batch that is under way.
 
-    Ctrl-C ends the work after the batch that is under way: a certificate holds as it is then, and is written
-    before the run ends.
+    A certificate holds as it is then, and is written before the run ends.
     """
 
-    show: Callable[..., None]
     stopped: bool = False
 
-    def __call__(self, work: int, lower: float, upper: float) -> bool:
-        self.show(work, f"worth {lower:.4f} to {upper:.4f}, gap {upper - lower:.4f}")
-        return not self.stopped
+    def __call__(self) -> bool:
+        return self.stopped
 
     def stop(self, number: int, frame: Any) -> None:
         """The handler of the first Ctrl-C; the next one ends the run at once."""
@@ -129,15 +126,14 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watched(description: str, unit: str) -> Iterator[Watch]:
-    """A watch with a bar."""
-    with common.progress(description, unit) as show:
-        watch = Watch(show)
-        before = signal.signal(signal.SIGINT, watch.stop)
-        try:
-            yield watch
-        finally:
-            signal.signal(signal.SIGINT, before)
+def watched() -> Iterator[Watch]:
+    """A watch over what is done within it."""
+    watch = Watch()
+    before = signal.signal(signal.SIGINT, watch.stop)
+    try:
+        yield watch
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def plot(found: CertifiedPrecomputation, path: pathlib.Path) -> None:
@@ -152,7 +148,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
     game = common.named_game(_GAME.value)
     pre, sigma = common.policy(game, _SIGMA_PRE.value), common.policy(game, _SIGMA.value)
     key = default_position_key(game)
-    with watched("Playing", "games") as watch:
+    with watched() as watch:
         found = certified_precomputation(
             game,
             pre,
@@ -164,7 +160,7 @@ def by_rollouts(folder: pathlib.Path) -> None:
             max_rollouts=_LIMIT.value,
             position_key=key,
             seed=FLAGS.seed,
-            progress=watch,
+            enough=watch,
         )
     plot(found, folder / "interval.png")
     games = found.work["rollouts"]
@@ -181,7 +177,6 @@ def by_rollouts(folder: pathlib.Path) -> None:
         stop_value="evaluate",
         truncate="reach",
         position_key=key,
-        max_memory=FLAGS.max_memory,
     )
     ended = tree.player == int(pyspiel.PlayerId.TERMINAL)
     sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & ~ended
@@ -203,7 +198,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
     with chess_runs.engines() as engines:
         policies = preparation_policies(settings, engines.analyst, engines.opponent)
         needed = engines.start_record()
-        with watched("Searching", "evaluations") as watch:
+        with watched() as watch:
             found = best_first_precomputation(
                 settings.game(),
                 policies.sigma_pre,
@@ -216,7 +211,7 @@ def by_evaluations(folder: pathlib.Path) -> None:
                 max_evaluations=_LIMIT.value,
                 position_key=position_key,
                 min_probability=settings.min_probability,
-                progress=watch,
+                enough=watch,
             )
         plot(found, folder / "interval.png")
         tell(found, f"{len(needed)} searches", watch, folder)
@@ -274,15 +269,7 @@ def compare(
     rows = [("best first", searches, 1.0, (found.lower + found.upper) / 2.0, "middle of the interval")]
     for name, truncate in (("branch and bound", "values"), ("whole tree", "reach")):
         needed = engines.start_record()
-        with engines.progress(f"The {name}") as progress:
-            tree = preparation_tree(
-                settings,
-                engines.analyst,
-                engines.opponent,
-                progress,
-                truncate=truncate,
-                max_memory=FLAGS.max_memory,
-            )
+        tree = preparation_tree(settings, engines.analyst, engines.opponent, truncate=truncate)
         best = best_precomputation(tree, settings.player)
         rows.append((name, len(needed), searches / max(len(needed), 1), best.value, f"{best.size} positions"))
     print()

@@ -278,9 +278,8 @@ def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
             own = TimedEngine(game, engines.analyst, clock, settings.top_k)
             rival = ClockPolicy(game, replies, 1)
             key = clock_position_key(position_key)
-            with engines.progress(f"{ticks} ticks"):
-                leaves = PlayedOn(common.seats(player, own, rival), policies.leaf_value, settings.max_plies)
-                rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
+            leaves = PlayedOn(common.seats(player, own, rival), policies.leaf_value, settings.max_plies)
+            rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
     return rows
 
 

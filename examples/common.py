@@ -47,7 +47,7 @@ from precomp_games.commands._files import write_json as write_json
 from precomp_games.commands._flags import named_game as named_game
 from precomp_games.commands._flags import numbers as numbers
 from precomp_games.commands._flags import positive_numbers as positive_numbers
-from precomp_games.commands._progress import progress as progress
+from precomp_games.commands._progress import bar as bar
 from precomp_games.commands._progress import progress_bar as progress_bar
 from precomp_games.commands._progress import typed as typed
 

@@ -241,24 +241,10 @@ def figure_2(name: str) -> tuple[Any, dict[str, Any]]:
     height, width, size, shots = FIGURE_2[name]
     game = battleship(height, width, size, shots, 2)
     start = time.perf_counter()
-    with common.progress_bar(desc=f"{name}: blueprint", unit=" subgames") as bar:
-
-        def resolved(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        public = efce.public_moves(game, 1)
-        resolving = efce.Resolving.of(game, efce.uniform_blueprint(), public, _BOUNDS.value, resolved)
+    resolving = efce.Resolving.of(game, efce.uniform_blueprint(), efce.public_moves(game, 1), _BOUNDS.value)
     problem = resolving.problem(resolving.names[0])
     prepared = time.perf_counter() - start
-    with common.progress(name, "iterations", total=_ITERATIONS.value) as tell:
-        refined = efce.refine_regret(
-            problem,
-            iterations=_ITERATIONS.value,
-            start="random",
-            seed=_SEED.value,
-            progress=lambda done, violation: tell(done, f"violation {violation:.1e}"),
-        )
+    refined = efce.refine_regret(problem, iterations=_ITERATIONS.value, start="random", seed=_SEED.value)
     return refined.curve, {
         "name": name,
         "subgames": len(resolving.names),

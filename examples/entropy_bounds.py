@@ -162,10 +162,9 @@ def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     """Chess by an engine; utilities in [0, 1]."""
     rows, player = [], _PLAYER.value
     with chess_runs.engines() as engines:
-        for k, r in enumerate(values):
+        for r in common.progress_bar(values, desc="r", leave=False):
             settings = chess_runs.settings(player, r)
-            with engines.progress(f"r = {r:g} ({k + 1} of {len(values)})") as progress:
-                tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+            tree = preparation_tree(settings, engines.analyst, engines.opponent)
             rows.append({"r": r} | measured(tree, player, settings.penalty))
     return rows
 

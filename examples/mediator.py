@@ -75,14 +75,7 @@ class Resolver:
 
     def __init__(self, game: pyspiel.Game, blueprint: Any) -> None:
         self.game = game
-        with common.progress_bar(desc="Blueprint", unit=" subgames", leave=False) as bar:
-
-            def progress(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-
-            public = efce.public_moves(game, 1)
-            self.first = efce.Resolving.of(game, blueprint, public, _BOUNDS.value, progress)
+        self.first = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), _BOUNDS.value)
         self.known: dict[Any, tuple[efce.Resolving, efce.Refinement]] = {}
         self.last: Any = None
         self.rounds = 0

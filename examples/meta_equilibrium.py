@@ -52,14 +52,9 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. D
 
 
 def solve(tree: HistoryTree) -> MetaEquilibrium:
-    with common.progress(_VARIANT.value or "Solving", "steps", total=_ITERATIONS.value) as show:
-        return meta_equilibrium(
-            tree,
-            variant=_VARIANT.value,
-            iterations=_ITERATIONS.value,
-            target_nash_conv=_TARGET.value,
-            progress=lambda iterations, nash_conv: show(iterations, f"NashConv {nash_conv:.2e}"),
-        )
+    return meta_equilibrium(
+        tree, variant=_VARIANT.value, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value
+    )
 
 
 def name_of(tree: HistoryTree, entry: int) -> str:
@@ -82,7 +77,6 @@ def main(argv: Sequence[str]) -> None:
         sigma_pre=Menu.of_actions() if _MENU.value else common.policy(game, FLAGS.sigma_pre),
         sigma=common.policy(game, FLAGS.sigma),
         penalties=penalties,
-        max_memory=FLAGS.max_memory,
     )
     alone = [best_precomputation(tree, player) for player in (0, 1)]
     solved = solve(tree)

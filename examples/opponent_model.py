@@ -286,7 +286,7 @@ def main(argv: Sequence[str]) -> None:
     now = table.select(np.isin(np.floor(table.years), years))
     told, scores = "", {}
     if _BEHIND.value == "engine":
-        with chess_runs.engines() as engines, engines.progress("Searching"):
+        with chess_runs.engines() as engines:
             behind, told = engine_behind(engines, found, years[0])
             print(f"Engine              {told}", flush=True)
             scores = all_scores(models(player, population, years[0], behind), table, years)

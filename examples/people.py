@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import common  # isort: skip  # first: it tells of an interrupt during the other imports
-
 import chess
 from absl import flags
 
@@ -40,8 +38,7 @@ def named() -> Named:
 def person(plies: int) -> KnownPerson:
     """The games of the flags, up to so many half-moves each."""
     who = named()
-    with common.progress("Reading", "bytes") as show:
-        return read_person(who.path, who.name, who.population, plies, lambda done, size: show(done))
+    return read_person(who.path, who.name, who.population, plies)
 
 
 def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:

@@ -366,40 +366,38 @@ def trials(
     games = later_table.num_games
     draws = rng.multinomial(games, np.full(games, 1.0 / games), _RESAMPLES.value).T
     weights = np.hstack([np.ones((games, 1)), draws])
-    with engines.progress("Searching") as show:
-        behind, distrust = model_before(found, float(years[0]), engines)
-        for year in years:
-            spec = found.spec(_PLIES.value, behind, before=float(year))
-            late = later_table.years >= year
-            table = later_table.select(late)
-            for side in _SIDES.value:
-                show(year, len(done))
-                settings = dataclasses.replace(
-                    preparation_settings(FLAGS, side),
-                    opponent=spec,
-                    min_probability=_MIN_PROBABILITY.value,
-                    distrust=distrust,
+    behind, distrust = model_before(found, float(years[0]), engines)
+    for year in common.progress_bar(years, desc="Judging"):
+        spec = found.spec(_PLIES.value, behind, before=float(year))
+        late = later_table.years >= year
+        table = later_table.select(late)
+        for side in _SIDES.value:
+            settings = dataclasses.replace(
+                preparation_settings(FLAGS, side),
+                opponent=spec,
+                min_probability=_MIN_PROBABILITY.value,
+                distrust=distrust,
+            )
+            judge, best_policies, best_settings = judge_of(settings, table, engines)
+            books = books_of(settings, engines.policies(settings), engines, sizes)
+            if _REGRET.value:
+                best = prepared(best_settings, best_policies, engines, sizes)
+                books |= {(_BEST, size): book for size, book in best.items()}
+            books["no book", 0] = Book(books[_PREPARED, sizes[0]].start, side == "white", ())
+            paths = {key: paths_of(book, settings, judge) for key, book in books.items()}
+            odds = judge.odds(weights[late])
+            done += [
+                Trial(
+                    *key,
+                    year,
+                    side,
+                    len(books[key]),
+                    each.expected(odds, each.values),
+                    float(each.expected(odds[:, :1], each.moves.astype(np.float64))[0]),
+                    hits(books[key], table),
                 )
-                judge, best_policies, best_settings = judge_of(settings, table, engines)
-                books = books_of(settings, engines.policies(settings), engines, sizes)
-                if _REGRET.value:
-                    best = prepared(best_settings, best_policies, engines, sizes)
-                    books |= {(_BEST, size): book for size, book in best.items()}
-                books["no book", 0] = Book(books[_PREPARED, sizes[0]].start, side == "white", ())
-                paths = {key: paths_of(book, settings, judge) for key, book in books.items()}
-                odds = judge.odds(weights[late])
-                done += [
-                    Trial(
-                        *key,
-                        year,
-                        side,
-                        len(books[key]),
-                        each.expected(odds, each.values),
-                        float(each.expected(odds[:, :1], each.moves.astype(np.float64))[0]),
-                        hits(books[key], table),
-                    )
-                    for key, each in paths.items()
-                ]
+                for key, each in paths.items()
+            ]
     return done
 
 

@@ -59,11 +59,10 @@ def main(argv: Sequence[str]) -> None:
             player = 0 if side == "white" else 1
             before, largest = engines.searches, 0
             together: set[tuple[str, str, int, str]] = set()
-            for k, r in enumerate(values):
+            for r in common.progress_bar(values, desc=side, leave=False):
                 settings = chess_runs.settings(player, r)
                 needed = engines.start_record()
-                with engines.progress(f"{side}, r = {r:g} ({k + 1} of {len(values)})") as progress:
-                    tree = preparation_tree(settings, engines.analyst, engines.opponent, progress)
+                tree = preparation_tree(settings, engines.analyst, engines.opponent)
                 best = best_precomputation(tree, player)
                 largest = max(largest, len(needed))
                 together |= needed

@@ -102,7 +102,7 @@ def main(argv: Sequence[str]) -> None:
     rng = np.random.default_rng(seeds[2])
     rows: list[dict[str, Any]] = []
     moves: list[int] = []
-    with common.progress("games", "games", total=_GAMES.value) as show:
+    with common.bar("games", "games", _GAMES.value) as show:
         for k in range(_GAMES.value):
             if k % 2 == 0:
                 moves = opening(game, rng)

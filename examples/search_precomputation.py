@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> None:
     for k, r in enumerate(values):
         for side in _SIDES:
             about = f"{side}, r = {r:g} ({k + 1} of {len(values)})"
-            with common.progress(about, "histories", leave=False) as show:
+            with common.bar(about, "steps", leave=False) as show:
                 row, check = prepared(game, shallow, deep, leaves, side, r, show)
             rows.append({"prepares": side, "r": r, "log10_r": round(math.log10(r), 6)} | row)
             if check is not None and k == len(values) // 2:
@@ -166,7 +166,6 @@ def prepared(
         penalties=penalties,
         leaf_value=leaves,
         position_key=default_position_key(game),
-        progress=lambda level, histories: show(histories),
     )
     check: tuple[float, float, float] | None = None
     result: MetaEquilibrium | BestPrecomputation

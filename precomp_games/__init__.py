@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from precomp_games.games import registered as _registered  # noqa: F401  (registers the games)
 
 if TYPE_CHECKING:
-    from precomp_games._support.bars import use_progress_bars
+    from precomp_games._support.config import config
     from precomp_games._support.files import atomic_write, write_together
     from precomp_games.cluster.client import cluster_client
     from precomp_games.cluster.tasks import map_on_cluster
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     __version__: str
 else:
     _NAMES = {
-        "_support.bars": ("use_progress_bars",),
+        "_support.config": ("config",),
         "_support.files": ("atomic_write", "write_together"),
         "cluster.client": ("cluster_client",),
         "cluster.tasks": ("map_on_cluster",),
@@ -71,13 +71,13 @@ __all__ = [
     "atomic_write",
     "clock_position_key",
     "cluster_client",
+    "config",
     "make_policy",
     "map_on_cluster",
     "policy_names",
     "register_policy",
     "sample_size",
     "to_efg",
-    "use_progress_bars",
     "write_efg",
     "write_together",
 ]

@@ -9,10 +9,9 @@ import tracemalloc
 import pyspiel
 import pytest
 
-from precomp_games import HistoryTree, MixturePolicy, RolloutValues
+from precomp_games import HistoryTree, MixturePolicy, RolloutValues, config
 from precomp_games._support import memory
 from precomp_games._support.memory import BLOCK, MemoryMeter, check_memory, resident_memory, size_text
-from tests.history_tree.cases import from_game
 from tests.random_games import random_menu, random_policy, random_tree, uniform
 
 
@@ -29,8 +28,8 @@ def test_sizes():
     ):
         assert check_memory(given, "max_memory") == size
     for wrong in ("", "GB", "2 X", "-1GB", "0", 0, -1.0, math.nan, True, [1], 2, "2", "2K"):
-        with pytest.raises(ValueError, match=r"HistoryTree.from_game\(\): expected max_memory"):
-            from_game(max_memory=wrong)
+        with pytest.raises(ValueError, match=r"config\(\): expected max_memory"):
+            config(max_memory=wrong)
     assert [size_text(s) for s in (5, 2e9, 1.234e6, 3.5e12)] == ["5 B", "2 GB", "1.23 MB", "3.5 TB"]
 
 
@@ -109,17 +108,21 @@ def test_memory_that_was_freed_is_given_back_first(used, monkeypatch):
 
 
 def test_the_refusal_says_what_to_change():
-    tight = resident_memory() + 1e5
     game = pyspiel.load_game("tic_tac_toe")
-    given = {"sigma_pre": uniform, "sigma": uniform, "penalties": (1e-4, math.inf), "max_memory": tight}
-    with pytest.raises(ValueError) as refused:
-        HistoryTree.from_game(game, **given)
-    words = "raise the penalties, give a position_key, give an evaluation function as leaf_value, or raise"
-    assert words in str(refused.value)
-    with pytest.raises(ValueError, match=r"raise the penalties, or raise max_memory$"):
-        HistoryTree.from_game(game, position_key=lambda s: s.history_str(), leaf_value=lambda s: 0.0, **given)
-    with pytest.raises(ValueError, match="max_memory"):
-        HistoryTree.from_game(game, leaf_value=RolloutValues(games=1000), **given)
+    given = {"sigma_pre": uniform, "sigma": uniform, "penalties": (1e-4, math.inf)}
+    with config(max_memory=resident_memory() + 1e5):
+        with pytest.raises(ValueError) as refused:
+            HistoryTree.from_game(game, **given)
+        words = (
+            "raise the penalties, give a position_key, give an evaluation function as leaf_value, or raise"
+        )
+        assert words in str(refused.value)
+        given["leaf_value"] = lambda state: 0.0
+        with pytest.raises(ValueError, match=r"raise the penalties, or raise max_memory$"):
+            HistoryTree.from_game(game, position_key=lambda state: state.history_str(), **given)
+        given["leaf_value"] = RolloutValues(games=1000)
+        with pytest.raises(ValueError, match="max_memory"):
+            HistoryTree.from_game(game, **given)
 
 
 def test_trees_are_the_same_in_blocks(monkeypatch):
@@ -160,14 +163,14 @@ def test_components_are_asked_a_block_at_a_time(used, monkeypatch):
     def expand(limit):
         used[0] = 1e6
         asked.clear()
-        return HistoryTree.from_game(
-            random_tree(2, depth=6),
-            sigma_pre=uniform,
-            sigma=(uniform, MixturePolicy([Component(), Component()])),
-            penalties=(1e-3, math.inf),
-            leaf_value=lambda state: 0.0,
-            max_memory=limit,
-        )
+        with config(max_memory=limit):
+            return HistoryTree.from_game(
+                random_tree(2, depth=6),
+                sigma_pre=uniform,
+                sigma=(uniform, MixturePolicy([Component(), Component()])),
+                penalties=(1e-3, math.inf),
+                leaf_value=lambda state: 0.0,
+            )
 
     expand(1e15)
     whole = sum(asked)
@@ -229,7 +232,7 @@ def test_what_arrays_take_is_what_is_said(estimates):
 _EXPAND = """
 import math, pathlib, sys, time
 import pyspiel
-from precomp_games import HistoryTree, MixturePolicy
+from precomp_games import HistoryTree, MixturePolicy, config
 from precomp_games._support.memory import MemoryMeter
 
 def uniform(state):
@@ -251,10 +254,11 @@ if game == "python_chess":
 held = bytearray(int(held))  # by policies and engines, say
 held[::4096] = b"x" * len(range(0, len(held), 4096))
 opponent = MixturePolicy([uniform] * int(components)) if int(components) else uniform
+config(max_memory=limit)
 try:
     tree = HistoryTree.from_game(
         pyspiel.load_game(game), sigma_pre=uniform, sigma=(uniform, opponent),
-        penalties=(float(penalty), math.inf), max_memory=limit,
+        penalties=(float(penalty), math.inf),
     )
 except ValueError as error:
     print(error)

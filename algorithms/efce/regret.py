@@ -32,7 +32,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -46,6 +45,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.config import bar
 from precomp_games._support.kernels import kernel, read_only
 
 from .constraints import DeviatorState, NormalizedConstraints, RefinementProblem, add_gradient, evaluate
@@ -106,7 +106,6 @@ def refine_regret(
     variant: Variant = "predictive",
     precision: Precision = "double",
     check_every: PositiveInt | None = None,
-    progress: Callable[[int, float], None] | None = None,
 ) -> RegretRefinement:
     """Refines a subgame.
 
@@ -122,7 +121,6 @@ def refine_regret(
       precision: "double", or "single" for large subgames: regrets and plans are then float32, and the average
         is written into Xi again and measured in float64.
       check_every: iterations between measurements; default: at 1, 2, 5, 10, 20, 50, ...
-      progress: told iterations and violation after each measurement.
 
     Raises:
       ValueError: `problem` is none; `iterations` or `check_every` is not positive, `violation` negative;
@@ -131,15 +129,15 @@ def refine_regret(
     began = time.perf_counter()
     resolver = RegretResolver(problem, target, start, seed, variant, precision)
     points: list[tuple[int, float, float, float]] = []
-    while resolver.iterations < iterations:
-        after = _next_check(resolver.iterations, check_every)
-        resolver.run(min(after, iterations) - resolver.iterations)
-        worst, welfare = resolver.measure()
-        points.append((resolver.iterations, resolver.seconds, worst, welfare))
-        if progress is not None:
-            progress(resolver.iterations, worst)
-        if worst <= violation:
-            break
+    with bar("Refining", "iterations", iterations) as show:
+        while resolver.iterations < iterations:
+            after = _next_check(resolver.iterations, check_every)
+            resolver.run(min(after, iterations) - resolver.iterations)
+            worst, welfare = resolver.measure()
+            points.append((resolver.iterations, resolver.seconds, worst, welfare))
+            show(resolver.iterations, f"violation {worst:.1e}")
+            if worst <= violation:
+                break
     return RegretRefinement(
         problem=problem,
         plan=resolver.average(),

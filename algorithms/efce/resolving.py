@@ -23,6 +23,7 @@ import numpy as np
 
 from precomp_games._support.arguments import each_of, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.config import bar
 
 from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem
@@ -80,7 +81,6 @@ class Resolving:
         part: Callable[[Hashable], CorrelationPlan],
         bounds: BoundsKind,
         inherited: Inherited | None = None,
-        progress: Callable[[int, int], None] | None = None,
         game: SequenceGame | None = None,
     ) -> None:
         self.game = game
@@ -93,14 +93,14 @@ class Resolving:
         subgames: dict[Hashable, int] = {}
         marks: dict[Hashable, np.ndarray] = {}
         connections = TrunkConnections()
-        for name in names:
-            plan = part(name)
-            self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
-            subgames[name] = plan.pairs.num_in_subgames
-            marks[name] = infoset_marks(plan.game)
-            connections.add(plan.game, plan.pairs.first, plan.pairs.second)
-            if progress is not None:
-                progress(len(marks), len(names))
+        with bar("Blueprint", "subgames", len(names), leave=False) as show:
+            for name in names:
+                plan = part(name)
+                self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
+                subgames[name] = plan.pairs.num_in_subgames
+                marks[name] = infoset_marks(plan.game)
+                connections.add(plan.game, plan.pairs.first, plan.pairs.second)
+                show(len(marks))
         check_apart(marks)
         connections.check()
         self.counts = PairCounts(len(trunk.pairs), subgames)
@@ -116,7 +116,6 @@ class Resolving:
         blueprint: AnyBlueprint,
         public: PublicInformation,
         bounds: BoundsKind = "aggregate",
-        progress: Callable[[int, int], None] | None = None,
     ) -> Resolving:
         """From OpenSpiel's states, one subgame at a time: memory is that of the largest subgame.
 
@@ -125,7 +124,6 @@ class Resolving:
           blueprint: for all of the game.
           public: names the subgames.
           bounds: see `bounds`.
-          progress: told of how many subgames the worth to the trunk is known, and how many there are.
 
         Raises:
           ValueError: the game or the blueprint will not do, or `public` names no valid subgames.
@@ -136,7 +134,7 @@ class Resolving:
 
         names = subgame_names(game, public)
         trunk = CorrelationPlan.of(SequenceGame.of(game, public=public, trunk=True), blueprint)
-        return cls(names, trunk, part, bounds, progress=progress)
+        return cls(names, trunk, part, bounds)
 
     @classmethod
     @public

@@ -48,6 +48,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.config import bar
 from precomp_games.policies.leaf_values import Evaluator, evaluated, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
@@ -67,8 +68,6 @@ _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 
 _MORE = 9 / 8  # as many evaluations as when the best set so far was told last, and it is told again
 
-Progress = Callable[[int, float, float], Any]
-"""Called with (evaluations so far, lower, upper) after each batch; False stops."""
 Improved = Callable[[CertifiedPrecomputation], Any]
 """Called with the best set so far, whenever there are an eighth more evaluations than at the last time."""
 
@@ -89,7 +88,7 @@ def best_first_precomputation(
     max_evaluations: NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
-    progress: Progress | None = None,
+    enough: Callable[[], bool] | None = None,
     improved: Improved | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, as `best_precomputation` does on evaluated stops.
@@ -111,8 +110,7 @@ def best_first_precomputation(
       max_evaluations: stop after so many evaluations, with the interval that has been reached by then.
       position_key: states of one level with equal keys have the same evaluation and policies.
       min_probability: probabilities below this are set to zero and the rest renormalized.
-      progress: called with (evaluations so far, lower, upper) after each batch; the work ends if it returns
-        False. Lower and upper are those at the penalty, with a budget, too.
+      enough: asked after each batch whether to look no further.
       improved: called with the best set so far whenever there are an eighth more evaluations. It changes
         nothing of what is found.
 
@@ -124,19 +122,21 @@ def best_first_precomputation(
     )
     search = BestFirstSearch(problem, evaluator, order)
     exhausted, left = False, batch
-    while search.upper - search.lower > gap:
-        if max_evaluations is not None:
-            left = min(batch, max_evaluations - search.evaluations)
-            if left < 1:
+    with bar("Preparing", "evaluations") as show:
+        while search.upper - search.lower > gap:
+            if max_evaluations is not None:
+                left = min(batch, max_evaluations - search.evaluations)
+                if left < 1:
+                    break
+            exhausted = not search.work(left)
+            if exhausted:  # certified: nothing is unknown, and what is left of the gap is rounding
                 break
-        exhausted = not search.work(left)
-        if exhausted:  # certified: nothing is unknown, and what is left of the gap is rounding
-            break
-        search.tree.trace.append((search.evaluations, search.lower, search.upper))
-        if improved is not None and search.has_grown():
-            improved(search.result(*search.taken(budget), budget is None))
-        if progress is not None and progress(search.evaluations, search.lower, search.upper) is False:
-            break
+            search.tree.trace.append((search.evaluations, search.lower, search.upper))
+            if improved is not None and search.has_grown():
+                improved(search.result(*search.taken(budget), budget is None))
+            show(search.evaluations, f"worth {search.lower:.4f} to {search.upper:.4f}")
+            if enough is not None and enough():
+                break
     chosen, lower, upper = search.taken(budget)
     reached = upper - lower <= gap or (exhausted and order == "certified" and budget is None)
     return search.result(chosen, lower, upper, budget is None, reached=reached)

@@ -43,13 +43,11 @@ from typing import Annotated, Any
 import numpy as np
 
 from precomp_games._support.arguments import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
+from precomp_games._support.config import bar
 from precomp_games.policies.rollouts import Rollouts
 from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
-
-Progress = Callable[[int, float, float], Any]
-"""Called with (games played so far, lower, upper) after each round; False stops."""
 
 _TRIAL = 4  # games from a place that is new
 _GROWTH = 2.5  # of the number of games from round to round, at most
@@ -72,11 +70,11 @@ def certified_precomputation(
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
     seed: NonNegativeInt = 0,
-    progress: Progress | None = None,
+    enough: Callable[[], bool] | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, by roll-outs, until the value is known to within epsilon.
 
-    With probability 1 - delta, at every call of `progress` and in the end: the result's set is worth at least
+    With probability 1 - delta, whenever it ends: the result's set is worth at least
     `lower`, and no set is worth more than `upper`.
 
     Args:
@@ -93,8 +91,7 @@ def certified_precomputation(
         policies, in all that may follow too.
       min_probability: probabilities below this are set to zero and the rest renormalized.
       seed: the seed of all games.
-      progress: called with (games so far, lower, upper) after each round; the work ends
-        if it returns False.
+      enough: asked after each round whether to play no further.
 
     Raises:
       ValueError: an argument or a policy's answer is not as above.
@@ -105,10 +102,12 @@ def certified_precomputation(
     as_batch_policy(problem.sigma[player], f"sigma[{player}]")
     search = _Certifier(problem, epsilon, delta, seed)
     limit = math.inf if max_rollouts is None else float(max_rollouts)
-    while search.upper - search.lower > epsilon and search.round(limit):
-        search.tree.trace.append((search.rollouts, search.lower, search.upper))
-        if progress is not None and progress(search.rollouts, search.lower, search.upper) is False:
-            break
+    with bar("Preparing", "games") as show:
+        while search.upper - search.lower > epsilon and search.round(limit):
+            search.tree.trace.append((search.rollouts, search.lower, search.upper))
+            show(search.rollouts, f"worth {search.lower:.4f} to {search.upper:.4f}")
+            if enough is not None and enough():
+                break
     return search.tree.result(
         [(branch, search.gain(branch)) for branch in search.best],
         (search.lower, search.upper),

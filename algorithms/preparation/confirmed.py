@@ -60,6 +60,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
 from precomp_games._support.results import Result
 from precomp_games.policies.leaf_values import Evaluator
@@ -83,9 +84,6 @@ _ROUNDING = 1e-9  # of a product of probabilities
 PlayedGame = tuple[Sequence[Any], float | Sequence[float]]
 """The player's turns that a game has passed since it left what was memorized, and its score; or what it
 scored, and then what it would have scored if it had left at each of the later ones."""
-
-Progress = Callable[[int, int, str], Any]
-"""Called with (evaluations so far, games so far, what is being done); False looks no further."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +173,7 @@ def confirmed_precomputation(
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
     seed: Seed = 0,
-    progress: Progress | None = None,
+    enough: Callable[[], bool] | None = None,
     improved: Improved | None = None,
 ) -> ConfirmedPrecomputation:
     """Prepares `player` against a fixed opponent, by evaluations that games correct.
@@ -211,8 +209,8 @@ def confirmed_precomputation(
         taken to be worth the same.
       min_probability: probabilities below this are set to zero and the rest renormalized.
       seed: of the games. Nothing else is random, and what policies do in parallel changes nothing.
-      progress: called with (evaluations so far, games so far, what is being done). Where it returns False,
-        nothing more is looked at or taught, and games say what the best set so far is worth.
+      enough: asked now and then whether to look no further. Then nothing more is looked at or taught, and
+        games say what the best set so far is worth.
       improved: called with the best set so far, by estimates, whenever there are an eighth more evaluations,
         and with the last one before games say what it is worth. It changes nothing of what is found.
 
@@ -226,13 +224,14 @@ def confirmed_precomputation(
         raise ArgumentError("expected promise_games to be 0 or at least 2, got 1")
     values = PlayedValues(evaluator, problem, prior_games=prior_games, inherited=inherited, doubt=doubt)
     search = BestFirstSearch(problem, values, "optimistic", optimism)
-    work = _Confirmed(problem, values, search, budget, max_evaluations, seed, progress, improved)
-    for states, score in played:
-        work.learn(list(states)[:CREDITED], score)
-    if played:
-        for _ in work.search.open_lines(_compared(played, values)):
-            work.tell("looking")
-    return work.run(games, promise_games, precision)
+    with bar("Preparing", "evaluations") as show:
+        work = _Confirmed(problem, values, search, budget, max_evaluations, seed, show, enough, improved)
+        for states, score in played:
+            work.learn(list(states)[:CREDITED], score)
+        if played:
+            for _ in work.search.open_lines(_compared(played, values)):
+                work.tell()
+        return work.run(games, promise_games, precision)
 
 
 def _compared(played: Sequence[PlayedGame], values: PlayedValues) -> list[tuple[int, ...]]:
@@ -294,12 +293,13 @@ class _Confirmed:
         budget: int | None,
         max_evaluations: int | None,
         seed: int | Sequence[int],
-        progress: Progress | None,
+        show: Callable[..., None],
+        enough: Callable[[], bool] | None,
         improved: Improved | None,
     ) -> None:
         self.problem, self.values, self.search, self.budget = problem, values, search, budget
         self.most = math.inf if max_evaluations is None else max_evaluations
-        self.seed, self.played, self.progress, self.improved = seed, 0, progress, improved
+        self.seed, self.played, self.show, self.enough, self.improved = seed, 0, show, enough, improved
         self.stopped = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
@@ -352,7 +352,7 @@ class _Confirmed:
             if self.improved is not None and self.search.has_grown():
                 chosen, bounds = self._take()
                 self.improved(self._result(chosen, bounds, bounds is None))
-            self.tell("looking")
+            self.tell()
         return self.search.tree.opened > before
 
     def _take(self) -> tuple[list[Branch], tuple[float, float] | None]:
@@ -455,13 +455,11 @@ class _Confirmed:
         passed: list[list[Any]] = [[] for _ in range(games)]
 
         def visit(number: int, state: Any) -> None:
+            self.tell()
+            if self.stopped:
+                raise OutOfTimeError
             if state.current_player() == self.problem.player and len(passed[number]) < CREDITED:
                 passed[number].append(state.clone())
-
-        def tell(finished: int) -> None:
-            self.tell(f"playing, {finished} of {games} games")
-            if learn and self.stopped:
-                raise OutOfTimeError
 
         ends = play_on(
             [stops[k].state for k in which.tolist()],
@@ -469,10 +467,9 @@ class _Confirmed:
             [self._stream(self.played + k, 1) for k in range(games)],
             min_probability=self.problem.min_probability,
             visit=visit if learn else None,
-            progress=tell,
         )
         self.played += games
-        self.tell("playing")
+        self.tell()
         scores = np.array([self.problem.own_utility(end) for end in ends])
         if learn:
             for states, score in zip(passed[: len(scores)], scores.tolist(), strict=True):
@@ -488,9 +485,7 @@ class _Confirmed:
         """The random stream of a game (use 1), or of drawing where the next ones begin (use 0)."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_STREAMS, use, number)))
 
-    def tell(self, what: str) -> None:
-        """Tells the progress, and hears whether to stop."""
-        if self.progress is not None:
-            said = self.progress(self.search.evaluations, self.played, what)
-            self.stopped = self.stopped or said is False
-        self.stopped = self.stopped or time_is_up()
+    def tell(self) -> None:
+        """Shows how far the work is, and hears whether to stop."""
+        self.show(self.search.evaluations, f"{self.played} games")
+        self.stopped = self.stopped or time_is_up() or (self.enough is not None and self.enough())

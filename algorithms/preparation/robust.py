@@ -33,7 +33,8 @@ import numpy.typing as npt
 
 from precomp_games._support.arguments import NonNegativeInt, Player, public
 from precomp_games._support.checks import ArgumentError
-from precomp_games._support.memory import default_memory, size_text
+from precomp_games._support.config import memory_limit
+from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
@@ -156,7 +157,7 @@ def robust_precomputation(
 
     worth, _ = worst(tree.sigma, decides)
     penalty = tree.penalties[player] if budget is None else 0.0
-    most = int(min(default_memory() / _BYTES, _MOST_SIZES))
+    most = int(min(memory_limit() / _BYTES, _MOST_SIZES))
     fits, tables = tables_of(
         tree.arrays, tree.sigma, worth, weight, player, kind, radius,
         len(weight) if budget is None else min(budget, len(weight)), penalty, most, _STEPS,

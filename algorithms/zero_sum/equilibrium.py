@@ -13,13 +13,14 @@ import concurrent.futures
 import contextlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 
 from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, Seconds, one_of, public
 from precomp_games._support.checks import ArgumentError, check_number, check_pair, shown
+from precomp_games._support.config import bar
 from precomp_games.tree.history_tree import HistoryTree
 
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
@@ -49,7 +50,6 @@ def meta_equilibrium(
     seconds: Seconds | None = None,
     budgets: float | Sequence[float | None] | None = None,
     threads: PositiveInt = 1,
-    progress: Callable[[int, float], None] | None = None,
 ) -> MetaEquilibrium:
     """Computes an equilibrium of the meta-game of a tree.
 
@@ -72,8 +72,6 @@ def meta_equilibrium(
         `MetaStrategy.largest_size`.
       threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
         some 100,000 histories on, where information is perfect.
-      progress: called with (iterations, NashConv) at each measurement; before its first program the double
-        oracle has done 0.
 
     Raises:
       ValueError: an argument is not as above.
@@ -97,7 +95,7 @@ def meta_equilibrium(
     pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
         concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
     )
-    with pool as workers:
+    with pool as workers, bar(variant or solver, "iterations", iterations) as show:
         run: DoubleOracle | RegretMinimization
         if exact:
             run = DoubleOracle(tree, workers, limits)
@@ -112,8 +110,7 @@ def meta_equilibrium(
             strategies = run.strategies()
             profile, chosen = answered(tree, strategies, limits, run.multipliers)
             trace.append((run.iterations, profile.nash_conv))
-            if progress is not None:
-                progress(run.iterations, profile.nash_conv)
+            show(run.iterations, f"NashConv {profile.nash_conv:.2e}")
             reached = profile.nash_conv <= enough
             late = seconds is not None and time.monotonic() - started >= seconds
             if reached or late or run.iterations >= most or not run.learn(chosen):

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,7 +40,6 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
-from precomp_games._support.memory import Memory
 from precomp_games._support.results import Axes, Result
 from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
@@ -146,8 +144,6 @@ def solve(
     seconds: Seconds | None = None,
     check_every: PositiveInt = 50,
     threads: PositiveInt = 1,
-    max_memory: Memory | None = None,
-    progress: Callable[[int, float], None] | None = None,
 ) -> Equilibrium:
     """Computes an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
 
@@ -163,8 +159,6 @@ def solve(
       seconds: stop regret minimization at the first measurement after so many.
       check_every: how many iterations lie between measurements.
       threads: how many cores regret minimization uses.
-      max_memory: see `HistoryTree.from_game`.
-      progress: called with (iterations, NashConv) at each measurement.
 
     Raises:
       ValueError: an argument or the game is not as above; with refine=True, also a game whose linear program
@@ -176,7 +170,7 @@ def solve(
         for name, value in (("iterations", iterations), ("seconds", seconds)):
             if value is not None:
                 raise ArgumentError(f'expected no {name} with method="exact", got {value!r}')
-    tree = tree_of(game, max_memory)
+    tree = tree_of(game)
     if refine and tree.infoset_keys is not None and tree.num_entries > MOST_OF_GAME:
         raise ArgumentError(
             f"expected a game of at most {MOST_OF_GAME} actions with refine=True, got {tree.num_entries}"
@@ -200,7 +194,6 @@ def solve(
             check_every=check_every,
             threads=threads,
             seconds=seconds,
-            progress=progress,
         )
         strategies = result.strategies
         run["method"] = _PROGRAM if result.solver == "double_oracle" else result.solver

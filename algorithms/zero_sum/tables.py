@@ -27,8 +27,8 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.arguments import Check, FilePath, Game, public
 from precomp_games._support.checks import ArgumentError, check_game, check_instance, check_pair, shown
+from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.memory import Memory, default_memory
 from precomp_games._support.messages import one_line
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, legal_actions, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
@@ -62,9 +62,9 @@ def _game_or_tree(value: Any, name: str) -> Any:
     return check_game(value)
 
 
-def tree_of(game: pyspiel.Game | HistoryTree, max_memory: Memory | None = None) -> HistoryTree:
-    """The tree of what `AnyGame` takes; the memory is for its expansion."""
-    return game if isinstance(game, HistoryTree) else HistoryTree.of_game(game, max_memory=max_memory)
+def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
+    """The tree of what `AnyGame` takes."""
+    return game if isinstance(game, HistoryTree) else HistoryTree.of_game(game)
 
 
 class _Table(openspiel_policy.TabularPolicy):
@@ -164,7 +164,7 @@ def _blank(count: int, game: pyspiel.Game) -> tuple[npt.NDArray[np.float64], npt
       ValueError: they are larger than the memory: a small file may ask for as many as it likes.
     """
     shape = (count, game.num_distinct_actions())
-    if 17.0 * shape[0] * shape[1] > default_memory():
+    if 17.0 * shape[0] * shape[1] > memory_limit():
         rows, columns = shape
         raise ArgumentError(f"expected a table that fits into memory, got one of {rows} x {columns} numbers")
     return np.zeros(shape), np.zeros(shape, bool)

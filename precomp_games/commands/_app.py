@@ -22,7 +22,7 @@ import pyspiel
 from absl import app, flags
 
 from precomp_games import commands
-from precomp_games._support import bars
+from precomp_games._support.config import config
 from precomp_games._support.deadlines import OutOfTimeError
 from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.pool import EngineError
@@ -123,7 +123,8 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
     folders = {os.path.dirname(os.path.abspath(path)) for path in (filename, __file__)}
     start_of_run()
     try:
-        with _surroundings(), CLOCK.running(folders):
+        memory = given["max_memory"].value if "max_memory" in given else None
+        with _surroundings(memory), CLOCK.running(folders):
             work()
         sys.stdout.flush()
     except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
@@ -177,14 +178,14 @@ def _open_closed_streams() -> None:
 
 
 @contextlib.contextmanager
-def _surroundings() -> Iterator[None]:
-    """The library's bars in a log, too, and no word of asyncio's: put back at the end."""
+def _surroundings(max_memory: str | None) -> Iterator[None]:
+    """The library's bars in a log, too, memory by the flag, no word of asyncio's: put back at the end."""
     # An interrupt can close the engines' event loop before it has seen them end; that is no news.
     asyncio_log = logging.getLogger("asyncio")
     level = asyncio_log.level
     asyncio_log.setLevel(logging.ERROR)
     try:
-        with bars.other_bars(functools.partial(progress_bar, delay=1.0, leave=False)):
+        with config(max_memory=max_memory, progress=functools.partial(progress_bar, delay=1.0)):
             yield
     finally:
         asyncio_log.setLevel(level)

@@ -135,7 +135,6 @@ def judged_by_flags(
     settings: PreparationSettings,
     engines: Engines,
     policies: PreparationPolicies | None = None,
-    description: str = "Searching",
 ) -> RepertoireJudgment:
     """The book, judged as flags say; against another opponent where policies are given."""
     return judge_repertoire(
@@ -147,7 +146,6 @@ def judged_by_flags(
         count=given.menu,
         known=given.known,
         learn=given.learn,
-        description=description,
     )
 
 

@@ -242,7 +242,6 @@ def prepared(
             plan=_plan_sizes(given) if given.plan else (),
             keep=_kept_moves(given.keep, settings) if given.keep else None,
             announce=announce,
-            max_memory=given.max_memory,
             enough=enough,
             improved=improved,
         )

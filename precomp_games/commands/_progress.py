@@ -20,7 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from precomp_games._support.bars import progress as progress
+from precomp_games._support.config import bar as bar
 from precomp_games._support.deadlines import Deadline, limited
 
 _SECONDS_FIRST = 2.0  # that a run says nothing, at first

@@ -15,8 +15,8 @@ import chess
 import numpy as np
 from absl import flags
 
-from precomp_games._support import bars
 from precomp_games._support.checks import check_integer
+from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, seconds_left, time_is_up
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import Book, points, points_axis
@@ -163,7 +163,7 @@ class Sparring:
           of its games.
         """
         done = itertools.count(1)
-        with bars.progress(title, "games", total=sum(len(numbers) for *_, numbers in parts)) as show:
+        with bar(title, "games", sum(len(numbers) for *_, numbers in parts)) as show:
             for book, name, numbers in parts:
                 event = {"Event": f"Sparring, {title.lower()}"}
                 headers = [event | {"Round": f"{name}.{k + 1}"} for k in numbers]

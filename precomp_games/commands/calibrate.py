@@ -31,6 +31,7 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
 
+from precomp_games._support.config import bar
 from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
 from precomp_games._support.messages import counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
@@ -60,7 +61,6 @@ from precomp_games.commands._flags import (
     positive_numbers,
     settings_of,
 )
-from precomp_games.commands._progress import progress
 
 _NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
 _QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
@@ -181,8 +181,6 @@ def _sampled(
     engines: Engines,
     *,
     test: bool,
-    show: Callable[..., None],
-    finished: int,
 ) -> list[Position]:
     """Positions of one preparation, and the games from them."""
     policies = engines.policies(settings)
@@ -205,7 +203,6 @@ def _sampled(
         position_key=board_key,
         min_probability=settings.min_probability,
         seed=[given.seed, number],
-        progress=lambda evaluations, games, doing: show(note=f"{label}: {doing}"),
     )
     rng = np.random.default_rng([given.seed, number])
     own = [state for state in seen.states.values() if state.current_player() == player]
@@ -227,7 +224,6 @@ def _sampled(
         seed=[given.seed, number],
         setting=label,
         min_probability=settings.min_probability,
-        progress=lambda games: show(finished + games, f"{label}: playing, {engines.searches} searches"),
     )
     return [
         Position(state.board, kind, test, each)
@@ -255,8 +251,7 @@ def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines:
         epds = [epd for _, epd in drawn]
         return drawn, engines.analyst.search(epds, settings.analyst_limit, settings.multipv)
 
-    with engines.progress("Searching"):
-        looked_at, (drawn, searches) = sample_in_time(keys, searched, seed=given.seed)
+    looked_at, (drawn, searches) = sample_in_time(keys, searched, seed=given.seed)
     if looked_at < len(keys):
         print(f"{looked_at} of {counted(len(keys), 'position')}, drawn with --seed, as --minutes allow.")
     positions = []
@@ -273,21 +268,19 @@ def _from_searches(
 ) -> list[Position]:
     """Positions of all preparations."""
     positions: list[Position] = []
-    # A book may have fewer ends than are asked for, so the total is a bound.
-    total = len(settings) * (given.positions + given.exits) * given.games
     order = list(range(len(settings)))
     if deadline() is not None:  # those to test with take turns with the others, drawn
         order = _in_turns(settings, given.seed)
     looked_at: set[bool] = set()
-    with progress("Playing", "games", total=total) as show:
+    with bar("Playing", "preparations", len(settings)) as show:
         for left, number in zip(range(len(settings), 0, -1), order, strict=True):
+            show(len(settings) - left)
             test, each = settings[number]
             if time_is_up() and test in looked_at:
                 continue
             looked_at.add(test)
-            done = sum(position.sample.games for position in positions)
             with part(1.0 / left):
-                positions += _sampled(given, number, each, engines, test=test, show=show, finished=done)
+                positions += _sampled(given, number, each, engines, test=test)
     return positions
 
 

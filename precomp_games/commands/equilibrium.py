@@ -110,15 +110,9 @@ def run(given: flags.FlagValues) -> None:
             f"{settings.analyst_limit}; a position costs {points(settings.penalty)} points in 100 games.",
             flush=True,
         )
-        with engines.progress("Searching") as progress:
-            tree = equilibrium_tree(
-                settings,
-                engines.analyst,
-                engines.opponent,
-                progress,
-                max_histories=given.max_histories,
-                max_memory=given.max_memory,
-            )
+        tree = equilibrium_tree(
+            settings, engines.analyst, engines.opponent, max_histories=given.max_histories
+        )
         searches = engines.searches
         if given.export_store:
             engines.analyst.store.export(given.export_store)

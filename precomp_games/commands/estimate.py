@@ -98,10 +98,9 @@ def run(given: flags.FlagValues) -> None:
                 for nodes in limits
             }
 
-        with engines.progress("Searching"):
-            looked_at, (moves, choices) = sample_in_time(
-                epds, looked, seed=given.seed, share=_SEARCHING, first=_FIRST
-            )
+        looked_at, (moves, choices) = sample_in_time(
+            epds, looked, seed=given.seed, share=_SEARCHING, first=_FIRST
+        )
         fits = {kind: fit_opponent(each, confidence=given.confidence) for kind, each in choices.items()}
         model = engines.analyst.engine_id
     if looked_at < len(epds):
@@ -136,13 +135,10 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
     limit = limit_of(given.opponent_nodes, given.opponent_movetime_ms)
     opponent, samples = engines.opponent, given.opponent_samples
     name = f"{opponent.engine_id} ({limit})"
-    with engines.progress("Playing"):
-        if of_pgn is not None:
-            epds = list(dict.fromkeys(epd for epd, _ in of_pgn))
-            return name, played_in(opponent, limit, epds, samples=samples)
-        played = engine_moves(
-            opponent, limit, games=given.games, plies=given.plies, samples=samples, seed=seed
-        )
+    if of_pgn is not None:
+        epds = list(dict.fromkeys(epd for epd, _ in of_pgn))
+        return name, played_in(opponent, limit, epds, samples=samples)
+    played = engine_moves(opponent, limit, games=given.games, plies=given.plies, samples=samples, seed=seed)
     return name, _sampled(played, most, seed)
 
 

@@ -139,12 +139,11 @@ def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
     yield "main lines", control_book(settings, *players, positions=size, moves=MAIN_LINES)
     if settings.menu > 1 or settings.evaluation != "linear":
         plain = dataclasses.replace(settings, menu=1, evaluation="linear")
-        with engines.progress("Linear evaluation") as progress:
 
-            def look(penalty: float) -> HistoryTree:
-                return preparation_tree(dataclasses.replace(plain, penalty=penalty), *players, progress)
+        def look(penalty: float) -> HistoryTree:
+            return preparation_tree(dataclasses.replace(plain, penalty=penalty), *players)
 
-            _, tree = as_far_as_time_goes(penalties(plain.penalty), plain.penalty, look)
+        _, tree = as_far_as_time_goes(penalties(plain.penalty), plain.penalty, look)
         best = best_of_frontier(memory_frontier(tree, settings.player), size)
         yield "linear evaluation", preparation_book(tree, settings.player, best.states())
 
@@ -170,7 +169,7 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
         elif None not in promises:
             promised = math.fsum(exit.reach * (exit.promised or 0.0) for exit in exits)
         how = {"seed": given.match_seed, "own": own, "against": against}
-        result = engines.match(f"{made.side}, {name}", each, settings, given.games, **how)
+        result = engines.match(each, settings, given.games, **how)
         played.append(Played(name, result, promised, exits))
 
     with part(_SHARE if given.controls else 0.5):

@@ -33,7 +33,6 @@ from typing import Any
 import chess
 from absl import flags
 
-from precomp_games._support import bars
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import percent
@@ -125,22 +124,21 @@ def run(given: flags.FlagValues) -> None:
     ]
     path, name, population = _named(given)
     folder = output_folder(given.output_dir or os.path.join("output", folder_name(name)))
-    with bars.progress("Reading", "bytes") as show, errors_by_flag("games", "a PGN file"):
-        person = read_person(path, name, population, given.plies, lambda done, size: show(done))
+    with errors_by_flag("games", "a PGN file"):
+        person = read_person(path, name, population, given.plies)
     with open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":
             print("White alone: the stored searches are those.")
             each = each[:1]
         needed = engines.start_record()
         robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
-        with engines.progress("Whose games"):
-            against = model_person(
-                *(person, each[0], engines),
-                plies=given.plies,
-                behind=given.behind,
-                last_years=given.last_years,
-                distrusts=robust and not given["distrust"].present,
-            )
+        against = model_person(
+            *(person, each[0], engines),
+            plies=given.plies,
+            behind=given.behind,
+            last_years=given.last_years,
+            distrusts=robust and not given["distrust"].present,
+        )
         print(_told_model(against), flush=True)
         made: list[Preparation] = []
         try:

@@ -132,8 +132,8 @@ def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> di
     how = {"games": given.match_games, "seed": given.match_seed}
     empty = Book(made.book.start, made.book.side, ())
     try:
-        with_book = engines.match("With the book", made.book, settings, **how)
-        without = engines.match("Without it", empty, settings, **how)
+        with_book = engines.match(made.book, settings, **how)
+        without = engines.match(empty, settings, **how)
     except EngineError:
         if engines.can_search:
             raise

@@ -33,7 +33,6 @@ from precomp_games.chess.study.report import ReportBook, report_book
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
-from precomp_games.commands._progress import progress
 from precomp_games.commands._showing import (
     Earlier,
     check_exports,
@@ -87,7 +86,7 @@ def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
         raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
     notes: dict[tuple[chess.Move, ...], str] = {}
     games = 0
-    for text in game_texts(path, GameReport(), None):
+    for text in game_texts(path, GameReport()):
         for game in filter(None, map(_read_game, standard(text.text, text.languages))):
             games += 1
             # With the nodes before each, in its line: what is looked at is no longer than games are.
@@ -145,15 +144,7 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[Report
             ) from None
         if given.games is not None:
             read = GameReport()
-            with progress("Games behind replies", "bytes") as show:
-                games, person = games_behind(
-                    made.book,
-                    given.games,
-                    given.player,
-                    exits=made.exits,
-                    report=read,
-                    progress=lambda done, size: show(done),
-                )
+            games, person = games_behind(made.book, given.games, given.player, exits=made.exits, report=read)
             print(f"Games behind replies: {read}", flush=True)
             books[-1] = dataclasses.replace(books[-1], games=games, person=person)
     return books

@@ -73,11 +73,10 @@ def run(given: flags.FlagValues) -> None:
         print_games(settings, engines)
         for line in engines.misfits(settings):
             print(line, flush=True)
-        with engines.progress("Games"):
-            review = review_games(book, games, settings, engines.policies(settings), given.prior_games)
+        review = review_games(book, games, settings, engines.policies(settings), given.prior_games)
         with part(0.5):
             before = judged_by_flags(given, book, settings, engines)
-        now = judged_by_flags(given, book, settings, engines, review.policies, "Searching again")
+        now = judged_by_flags(given, book, settings, engines, review.policies)
         if now.penalty != before.penalty:  # both on what comes up as often
             often = dataclasses.replace(settings, penalty=max(now.penalty, before.penalty))
             with limited(None):

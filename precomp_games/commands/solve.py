@@ -29,7 +29,6 @@ from precomp_games.algorithms.zero_sum.tables import save_policy
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
 from precomp_games.commands._flags import Define, define_memory_flag, named_game
-from precomp_games.commands._progress import progress
 from precomp_games.meta_game.gambit import write_efg
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -65,17 +64,14 @@ def run(given: flags.FlagValues) -> None:
         raise ValueError(f"--refine: expected --method=exact, got {given.method}")
     game = named_game(given.game)
     folder = None if given.output_dir is None else output_folder(given.output_dir)
-    with progress(given.method, "iterations", total=given.iterations) as show:
-        result = solve(
-            game,
-            method=given.method,
-            refine=given.refine,
-            iterations=given.iterations,
-            target_nash_conv=given.target_nash_conv,
-            seconds=given.seconds,
-            max_memory=given.max_memory,
-            progress=lambda iterations, nash_conv: show(iterations, f"NashConv {nash_conv:.2e}"),
-        )
+    result = solve(
+        game,
+        method=given.method,
+        refine=given.refine,
+        iterations=given.iterations,
+        target_nash_conv=given.target_nash_conv,
+        seconds=given.seconds,
+    )
     _print(result, given.infosets)
     if folder is not None:
         _write(result, folder, given.efg)

@@ -45,6 +45,7 @@ from precomp_games._support.arguments import (
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_function, real_array, shown
+from precomp_games._support.config import bar
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.rollouts import Rollouts, RolloutState
 from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
@@ -68,7 +69,6 @@ class LeafContext:
       utility_range: R = u_max - u_min.
       max_states: Refuse to look at more states below the leaves than this.
       memory: Told of the states, and refuses what does not fit.
-      progress: Called with (level, states looked at) as they are; None for nobody.
       alike: Called with states and what sigma answered there, to refuse what differs within an information
         state; None where information is perfect.
     """
@@ -79,7 +79,6 @@ class LeafContext:
     utility_range: float
     max_states: int = 50_000_000
     memory: MemoryMeter = dataclasses.field(default_factory=MemoryMeter)
-    progress: Callable[[int, int], None] | None = None
     alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
 
 
@@ -228,33 +227,34 @@ class ExactValues:
         sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
         here = DistinctStates(context.position_key)
         depth = seen = 0
-        while depth < len(levels) or here.states:
-            asked = here.add(levels[depth] if depth < len(levels) else ())
-            seen_here = context.memory.watched("looked at", here.states, len(here.states))
-            over = np.array([state.is_terminal() for state in seen_here], bool)
-            value = np.zeros(len(over))
-            value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
-            goes_on = np.flatnonzero(~over)
-            states = [here.states[k] for k in goes_on.tolist()]
-            rows = asked_rows(ask, states, context.memory)
-            if context.alike is not None:
-                context.alike(states, rows)
-            here = DistinctStates(context.position_key)
-            owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
-            made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))
-            children = here.add(context.memory.watched("states below", made, len(owner)))
-            sweeps.append((asked, value, goes_on, rows, children))
-            seen += len(over)
-            if seen + len(here.states) > context.max_states:
-                raise ArgumentError(
-                    "expected at most "
-                    f"max_histories={context.max_states} states below the leaves for exact values, got "
-                    f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a position_key"
-                )
-            context.memory.begin(f"at level {depth + 1}, with {seen} states below the leaves")
-            if context.progress is not None:
-                context.progress(depth, seen)
-            depth += 1
+        with bar("Below the leaves", "states", leave=False) as show:
+            while depth < len(levels) or here.states:
+                asked = here.add(levels[depth] if depth < len(levels) else ())
+                seen_here = context.memory.watched("looked at", here.states, len(here.states))
+                over = np.array([state.is_terminal() for state in seen_here], bool)
+                value = np.zeros(len(over))
+                value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
+                goes_on = np.flatnonzero(~over)
+                states = [here.states[k] for k in goes_on.tolist()]
+                rows = asked_rows(ask, states, context.memory)
+                if context.alike is not None:
+                    context.alike(states, rows)
+                here = DistinctStates(context.position_key)
+                owner = np.repeat(np.arange(len(states)), np.diff(rows.start))
+                made = (states[k].child(action) for k, action in in_blocks(owner, rows.action))
+                children = here.add(context.memory.watched("states below", made, len(owner)))
+                sweeps.append((asked, value, goes_on, rows, children))
+                seen += len(over)
+                if seen + len(here.states) > context.max_states:
+                    raise ArgumentError(
+                        "expected at most "
+                        f"max_histories={context.max_states} states below the leaves for exact values, got "
+                        f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a "
+                        "position_key"
+                    )
+                context.memory.begin(f"at level {depth + 1}, with {seen} states below the leaves")
+                show(seen, f"level {depth}")
+                depth += 1
         values: list[npt.NDArray[np.float64]] = []
         below = np.zeros(0)
         for asked, value, goes_on, rows, children in reversed(sweeps):

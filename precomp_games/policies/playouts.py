@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
 from precomp_games.policies.rows import PolicyLike, as_batch_policies, is_of_history, movers_rows
 
@@ -52,7 +53,6 @@ def play_on(
     min_probability: float,
     batch: int = 256,
     visit: Callable[[int, Any], Any] | None = None,
-    progress: Callable[[int], Any] | None = None,
 ) -> list[Any]:
     """Plays a game on from each state; returns the states in which they end, in the order of `states`.
 
@@ -65,7 +65,6 @@ def play_on(
       min_probability: see `policy_rows`.
       batch: how many games are under way at once; fewer where a policy says that it is `of_history`.
       visit: called with (which game, the state) wherever a player or chance is to move, before it does.
-      progress: called with the number of finished games, after each action of those under way.
 
     Raises:
       ValueError: a policy does not answer as it should.
@@ -78,36 +77,36 @@ def play_on(
     ends: list[Any] = [None] * len(states)
     under_way: list[tuple[int, Any]] = []
     begun = finished = 0
-    while under_way or begun < len(states):
-        while begun < len(states) and len(under_way) < batch:
-            under_way.append((begun, states[begun].clone()))
-            begun += 1
-        still = []
-        for number, state in under_way:
-            if state.is_terminal():
-                ends[number] = state
-                finished += 1
-            else:
-                still.append((number, state))
-        under_way = still
-        if visit is not None:
+    with bar("Playing", "games", len(states)) as show:
+        while under_way or begun < len(states):
+            while begun < len(states) and len(under_way) < batch:
+                under_way.append((begun, states[begun].clone()))
+                begun += 1
+            still = []
             for number, state in under_way:
-                visit(number, state)
-        moving = [state for _, state in under_way]
-        try:
-            with limited(until):
-                rows = movers_rows(moving, asks, name="policy", min_probability=min_probability)
-        except OutOfTimeError:
-            until, begun = None, len(states)
-            under_way = [each for each in under_way if each[0] < _LEAST]
-            continue
-        for k, (number, state) in enumerate(under_way):
-            first, end = rows.start[k], rows.start[k + 1]
-            cumulative = np.cumsum(rows.probability[first:end])
-            drawn = np.searchsorted(cumulative, streams[number].random() * cumulative[-1], side="right")
-            state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
-        if progress is not None:
-            progress(finished)
+                if state.is_terminal():
+                    ends[number] = state
+                    finished += 1
+                else:
+                    still.append((number, state))
+            under_way = still
+            if visit is not None:
+                for number, state in under_way:
+                    visit(number, state)
+            moving = [state for _, state in under_way]
+            try:
+                with limited(until):
+                    rows = movers_rows(moving, asks, name="policy", min_probability=min_probability)
+            except OutOfTimeError:
+                until, begun = None, len(states)
+                under_way = [each for each in under_way if each[0] < _LEAST]
+                continue
+            for k, (number, state) in enumerate(under_way):
+                first, end = rows.start[k], rows.start[k + 1]
+                cumulative = np.cumsum(rows.probability[first:end])
+                drawn = np.searchsorted(cumulative, streams[number].random() * cumulative[-1], side="right")
+                state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
+            show(finished)
     return ends[: ends.index(None)] if None in ends else ends
 
 

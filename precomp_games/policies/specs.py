@@ -39,8 +39,8 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
 from precomp_games._support.arguments import Ge, Le, PositiveFloat, PositiveInt, public
-from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.config import bar
 from precomp_games._support.messages import did_you_mean, one_line
 from precomp_games._support.results import Shown
 from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
@@ -383,10 +383,10 @@ def _cfr(game: pyspiel.Game, iterations: PositiveInt = 100) -> openspiel_policy.
             f"expected a sequential game with information state strings for cfr, got {kind.short_name}"
         )
     solver = pyspiel.CFRPlusSolver(game)
-    with progress_bar(desc="CFR+", unit=" iterations", total=iterations) as bar:
-        for _ in range(iterations):
+    with bar("CFR+", "iterations", iterations, leave=False) as show:
+        for done in range(iterations):
             solver.evaluate_and_update_policy()
-            bar.update()
+            show(done + 1)
     average = solver.tabular_average_policy().policy_table()
     table = {name: dict(row) for name, row in average.items()}
     return _TablePolicy(game, [table] * game.num_players())

@@ -32,14 +32,13 @@ from precomp_games._support.checks import (
     shown,
     utility_sum,
 )
-from precomp_games._support.memory import Memory
 from precomp_games._support.pickles import packed, unpacked
 from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import MinProbability, PolicyLike
 from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game
 from precomp_games.tree.expansion.levels import expand
-from precomp_games.tree.expansion.options import ExpansionOptions, Price, Progress, StopValue, Truncation
+from precomp_games.tree.expansion.options import ExpansionOptions, Price, StopValue, Truncation
 from precomp_games.tree.facts import ARRAYS, OPTIONAL, TreeEntry, TreeFacts
 
 _SPOT_CHECKS = 64  # histories that are looked at to tell whether a game is the tree's
@@ -109,8 +108,6 @@ class HistoryTree(Result, TreeFacts):
         utility_range: PositiveFloat | None = None,
         min_probability: MinProbability = 1e-12,
         max_histories: PositiveInt = 50_000_000,
-        max_memory: Memory | None = None,
-        progress: Progress | None = None,
     ) -> HistoryTree:
         """Expands a base game.
 
@@ -151,13 +148,10 @@ class HistoryTree(Result, TreeFacts):
             at most 0.01. It is meant to leave out what hardly ever happens, not to make likely moves certain.
           max_histories: the most histories, and the most states below the leaves, that are looked at; beyond
             that, an error is raised.
-          max_memory: bytes that the process may have, or a text such as "2GB"; by default four fifths of the
-            machine's. What is about to take more is refused early, with what to change.
-          progress: called after each level with (level, histories so far); then, for exact values, as
-            the states below the leaves are added to them. None: a bar on a terminal.
 
         Raises:
-          ValueError: an argument, the game, or a policy's answer is not as above.
+          ValueError: an argument, the game, or a policy's answer is not as above; or more memory is about to
+            be taken than the process may have (`config`).
         """
         options = ExpansionOptions.checked(
             game,
@@ -173,8 +167,6 @@ class HistoryTree(Result, TreeFacts):
             utility_range=utility_range,
             min_probability=min_probability,
             max_histories=max_histories,
-            max_memory=max_memory,
-            progress=progress,
         )
         return cls._expanded(game, options, check_pair(sigma, "sigma"))
 
@@ -185,8 +177,6 @@ class HistoryTree(Result, TreeFacts):
         game: Game,
         *,
         max_histories: PositiveInt = 50_000_000,
-        max_memory: Memory | None = None,
-        progress: Progress | None = None,
     ) -> HistoryTree:
         """Expands a base game alone: nobody prepares, and at each turn the mover chooses one of its actions.
 
@@ -197,15 +187,11 @@ class HistoryTree(Result, TreeFacts):
         Args:
           game: see `from_game`.
           max_histories: see there.
-          max_memory: see there.
-          progress: see there.
 
         Raises:
           ValueError: the game is not as there, or too large.
         """
-        options = ExpansionOptions.of_game(
-            game, max_histories=max_histories, max_memory=max_memory, progress=progress
-        )
+        options = ExpansionOptions.of_game(game, max_histories=max_histories)
         return cls._expanded(game, options, (None, None))
 
     @classmethod

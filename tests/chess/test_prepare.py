@@ -55,7 +55,7 @@ SETTINGS = PreparationSettings(
 class Analyst(AnsweringEngine):
     """A hash function that counts as an engine with its searches."""
 
-    searches, pool, progress, record = 0, None, None, None
+    searches, pool, record = 0, None, None
 
 
 @pytest.fixture(scope="module")
@@ -157,9 +157,7 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
     assert near["a move more"].top_k == 3 and near["the engine as it answers"].opponent_plays == "bestmove"
     for each in made.neighbors[::4]:
         books = (made.book, Book(made.book.start, made.book.side, ()))
-        scores = [
-            engines.match("", book, settings, 2, seed=3, against=near[each.name]).scores for book in books
-        ]
+        scores = [engines.match(book, settings, 2, seed=3, against=near[each.name]).scores for book in books]
         assert [each.score, each.unprepared] == [score.mean() for score in scores]
         assert each.gain == each.score - each.unprepared
         assert each.standard_error == pytest.approx(math.hypot(*(stats.sem(score) for score in scores)))
@@ -313,7 +311,7 @@ def test_searches_of_real_engines_are_counted(tmp_path):
             small = dataclasses.replace(SETTINGS, max_plies=3)
             made = prepare(small, engines)
             assert engines.searches > 0 and engines.can_search and made.engines == (engine.engine_id,) * 2
-            result = engines.match("Match", made.book, small, 2, seed=1)
+            result = engines.match(made.book, small, 2, seed=1)
             assert len(result.games) == 2
             engines.export(tmp_path / "kept.sqlite", record)
         with EvaluationStore(tmp_path / "kept.sqlite", read_only=True) as kept:

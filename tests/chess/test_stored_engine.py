@@ -1,14 +1,18 @@
 """Searches through the store: each position once, nothing lost, and an answer without an engine."""
 
 import dataclasses
+import functools
 import json
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tqdm import tqdm
 
+from precomp_games import config
 from precomp_games.chess.engines import stored_engine as search_module
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import SearchLimit
@@ -30,23 +34,17 @@ def store() -> Iterator[EvaluationStore]:
 
 
 def test_each_position_once(store: EvaluationStore, pool: EnginePool) -> None:
-    ticks: list[tuple[int, int]] = []
     counts: list[int] = []
-    engine = StoredEngine(
-        store,
-        pool,
-        on_search=counts.append,
-        progress=lambda done, needed: ticks.append((done, needed)),
-    )
+    engine = StoredEngine(store, pool, on_search=counts.append)
     asked = [*EPDS[:5], EPDS[0], EPDS[3]]
     assert engine.search(asked, LIMIT, 2) == [expected(epd, 2) for epd in asked]
     assert (engine.searches, engine.hits, len(store)) == (5, 0, 5)
-    assert ticks == [(n, 5) for n in range(6)] and counts == [1, 2, 3, 4, 5]
+    assert counts == [1, 2, 3, 4, 5]
     assert engine.search(iter(asked), LIMIT, 2) == [expected(epd, 2) for epd in asked]
     assert (engine.searches, engine.hits) == (5, 5)
     later = [*EPDS[3:7], ONE_MOVE]
     assert engine.search(later, LIMIT, 2) == [expected(epd, 2) for epd in later]
-    assert (engine.searches, engine.hits, ticks[-1]) == (8, 7, (8, 8))
+    assert (engine.searches, engine.hits) == (8, 7)
     engine.search(EPDS[:2], LIMIT, 1)  # another MultiPV and another limit are other searches
     engine.search(EPDS[:2], SearchLimit(nodes=2000), 2)
     assert (engine.searches, len(store)) == (12, 12)
@@ -84,14 +82,15 @@ def test_what_is_played_is_searched_once(tmp_path: Path) -> None:
 
 def test_draws_of_another_run_stay(store: EvaluationStore, pool: EnginePool) -> None:
     """Two runs that search a position at once go on with the draws that were stored first."""
-    engine = StoredEngine(store, pool)
     theirs = dataclasses.replace(answered(EPDS[0], 1), played=(("a2a3", 20),))
 
-    def meanwhile(done: int, needed: int) -> None:
-        store.put(engine.engine_id, LIMIT, 1, EPDS[0], theirs)
+    class Meanwhile(tqdm):
+        def __enter__(self) -> Any:
+            store.put(pool.engine_id, LIMIT, 1, EPDS[0], theirs)
+            return super().__enter__()
 
-    engine.progress = meanwhile
-    assert engine.search(EPDS[:1], LIMIT, 1, 20) == [theirs]
+    with config(progress=functools.partial(Meanwhile, disable=True)):
+        assert StoredEngine(store, pool).search(EPDS[:1], LIMIT, 1, 20) == [theirs]
 
 
 def test_memory_is_bounded(store: EvaluationStore, pool: EnginePool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,15 +103,13 @@ def test_memory_is_bounded(store: EvaluationStore, pool: EnginePool, monkeypatch
 
 
 def test_failed_search_keeps_the_others(store: EvaluationStore, pool: EnginePool) -> None:
-    ticks: list[tuple[int, int]] = []
     command = [*FAKE, "--fault", "exit", "--only", EPDS[5]]
     with EnginePool(command, workers=1, retries=0) as failing:
-        engine = StoredEngine(store, failing, progress=lambda *pair: ticks.append(pair))
+        engine = StoredEngine(store, failing)
         with pytest.raises(EngineError, match="process died"):
             engine.search(EPDS, LIMIT, 2)
-        assert (engine.searches, len(store), ticks[-1]) == (5, 5, (5, len(EPDS)))
+        assert (engine.searches, len(store)) == (5, 5)
         engine.search(EPDS[6:8], LIMIT, 2)
-        assert ticks[-1] == (7, 7)  # what failed is not waited for
     engine = StoredEngine(store, pool)
     assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]
     assert (engine.searches, engine.hits) == (len(EPDS) - 7, 7)

@@ -132,7 +132,7 @@ for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
     ("work", "line"),
     [
         # The library's own, which has bars on terminals alone where nobody shows them otherwise.
-        ("bar(desc='CFR+', total=3)", r"CFR\+: +0%.* 0/3 \[00:0\d.*"),
+        ("bar('CFR+', 'iterations', 3)", r"CFR\+: +0%.* 0/3 \[00:0\d.*"),
         # What has no bar is told by what runs.
         ("contextlib.nullcontext()", r"Working: wait, 1 s"),
         # What is typed is waited for in silence.
@@ -143,7 +143,7 @@ def test_a_run_that_counts_nothing_says_that_it_goes_on(work, line):
     code = f"""
 import contextlib, threading
 from unittest import mock
-from precomp_games._support.bars import bar
+from precomp_games._support.config import bar
 _progress._SECONDS_FIRST = 0.5; _progress._log = _progress._Log()
 def main(argv):
     with {work}:
@@ -154,32 +154,6 @@ common.run(main)
     result = run_code(code)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
     assert re.fullmatch(line, result.stderr.strip()), result.stderr
-
-
-def test_a_count_of_searches_claims_no_share_of_what_nobody_knows():
-    code = """
-import time
-import chess_runs
-from precomp_games import use_progress_bars
-class Engine:
-    searches, progress = 0, None
-_progress._SECONDS_A_LINE = 0.1; _progress._log = _progress._Log()
-use_progress_bars(common.progress_bar)
-engine = Engine()
-engines = object.__new__(chess_runs.Engines)
-engines.analyst = engines.opponent = engine
-with engines.progress("Searching") as level:
-    level(3, 77)
-    for done in range(1, 9):
-        engine.searches = done
-        engine.progress(done, done + 1)
-        time.sleep(0.2)
-"""
-    result = run_code(code)
-    assert result.returncode == 0, result.stderr
-    lines = result.stderr.splitlines()
-    assert lines and "%" not in result.stderr
-    assert all(re.match(r"Searching: [1-8] searches \[.*ply 3, 77 histories", line) for line in lines)
 
 
 def test_a_certificate_is_stopped_while_its_bar_is_drawn():
@@ -198,16 +172,15 @@ class Terminal(io.RawIOBase):
             signal.raise_signal(signal.SIGINT)
         return os.write(2, data)
 sys.stderr = io.TextIOWrapper(io.BufferedWriter(Terminal()), write_through=True)
-def show(work, note):
-    print(note, file=sys.stderr, flush=True)
-watch = certified_preparation.Watch(show)
+watch = certified_preparation.Watch()
 signal.signal(signal.SIGINT, watch.stop)
-assert not watch(1, 0.25, 0.5)
+print("a bar", file=sys.stderr, flush=True)
+assert watch()
 """
     result = run_code(code)
     assert result.returncode == 0, result.stderr
     assert result.stderr.split("\n") == [
-        "", "Stopping after this batch (Ctrl-C again: at once)", "worth 0.2500 to 0.5000, gap 0.2500", "",
+        "", "Stopping after this batch (Ctrl-C again: at once)", "a bar", "",
     ]  # fmt: skip
 
 

@@ -100,19 +100,6 @@ def test_fingerprints_tell_trees_apart():
     assert tree.with_penalties(1.0).fingerprint == tree.fingerprint  # the histories are the same
 
 
-def test_progress_is_told_level_by_level():
-    calls = []
-    tree = KINDS["random"](progress=lambda *args: calls.append(args), leaf_value=lambda state: 0.0)
-    assert [level for level, _ in calls] == list(range(len(calls)))
-    sizes = [size for _, size in calls]
-    assert sizes == sorted(sizes)
-    assert sizes[-1] == tree.num_histories
-    exact = []
-    KINDS["random"](progress=lambda *args: exact.append(args))
-    assert exact[: len(calls)] == calls
-    assert [size for _, size in exact] == sorted(size for _, size in exact)
-
-
 def test_min_probability_cuts_edges():
     game = random_tree(3)
     rows = {2: {0: 0.6, 1: 0.4 - 1e-3, 2: 1e-3}}

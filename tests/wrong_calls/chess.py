@@ -8,7 +8,6 @@ import atexit
 import dataclasses
 import datetime
 import json
-import math
 import sys
 
 import chess
@@ -200,7 +199,6 @@ def table():
         **dict.fromkeys(("Engines.analyst", "Engines.opponent"), engine),
         "engines": two,
         "record": Arg(set(), {7}),
-        "description": Arg("Searching", fine=...),
         "match.settings": within,
         "against": Arg(None, fine=[None]),
         "prepare.settings": Arg(within, face.PreparationSettings, limit),
@@ -237,7 +235,6 @@ def table():
         "opponent": Arg(analyst, face.EnginePool, store),
         "truncate": Arg("values", "backup"),
         "keep": Arg({_START: _MOVE}, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
-        "max_memory": Arg("10GB", fine=[None, math.inf]),
         "equilibrium_tree.max_histories": Arg(10_000, 0),
         "tree": Arg(tree, other_tree, game),
         "preparation_book.player": Arg(0, 1),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pyspiel
 from open_spiel.python import policy
+from tqdm import tqdm
 
 from precomp_games import ClockGame, HistoryTree, RolloutValues, SearchClock, register_policy
 from tests.dask_clusters import cluster_address
@@ -57,6 +58,7 @@ def table():
         "min_probability": Arg(1e-6, 0.9),
         "max_histories": Arg(1000, 0, 3),
         "max_memory": Arg("10GB", fine=[None, math.inf]),
+        "config.progress": tqdm,
         "history": Arg(5, 10**6),
         "actions": Arg(tree.actions(5), [0, 1.0], 3, fine=[(1, 2, 3)]),
         "infoset": Arg(1, 10**6),

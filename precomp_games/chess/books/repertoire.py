@@ -240,7 +240,7 @@ class _Reader:
         report, name, read = self.report, os.path.basename(path), 0
         self.source = f"{name}, game 1"
         self.tags = self.whole = self.broken = 0
-        for text in game_texts(path, report, None):
+        for text in game_texts(path, report):
             for game, whole in visited(text, functools.partial(_Lines, self), report):
                 if not whole:
                     game.cut("a game that cannot be read")

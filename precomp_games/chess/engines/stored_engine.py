@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from precomp_games._support.arguments import Check, public
 from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.config import bar
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines.cluster import DaskEngine
@@ -32,7 +33,7 @@ class StoredEngine(Shown):
 
     Every search is in the store before the next result is looked at, so a run that is killed loses
     none that was finished. Without a pool only stored searches are available. One that is sent to another
-    process opens the same store there, with a pool of its own, and without `on_search` and `progress`.
+    process opens the same store there, with a pool of its own, and without `on_search`.
 
     Args:
         store: where searches are looked up and kept.
@@ -40,14 +41,11 @@ class StoredEngine(Shown):
         engine_id: whose searches to read where there is no pool; None for the only engine in
             the store.
         on_search: called with the number of searches so far after each.
-        progress: called with (searches finished, searches known to be needed) so far, by this
-            object, when either grows: a progress bar's n and total.
 
     Attributes:
         engine_id: the store's key for the engine.
         searches: searches done by the pool for this object.
         hits: positions answered without a search, distinct ones in each call.
-        progress: as above; may be set later.
         record: None, or a set to which the store's key (engine, limit, multipv, epd) of everything
             asked for is added: what a run needs, whether searched or stored.
 
@@ -64,15 +62,12 @@ class StoredEngine(Shown):
         *,
         engine_id: str | None = None,
         on_search: Callable[[int], None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.store, self.pool = store, pool
-        self.progress = progress
         self.searches = 0
         self.hits = 0
         self.record: set[tuple[str, str, int, str]] | None = None
         self._on_search = on_search
-        self._needed = 0
         self._memory: dict[Asked, SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
             raise ArgumentError(f"expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}")
@@ -170,9 +165,6 @@ class StoredEngine(Shown):
             )
         if time_is_up():
             check_finished(0, len(missing))
-        before = self.searches
-        self._needed += len(missing)
-        self._report()
         results: dict[Asked, SearchResult] = {}
 
         def keep(what: Asked, result: SearchResult) -> None:
@@ -185,12 +177,10 @@ class StoredEngine(Shown):
             self.searches += 1
             if self._on_search is not None:
                 self._on_search(self.searches)
-            self._report()
+            show(len(results))
 
-        try:
+        with bar("Searching", "searches", len(missing), leave=False) as show:
             self.pool.search_each(missing, keep)
-        finally:
-            self._needed -= len(missing) - (self.searches - before)  # less what failed
         return results
 
     def _remember(self, key: Asked, result: SearchResult) -> SearchResult:
@@ -198,10 +188,6 @@ class StoredEngine(Shown):
             del self._memory[next(iter(self._memory))]  # the oldest
         self._memory[key] = result
         return result
-
-    def _report(self) -> None:
-        if self.progress is not None:
-            self.progress(self.searches, self._needed)
 
 
 def searched(engine: Any, asked: Sequence[Asked]) -> list[SearchResult]:

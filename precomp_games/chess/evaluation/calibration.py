@@ -34,7 +34,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import chess
@@ -144,7 +144,6 @@ def played_samples(
     seed: Seed = 0,
     setting: str = "",
     min_probability: LeastProbability = 1e-9,
-    progress: Callable[[int], Any] | None = None,
 ) -> list[CalibrationSample]:
     """Plays games from positions, and has them searched.
 
@@ -157,7 +156,6 @@ def played_samples(
       seed: of the games.
       setting: what the samples are told to come from.
       min_probability: less likely moves are not played, as in preparations.
-      progress: called with the number of finished games, after each half-move of those under way.
 
     Raises:
       ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
@@ -172,7 +170,6 @@ def played_samples(
         check_policies(sigma, "sigma"),
         streams,
         min_probability=min_probability,
-        progress=progress,
     )
     states = states[: max(1, len(ends) // games)]  # as far as there was time for games
     epds = [state.epd for state in states]

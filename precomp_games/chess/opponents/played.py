@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeAlias
 
 import chess
@@ -287,7 +287,6 @@ def reply_games(
     before: Annotated[float, INFINITE] = math.inf,
     copies: bool = False,
     report: GameReport | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> dict[History, ReplyGames]:
     """The games behind each reply that a book has an answer to, or that leaves it.
 
@@ -302,7 +301,6 @@ def reply_games(
       before: a decimal year. Where it is finite, only games that are known to be older count.
       copies: whether the games are a match's, see `games_policy`.
       report: is filled with what was read and what was not.
-      progress: called now and then with the bytes that were read so far, and with the file's size.
 
     Returns:
       By the moves up to the reply, the reply included; replies that nobody played are not in it.
@@ -322,7 +320,6 @@ def reply_games(
         before=before,
         copies=copies,
         report=report,
-        progress=progress,
     )[0]
 
 
@@ -338,13 +335,12 @@ def games_behind(
     before: float = math.inf,
     copies: bool = False,
     report: GameReport | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[History, ReplyGames], Person | None]:
     """`reply_games`, and whose games these are; None where they are everybody's."""
     root = trie_with_exits(book, exits)
     report = GameReport() if report is None else report
     # What is listed can be played through to its end; what counts is a policy's to say.
-    how: dict[str, Any] = {"max_plies": max(max_plies, _KEPT_PLIES), "report": report, "progress": progress}
+    how: dict[str, Any] = {"max_plies": max(max_plies, _KEPT_PLIES), "report": report}
     records = read_games(path, player, without=without, setups=copies, copies=copies, **how)
     replies = _replies(root, book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()

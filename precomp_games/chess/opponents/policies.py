@@ -22,7 +22,7 @@ import contextvars
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -111,7 +111,6 @@ def read_table(
     without: str | None = None,
     max_plies: PositiveInt = DEFAULT_PLIES,
     report: GameReport | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> GameTable:
     """A file's games as one table, in which the player's moves are its own, or everyone's.
 
@@ -121,14 +120,13 @@ def read_table(
         without: whose games are left out.
         max_plies: half-moves of a game that are read.
         report: is filled with what was read and what was not.
-        progress: called now and then with the bytes that were read so far, and with the file's size.
 
     Raises:
         ValueError: see `read_games`; or no games.
         OSError: the file cannot be read.
     """
     report = GameReport() if report is None else report
-    table = GameTable.join(_tables(path, player, without, max_plies, report, progress))
+    table = GameTable.join(_tables(path, player, without, max_plies, report))
     _check_read(report, path)
     return table
 
@@ -139,11 +137,10 @@ def _tables(
     without: Any,
     max_plies: Any,
     report: GameReport,
-    progress: Any = None,
     copies: bool = False,
 ) -> Any:
     how: dict[str, Any] = {"setups": copies, "copies": copies}  # a match program's openings are its own
-    how |= {"max_plies": max_plies, "report": report, "progress": progress}
+    how |= {"max_plies": max_plies, "report": report}
     records = read_games(path, player, without=without, **how)
     return game_tables(records, None if player is None else report.names)
 

@@ -26,7 +26,7 @@ import math
 import os
 import pathlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -350,7 +350,6 @@ def play_match(
     max_plies: Plies = MATCH_PLIES,
     min_probability: LeastProbability = 1e-9,
     batch: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 256,
-    progress: Callable[[int], Any] | None = None,
 ) -> MatchResult:
     """Plays games from a book's start.
 
@@ -363,7 +362,6 @@ def play_match(
       max_plies: half-moves after which a game is a draw.
       min_probability: less likely moves of the policies are not played, as in preparations.
       batch: how many games are under way at once; no game depends on it.
-      progress: called with the number of finished games, after each half-move of those under way.
 
     Raises:
       ValueError: an argument is none of these, or a policy does not answer as it should.
@@ -378,7 +376,6 @@ def play_match(
         [_stream(seed, number) for number in range(games)],
         min_probability=min_probability,
         batch=batch,
-        progress=progress,
     )
     return MatchResult(book, tuple(_game(book, play, number, end) for number, end in enumerate(ends)))
 

@@ -193,7 +193,7 @@ def play_neighbors(
         if time_is_up():
             break
         both = [
-            engines.match(f"{name}, {what}", each, settings, games, seed=seed, against=against).scores
+            engines.match(each, settings, games, seed=seed, against=against).scores
             for what, each in (("the book", book), ("no book", Book(book.start, book.side, ())))
         ]
         count = min(map(len, both))  # as many as there was time for

@@ -301,7 +301,6 @@ def judge_repertoire(
     count: PositiveInt = 1,
     known: Annotated[str, one_of(KNOWN)] = "positions",
     learn: NonNegativeInt = 10,
-    description: str = "Searching",
 ) -> RepertoireJudgment:
     """Judges a repertoire against the opponent of some settings: see `judge_book`.
 
@@ -315,7 +314,6 @@ def judge_repertoire(
       count: how many of the analyst's best moves there are to choose among in a position.
       known: one of `KNOWN`.
       learn: how many positions to learn next.
-      description: of the bar of searches.
 
     Raises:
       ValueError, EngineError, StoreError: an argument is not as above, or as of `preparation_tree`.
@@ -323,17 +321,13 @@ def judge_repertoire(
     if policies is None:
         policies = engines.policies(settings)
     both = repertoire_policies(policies, repertoire, horizon or repertoire.longest + 1, count)
-    with engines.progress(description) as progress:
 
-        def look(penalty: float) -> HistoryTree:
-            each, players = (
-                dataclasses.replace(settings, penalty=penalty),
-                (engines.analyst, engines.opponent),
-            )
-            return preparation_tree(each, *players, progress, policies=both, truncate="reach")
+    def look(penalty: float) -> HistoryTree:
+        each = dataclasses.replace(settings, penalty=penalty)
+        return preparation_tree(each, engines.analyst, engines.opponent, policies=both, truncate="reach")
 
-        looks = penalties(settings.penalty) if engines.can_search else [settings.penalty]
-        penalty, tree = as_far_as_time_goes(looks, settings.penalty, look)
+    looks = penalties(settings.penalty) if engines.can_search else [settings.penalty]
+    penalty, tree = as_far_as_time_goes(looks, settings.penalty, look)
     entries = known_entries(tree, repertoire, known)
     judgment = judge_book(
         tree,

@@ -7,17 +7,13 @@ preparation, with what is asked of them and how often.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games._support import bars
 from precomp_games._support.arguments import each_of, public
 from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import Book
@@ -204,39 +200,9 @@ class Engines(Shown):
         """Writes the searches that a record names to a store of their own."""
         self.analyst.store.export(path, keys=sorted(record))
 
-    @contextlib.contextmanager
-    def progress(self, description: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar of searches with their rate, and of those that are known to be needed.
-
-        Gives a function for the progress of `HistoryTree.from_game`. How many a tree needs shows level by
-        level only, so no share of them is told.
-        """
-        with bars.progress(description, "searches") as show:
-            engines, before = self._distinct(), self.searches
-            left, by_level = dict.fromkeys(map(id, engines), 0), False
-
-            def told(engine: StoredEngine, done: int, needed: int) -> None:
-                left[id(engine)] = needed - done
-                made = self.searches - before
-                show(made, total=0 if by_level else made + sum(left.values()))
-
-            def level(number: int, histories: int) -> None:
-                nonlocal by_level
-                by_level = True
-                show(note=f"ply {number}, {histories} histories", total=0)
-
-            for engine in engines:
-                engine.progress = functools.partial(told, engine)
-            try:
-                yield level
-            finally:
-                for engine in engines:
-                    engine.progress = None
-
     @public
     def match(
         self,
-        description: str,
         book: Book,
         settings: PreparationSettings,
         games: int,
@@ -245,10 +211,9 @@ class Engines(Shown):
         own: Any = None,
         against: PreparationSettings | None = None,
     ) -> MatchResult:
-        """Plays a match of a book, with a bar of games and of what they need in searches.
+        """Plays a match of a book.
 
         Args:
-          description: of the bar.
           book: what is played, and then what `settings` say we play out of book.
           settings: what the book was made by.
           games: how many.
@@ -259,23 +224,16 @@ class Engines(Shown):
         Raises:
           ValueError, EngineError: as `play_match`.
         """
-        player, before, began = settings.player, self.searches, time.monotonic()
+        player = settings.player
         policies, other = self.policies(settings), self.policies(against or settings)
-        with bars.progress(description, "games", total=games) as show:
-
-            def advance(finished: int) -> None:
-                made = self.searches - before
-                show(finished, f"{made} searches, {made / max(time.monotonic() - began, 1e-9):.0f}/s")
-
-            return play_match(
-                book,
-                other.sigma[1 - player],
-                policies.sigma[player] if own is None else own,
-                games,
-                seed=seed,
-                min_probability=settings.min_probability,
-                progress=advance,
-            )
+        return play_match(
+            book,
+            other.sigma[1 - player],
+            policies.sigma[player] if own is None else own,
+            games,
+            seed=seed,
+            min_probability=settings.min_probability,
+        )
 
     def _distinct(self) -> list[StoredEngine]:
         return [self.analyst] + ([self.opponent] if self.opponent is not self.analyst else [])

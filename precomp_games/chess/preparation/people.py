@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -192,9 +192,7 @@ def in_spec(name: str) -> str:
     return " ".join(printable_name(name).translate(_IN_SPECS).split())
 
 
-def read_person(
-    path: str, name: str, population: str | None, plies: int, progress: Callable[[int, int], None]
-) -> KnownPerson:
+def read_person(path: str, name: str, population: str | None, plies: int) -> KnownPerson:
     """A person's games.
 
     Args:
@@ -202,13 +200,12 @@ def read_person(
       name: as the file has it, see `resolve_names`.
       population: a file of others' games, or None.
       plies: half-moves of each game that are read.
-      progress: see `read_games`.
 
     Raises:
       ValueError, OSError: see `read_table`.
     """
     report = GameReport()
-    table = read_table(path, name, max_plies=plies, report=report, progress=progress)
+    table = read_table(path, name, max_plies=plies, report=report)
     return KnownPerson(path, name, population, table, report)
 
 

@@ -11,7 +11,6 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support import bars
 from precomp_games._support.arguments import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -22,7 +21,6 @@ from precomp_games._support.arguments import (
 )
 from precomp_games._support.checks import ArgumentError
 from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
-from precomp_games._support.memory import Memory
 from precomp_games.algorithms import (
     ORDERS,
     CertifiedPrecomputation,
@@ -38,7 +36,7 @@ from precomp_games.algorithms import (
     value_against_components,
 )
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
-from precomp_games.chess.books.book import Book, BookExit, points
+from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.evaluation.scores import pov_score
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
 from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
@@ -80,7 +78,6 @@ def prepare(
     plan: Annotated[Sequence[int], each_of(int)] = (),
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
-    max_memory: Memory | None = None,
     enough: Callable[[], bool] | None = None,
     improved: Callable[[Preparation], Any] | None = None,
 ) -> Preparation:
@@ -103,7 +100,6 @@ def prepare(
       plan: sizes that grow, of books each of which contains the one before (`precomputation_plan`).
       keep: what is known already and stays, see `preparation_tree`.
       announce: see `preparation_tree`.
-      max_memory: see there as well.
       enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
         taken, and games say what it is worth. A whole tree is looked at as far as the deadline allows.
       improved: called now and then with the best book so far: `search["unfinished"]` is true, no games have
@@ -157,7 +153,7 @@ def prepare(
 
         def look(penalty: float) -> Preparation:
             each = dataclasses.replace(settings, penalty=penalty)
-            made = _by_tree(each, engines, budget, plan, keep, announce, max_memory)
+            made = _by_tree(each, engines, budget, plan, keep, announce)
             if deadline() is not None:
                 so_far(made)
             return made
@@ -203,8 +199,7 @@ def _games_behind(
     """The games behind the replies of an opponent who is a person, as its games say, and who that is."""
     if not isinstance(opponent, GamesPolicy) or opponent.read["player"] is None:
         return {}, None
-    with bars.progress("Games behind replies", "bytes") as show:
-        return games_behind(book, exits=exits, progress=lambda done, size: show(done), **opponent.read)
+    return games_behind(book, exits=exits, **opponent.read)
 
 
 # -- where games leave a book ------------------------------------------------------------------------------
@@ -262,22 +257,18 @@ def _by_tree(
     plan: Sequence[int],
     keep: Mapping[str, chess.Move] | None,
     announce: Callable[[int, int], Any] | None,
-    max_memory: Memory | None,
 ) -> Preparation:
     """All that the penalty allows is looked at, and the best book of it is taken."""
 
     def expanded(known_moves: Mapping[str, chess.Move] | None) -> HistoryTree:
-        with engines.progress("Searching") as progress:
-            return preparation_tree(
-                settings,
-                engines.analyst,
-                engines.opponent,
-                progress,
-                policies=engines.policies(settings),
-                keep=known_moves,
-                announce=announce,
-                max_memory=max_memory,
-            )
+        return preparation_tree(
+            settings,
+            engines.analyst,
+            engines.opponent,
+            policies=engines.policies(settings),
+            keep=known_moves,
+            announce=announce,
+        )
 
     tree, player, frontier = expanded(keep), settings.player, None
     if settings.distrust:
@@ -382,16 +373,6 @@ def _tree_facts(tree: HistoryTree) -> dict[str, Any]:
     }
 
 
-def told_search(show: Callable[..., None], enough: Callable[[], bool] | None) -> Callable[[int, str], bool]:
-    """What shows how far a search is, and says whether it goes on."""
-
-    def told(done: int, note: str) -> bool:
-        show(done, note)
-        return enough is None or not enough()
-
-    return told
-
-
 # -- best first --------------------------------------------------------------------------------------------
 
 
@@ -407,26 +388,22 @@ def _by_best_first(
 ) -> Preparation:
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
-    with bars.progress("Searching", "evaluations") as show:
-        told = told_search(show, enough)
-        found = best_first_precomputation(
-            settings.game(),
-            policies.sigma_pre,
-            policies.sigma,
-            settings.penalty,
-            settings.player,
-            policies.leaf_value,
-            gap=gap,
-            order=order,
-            budget=budget,
-            max_evaluations=max_evaluations,
-            position_key=position_key,
-            min_probability=settings.min_probability,
-            progress=lambda done, lower, upper: told(
-                done, f"worth {points(lower)} to {points(upper)} points in 100 games"
-            ),
-            improved=improved,
-        )
+    found = best_first_precomputation(
+        settings.game(),
+        policies.sigma_pre,
+        policies.sigma,
+        settings.penalty,
+        settings.player,
+        policies.leaf_value,
+        gap=gap,
+        order=order,
+        budget=budget,
+        max_evaluations=max_evaluations,
+        position_key=position_key,
+        min_probability=settings.min_probability,
+        enough=enough,
+        improved=improved,
+    )
     how = {"upper": found.upper, "order": order, "work": found.work}
     return _by_estimates(settings, engines, found, how)
 
@@ -464,26 +441,24 @@ def _by_games(
     policies = engines.policies(settings)
     teaching = games // _TEACHING
     promising = max(2, games - teaching)
-    with bars.progress("Searching", "evaluations") as show:
-        told = told_search(show, enough)
-        found = confirmed_precomputation(
-            settings.played_game(),
-            policies.sigma_pre,
-            policies.sigma,
-            settings.penalty,
-            settings.player,
-            policies.leaf_value,
-            budget=_MOST if budget is None else budget,
-            games=teaching,
-            promise_games=promising,
-            prior_games=policies.leaf_value.utility.prior_games,
-            max_evaluations=max_evaluations,
-            position_key=board_key,
-            min_probability=settings.min_probability,
-            seed=settings.seed,
-            progress=lambda done, games, what: told(done, f"{games} games, {what}"),
-            improved=improved,
-        )
+    found = confirmed_precomputation(
+        settings.played_game(),
+        policies.sigma_pre,
+        policies.sigma,
+        settings.penalty,
+        settings.player,
+        policies.leaf_value,
+        budget=_MOST if budget is None else budget,
+        games=teaching,
+        promise_games=promising,
+        prior_games=policies.leaf_value.utility.prior_games,
+        max_evaluations=max_evaluations,
+        position_key=board_key,
+        min_probability=settings.min_probability,
+        seed=settings.seed,
+        enough=enough,
+        improved=improved,
+    )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()
     promise, error, interval, refused = found.promise, found.standard_error, found.interval, {}
@@ -493,7 +468,6 @@ def _by_games(
         # fitted to. These are the first games of a match with this seed, which then finds them searched.
         empty = Book(book.start, book.side, ())
         without = engines.match(
-            "Unprepared",
             empty,
             settings,
             min(_UNPREPARED, promising),

@@ -26,7 +26,6 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
-from precomp_games._support import bars
 from precomp_games._support.arguments import (
     FilePath,
     NonNegativeFloat,
@@ -53,7 +52,7 @@ from precomp_games.chess.preparation.model import (
     preparation_policies,
 )
 from precomp_games.chess.preparation.preparation import Preparation
-from precomp_games.chess.preparation.prepare import told_search, told_stops
+from precomp_games.chess.preparation.prepare import told_stops
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import certified_book
 from precomp_games.chess.records.game_records import (
@@ -329,28 +328,26 @@ def prepare_from_games(
     policies = informed_policies(settings, engines, games)
     timed = _timed(policies.leaf_value, clock, settings.player)
     value, taught = _learned(timed, _taught(games, settings))
-    with bars.progress("Searching", "evaluations") as show:
-        told = told_search(show, enough)
-        found = confirmed_precomputation(
-            settings.played_game(),
-            policies.sigma_pre,
-            policies.sigma,
-            settings.penalty,
-            settings.player,
-            value,
-            budget=budget,
-            games=teaching,
-            promise_games=0,
-            prior_games=value.utility.prior_games,
-            played=taught,
-            doubt=doubt,
-            optimism=optimism,
-            max_evaluations=max_evaluations,
-            position_key=board_key,
-            min_probability=settings.min_probability,
-            seed=settings.seed,
-            progress=lambda done, _, what: told(done, what),
-        )
+    found = confirmed_precomputation(
+        settings.played_game(),
+        policies.sigma_pre,
+        policies.sigma,
+        settings.penalty,
+        settings.player,
+        value,
+        budget=budget,
+        games=teaching,
+        promise_games=0,
+        prior_games=value.utility.prior_games,
+        played=taught,
+        doubt=doubt,
+        optimism=optimism,
+        max_evaluations=max_evaluations,
+        position_key=board_key,
+        min_probability=settings.min_probability,
+        seed=settings.seed,
+        enough=enough,
+    )
     book = certified_book(found.preparation)
     return Preparation(
         settings,

@@ -14,7 +14,6 @@ import pyspiel
 
 from precomp_games._support.arguments import Player, PositiveInt, each_of, public
 from precomp_games._support.checks import ArgumentError, check_instance, shown
-from precomp_games._support.memory import Memory
 from precomp_games.algorithms import CertifiedPrecomputation
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
@@ -38,7 +37,7 @@ from precomp_games.chess.preparation.model import (
 )
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.leaf_values import RolloutValues
-from precomp_games.tree.expansion.options import Progress, Truncation
+from precomp_games.tree.expansion.options import Truncation
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import Alternative, MemorizedState
 
@@ -50,13 +49,11 @@ def preparation_tree(
     settings: PreparationSettings,
     analyst: ScoringEngine,
     opponent: EngineLike | None = None,
-    progress: Progress | None = None,
     *,
     policies: PreparationPolicies | None = None,
     truncate: Truncation = "values",
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
-    max_memory: Memory | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -66,14 +63,12 @@ def preparation_tree(
       settings: see there.
       analyst: see `preparation_policies`.
       opponent: see there.
-      progress: called after each level with (level, histories so far).
       policies: of `preparation_policies`, where they have been made already.
       truncate: see `HistoryTree.from_game`.
       keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what
         can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
         `keep=kept_entries(tree, player)`.
       announce: called with (positions, games from each) before roll-outs begin.
-      max_memory: see `HistoryTree.from_game`.
 
     Raises:
       ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
@@ -94,7 +89,7 @@ def preparation_tree(
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
     penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    how |= {"truncate": truncate, "stop_value": "evaluate", "progress": progress, "max_memory": max_memory}
+    how |= {"truncate": truncate, "stop_value": "evaluate"}
     return _tree(settings, policies, penalties, **how)
 
 
@@ -114,10 +109,8 @@ def equilibrium_tree(
     settings: PreparationSettings,
     analyst: EngineLike,
     opponent: EngineLike | None = None,
-    progress: Progress | None = None,
     *,
     max_histories: PositiveInt = 50_000_000,
-    max_memory: Memory | None = None,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
@@ -137,9 +130,7 @@ def equilibrium_tree(
       settings: see there.
       analyst: White's engine.
       opponent: Black's; by default the analyst's.
-      progress: called after each level with (level, histories so far).
       max_histories: see `HistoryTree.from_game`.
-      max_memory: see there as well.
 
     Raises:
       ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
@@ -164,9 +155,7 @@ def equilibrium_tree(
         both,
         (settings.penalty,) * 2,
         truncate="values",
-        progress=progress,
         max_histories=max_histories,
-        max_memory=max_memory,
         **({"game": game, "position_key": board_key} if several else {}),
     )
 

@@ -150,7 +150,6 @@ def read_games(
     copies: bool = False,
     key: Key = position_hash,
     report: GameReport | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[GameRecord]:
     """The games in a file, one by one; those that stand there twice, once.
 
@@ -166,7 +165,6 @@ def read_games(
             same one is played again, and not a collection's.
         key: what a position is called in the records.
         report: what was read and what was not is added to it.
-        progress: called now and then with the bytes that were read so far, and with the file's size.
 
     Raises:
         ValueError: an argument of another kind; a name that nobody has, or that fits several.
@@ -188,7 +186,7 @@ def read_games(
     key = _position_hash if key is position_hash else key
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
     seen = None if copies else dict[int, float | None]()
-    return _records(game_texts(path, report, progress), wanted, reader, max_games, report, seen)
+    return _records(game_texts(path, report), wanted, reader, max_games, report, seen)
 
 
 def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: Mapping[str, int]) -> None:

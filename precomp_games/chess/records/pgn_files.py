@@ -22,6 +22,7 @@ import chess.pgn
 
 from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.config import bar
 from precomp_games._support.messages import counted
 from precomp_games._support.results import Result
 from precomp_games.chess.records.movetext import languages_of, standard
@@ -31,7 +32,7 @@ MAX_LINE = 1 << 16  # bytes; PGN allows 255
 MAX_TEXT = 1 << 20  # characters of one game, comments and variations too
 MAX_TAG = 200  # characters of a tag's value
 _MAX_NAMES = 200_000
-_REPORTED = 1 << 20  # bytes between two calls of progress
+_REPORTED = 1 << 20  # bytes between two looks at the bar
 # What python-chess raises on games that are odd enough.
 _PARSER_ERRORS = (ValueError, IndexError, KeyError, AssertionError, AttributeError, RecursionError)
 V = TypeVar("V", bound="GameVisitor")
@@ -211,38 +212,34 @@ class GameText:
     languages: tuple[str, ...]
 
 
-def game_texts(
-    path: str, report: GameReport, progress: Callable[[int, int], None] | None
-) -> Iterator[GameText]:
+def game_texts(path: str, report: GameReport) -> Iterator[GameText]:
     """The text of each game.
 
     A tag after moves begins a new game, so that a comment without an end takes no more than its own.
     """
-    size = os.path.getsize(path)
     languages = _languages(path)
     lines: list[str] = []
     length, next_report, moves, cut, event = 0, 0, False, False, False
-    for position, line in _pgn_lines(path, report):
-        if progress is not None and position >= next_report:
-            progress(position, size)
-            next_report = position + _REPORTED
-        if line.startswith("[") and _TAG_LINE.match(line):
-            is_event = line.startswith("[Event ")
-            if moves or (is_event and event):
-                yield GameText("".join(lines), cut, languages)
-                lines, length, moves, cut, event = [], 0, False, False, False
-            event = event or is_event
-        elif not moves and line.strip() and not line.startswith(("[", "%", ";")):
-            moves = True
-        lines.append(line[: max(0, MAX_TEXT - length)])
-        length += len(line)
-        cut = length > MAX_TEXT
-        if cut:
-            lines = ["".join(lines)]  # one text, however many lines it goes on for
+    with bar("Reading", "bytes", os.path.getsize(path), leave=False) as show:
+        for position, line in _pgn_lines(path, report):
+            if position >= next_report:
+                show(position)
+                next_report = position + _REPORTED
+            if line.startswith("[") and _TAG_LINE.match(line):
+                is_event = line.startswith("[Event ")
+                if moves or (is_event and event):
+                    yield GameText("".join(lines), cut, languages)
+                    lines, length, moves, cut, event = [], 0, False, False, False
+                event = event or is_event
+            elif not moves and line.strip() and not line.startswith(("[", "%", ";")):
+                moves = True
+            lines.append(line[: max(0, MAX_TEXT - length)])
+            length += len(line)
+            cut = length > MAX_TEXT
+            if cut:
+                lines = ["".join(lines)]  # one text, however many lines it goes on for
     if lines:
         yield GameText("".join(lines), cut, languages)
-    if progress is not None:
-        progress(size, size)
 
 
 def _languages(path: str) -> tuple[str, ...]:

@@ -23,20 +23,19 @@ numpy passes over the level's edges. Histories hold no OpenSpiel state: position
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 import pyspiel
 
-from precomp_games._support.bars import bar as progress_bar
 from precomp_games._support.checks import ArgumentError, check_evaluation, utility_sum
+from precomp_games._support.config import bar, memory_limit
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.alike import AlikeRows
-from precomp_games.tree.expansion.options import ExpansionOptions, Progress
+from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.expansion.positions import Edges, LevelPositions
 from precomp_games.tree.expansion.pruning import InformationStates, KeptPositions, Level, Reopened, StopBounds
 from precomp_games.tree.expansion.values import TreeValues
@@ -88,42 +87,31 @@ def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
 
     Raises:
       ValueError: a policy's answer is wrong, the game has imperfect recall, `position_key` joins states
-        that differ, or there are more than `max_histories` histories, or more than fit into `max_memory`.
+        that differ, or there are more than `max_histories` histories, or more than fit into memory.
     """
     never_cut: set[Hashable] = set()
-    with _shown(options.progress) as progress:
+    with bar("Expanding", "histories", leave=False) as show:
         while True:
             try:
-                return _Expander(game, options, never_cut, progress).run()
+                return _Expander(game, options, never_cut, show).run()
             except Reopened as reopened:
                 never_cut.update(reopened.keys)
-
-
-@contextlib.contextmanager
-def _shown(progress: Progress | None) -> Iterator[Progress]:
-    """The caller's `progress`; where there is none, a bar for what takes more than a second."""
-    if progress is not None:
-        yield progress
-        return
-    with progress_bar(desc="expanding", unit=" histories") as bar:
-
-        def show(level: int, histories: int) -> None:
-            bar.set_postfix_str(f"level {level}", refresh=False)
-            bar.update(histories - bar.n)
-
-        yield show
 
 
 class _Expander:
     """One expansion from the root. Lives for one `run()`."""
 
     def __init__(
-        self, game: pyspiel.Game, options: ExpansionOptions, never_cut: set[Hashable], progress: Progress
+        self,
+        game: pyspiel.Game,
+        options: ExpansionOptions,
+        never_cut: set[Hashable],
+        show: Callable[..., None],
     ) -> None:
         self.game = game
         self.options = options
-        self.progress = progress
-        self.memory = MemoryMeter(options.max_memory, options.advice())
+        self.show = show
+        self.memory = MemoryMeter(memory_limit(), options.advice())
         kind = game.get_type()
         perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.perfect_information = perfect
@@ -136,7 +124,7 @@ class _Expander:
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
-        self.values = TreeValues(game, options, self.opponent, alike, self.memory, self._progress_below)
+        self.values = TreeValues(game, options, self.opponent, alike, self.memory)
         self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
@@ -190,7 +178,7 @@ class _Expander:
             )
             level = self._next(level, before, player, infoset, edges)
             self.size += count
-            self.progress(depth, self.size)
+            self.show(self.size, f"level {depth}")
             depth += 1
         return self._finish()
 
@@ -330,10 +318,6 @@ class _Expander:
             infoset[kept] = self.infosets + np.arange(len(kept))
             self._append(infoset_player=player[kept], weight=weight[kept])
             self.infosets += len(kept)
-
-    def _progress_below(self, level: int, states: int) -> None:
-        """Tells of the states below the leaves, on top of the tree's own."""
-        self.progress(level, self.size + states)
 
     # -- edges and the next level ------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ import pyspiel
 
 from precomp_games._support.arguments import one_of
 from precomp_games._support.checks import ArgumentError, check_pair, check_penalties, shown
-from precomp_games._support.memory import default_memory
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies.rows import BatchPolicy, Menu, as_batch_policies, shared_key
@@ -19,9 +18,6 @@ from precomp_games.tree.facts import NEVER
 
 PolicyPair = tuple[BatchPolicy | None, BatchPolicy | None]
 """One policy for each player; None for a player who is never asked. As sigma_pre, a menu is one as well."""
-
-Progress = Callable[[int, int], None]
-"""Called after each level with (level, histories so far)."""
 
 STOP_VALUES = ("backup", "evaluate")
 """What stopping may be worth; see `HistoryTree.from_game`."""
@@ -59,8 +55,6 @@ class ExpansionOptions:
     position_key: Callable[[Any], Hashable] | None
     min_probability: float
     max_histories: int
-    max_memory: float
-    progress: Progress | None
 
     @classmethod
     def checked(
@@ -75,7 +69,6 @@ class ExpansionOptions:
         price: str,
         position_key: Callable[[Any], Hashable] | None,
         utility_range: float | None,
-        max_memory: Any,
         **more: Any,
     ) -> ExpansionOptions:
         """Checks what the signature of `HistoryTree.from_game` leaves open; `more` is kept as it is.
@@ -110,14 +103,11 @@ class ExpansionOptions:
             stop_value=stop_value,
             price=price,
             position_key=None if shared is None else hashable(shared),
-            max_memory=default_memory() if max_memory is None else max_memory,
             **more,
         )
 
     @classmethod
-    def of_game(
-        cls, game: pyspiel.Game, *, max_histories: int, max_memory: Any, progress: Progress | None
-    ) -> ExpansionOptions:
+    def of_game(cls, game: pyspiel.Game, *, max_histories: int) -> ExpansionOptions:
         """Those of `HistoryTree.of_game`: both players choose any action, at no price, and nothing is cut."""
         actions = as_batch_policies(Menu.of_actions(), "sigma_pre", menus=True)
         return cls(
@@ -134,8 +124,6 @@ class ExpansionOptions:
             position_key=None,
             min_probability=0.0,
             max_histories=max_histories,
-            max_memory=default_memory() if max_memory is None else max_memory,
-            progress=progress,
         )
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,9 +60,8 @@ class TreeValues:
         opponent: MixedOpponent | None,
         alike: AlikeRows | None,
         memory: MemoryMeter,
-        progress: Callable[[int, int], None],
     ) -> None:
-        """Nothing is valued yet; `alike`, `memory` and `progress` hear of states below the leaves."""
+        """Nothing is valued yet; `alike` and `memory` hear of states below the leaves."""
         self.evaluations = self.games = 0
         self._range, self._utility_sum = (game.min_utility(), game.max_utility()), utility_sum(game)
         self._options, self._opponent = options, opponent
@@ -78,7 +76,6 @@ class TreeValues:
                 max_states=options.max_histories,
                 alike=None if alike is None else functools.partial(alike.hold, names=names),
                 memory=memory,
-                progress=progress,
             )
             for sigma, names in (_against(options, k) for k in range(len(options.leaf_values)))
         ]

@@ -49,14 +49,11 @@ def test_it_evaluates_no_more_than_a_tree_that_reaches_cut(cases):
 
 def test_intervals_hold_whenever_one_looks(cases):
     for seed in range(cases(25)):
-        best, seen = best_precomputation(whole_tree("menu", seed, 0.03), seed % 2).value, []
+        best = best_precomputation(whole_tree("menu", seed, 0.03), seed % 2).value
         for order in ("certified", "optimistic"):
-            found = _found(
-                "menu", seed, 0.03, gap=0.0, order=order, batch=2,
-                progress=lambda evaluations, low, up, seen=seen: seen.append((low, up)),
-            )  # fmt: skip
+            found = _found("menu", seed, 0.03, gap=0.0, order=order, batch=2)
             assert found.lower - 1e-12 <= best <= found.upper + 1e-12
-        assert all(low - 1e-12 <= best <= up + 1e-12 for low, up in seen)
+            assert all(low - 1e-12 <= best <= up + 1e-12 for _, low, up in found.trace)
 
 
 @pytest.mark.parametrize("order", ["certified", "optimistic"])
@@ -157,15 +154,11 @@ def test_alternatives_say_what_choosing_them_would_cost(cases):
 
 
 def test_it_stops_where_it_is_told():
-    seen = []
-    found = _found(
-        "menu", 3, 0.01, gap=0.0, batch=2, max_evaluations=6,
-        progress=lambda evaluations, lower, upper: seen.append((evaluations, lower, upper)),
-    )  # fmt: skip
+    found = _found("menu", 3, 0.01, gap=0.0, batch=2, max_evaluations=6)
     assert not found.reached and found.work["evaluations"] == 6
     assert found.lower <= found.upper
-    assert seen[-1] == (found.work["evaluations"], found.lower, found.upper)
-    assert [lower for _, lower, _ in seen] == sorted(lower for _, lower, _ in seen)
-    rounds = iter([True, False])
-    assert not _found("menu", 3, 0.01, gap=0.0, batch=1, progress=lambda *_: next(rounds)).reached
+    assert found.trace[-1] == (found.work["evaluations"], found.lower, found.upper)
+    assert [lower for _, lower, _ in found.trace] == sorted(lower for _, lower, _ in found.trace)
+    rounds = iter([False, True])
+    assert not _found("menu", 3, 0.01, gap=0.0, batch=1, enough=lambda: next(rounds)).reached
     assert next(rounds, None) is None

@@ -122,11 +122,8 @@ def test_400_certificates_at_all_times(kind, epsilon):
     for seed in range(10):
         whole, value = _truth(kind, seed)
         for repetition in range(40):
-            seen = []
-            found = _certified(
-                kind, seed, epsilon=epsilon, delta=delta, seed=repetition,
-                progress=lambda games, lower, upper, seen=seen: seen.append((lower, upper)),
-            )  # fmt: skip
+            found = _certified(kind, seed, epsilon=epsilon, delta=delta, seed=repetition)
+            seen = [interval for _, *interval in found.trace]
             assert found.reached and found.gap <= epsilon
             assert seen == sorted(seen, key=lambda interval: interval[1] - interval[0], reverse=True)
             wrong = not found.lower - 1e-9 <= worth(whole, found) <= value + 1e-9
@@ -194,8 +191,8 @@ def test_anytime():
 
 
 def test_it_ends_when_it_is_told_to():
-    rounds = iter([True, False])
-    found = _certified("menu", 3, epsilon=0.01, progress=lambda *_: next(rounds))
+    rounds = iter([False, True])
+    found = _certified("menu", 3, epsilon=0.01, enough=lambda: next(rounds))
     assert next(rounds, None) is None and found.work["rounds"] == 2 and not found.reached
     assert found.lower <= _truth("menu", 3)[1] <= found.upper
 

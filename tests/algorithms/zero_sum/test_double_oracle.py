@@ -20,6 +20,7 @@ from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.double_oracle import restricted_tree
 from tests.menus import matrix_value, menu_tree, meta_cases
 from tests.random_games import expand
+from tests.shown import shown
 
 _CASES = 320
 
@@ -150,9 +151,10 @@ def test_a_target_ends_it(small_programs):
 
 def test_each_program_is_told(small_programs):
     small_programs(2, least=2.0)
-    tree, told = _base_game("liars_dice(dice_sides=3)", 1e-4), []
-    whole = meta_equilibrium(tree, progress=lambda *measured: told.append(measured))
-    assert tuple(told) == whole.trace and whole.iterations >= 3
+    with shown() as bars:
+        whole = meta_equilibrium(_base_game("liars_dice(dice_sides=3)", 1e-4))
+    told = [(programs, f"NashConv {nash_conv:.2e}") for programs, nash_conv in whole.trace]
+    assert bars[-1].told == told and whole.iterations >= 3
 
 
 def test_what_is_asked_for_decides_the_solver():
