@@ -20,7 +20,7 @@ import pyspiel
 
 from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import synthetic_tree
-from precomp_games import HistoryTree, make_policy, sample_size
+from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
@@ -108,7 +108,7 @@ def certificate_rows(say: Callable[[str], None], games: int = len(_GAMES)) -> li
         sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
         histories, scale = int(sampled.sum()), tree.utility_range
         epsilon = _EPSILON * scale
-        asked = histories * sample_size(epsilon, _DELTA, histories, scale, "theorem3")
+        asked = histories * math.ceil(16.0 * _EPSILON**-2 * math.log(histories / _DELTA))  # Theorem 3
         found = certified_precomputation(
             game, pre, sigma, penalty, player, epsilon=epsilon, delta=_DELTA, position_key=key, seed=1
         )

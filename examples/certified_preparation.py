@@ -34,7 +34,7 @@ import common
 import pyspiel
 from absl import flags
 
-from precomp_games import HistoryTree, sample_size
+from precomp_games import HistoryTree
 from precomp_games.algorithms import (
     CertifiedPrecomputation,
     best_first_precomputation,
@@ -181,9 +181,8 @@ def by_rollouts(folder: pathlib.Path) -> None:
     ended = tree.player == int(pyspiel.PlayerId.TERMINAL)
     sampled = ((tree.infoset >= 0) | (tree.num_children == 0)) & ~ended
     histories = int(sampled.sum())
-    theorem_3 = histories * sample_size(
-        _EPSILON.value, _DELTA.value, histories, tree.utility_range, "theorem3"
-    )
+    share = (tree.utility_range / _EPSILON.value) ** 2
+    theorem_3 = histories * math.ceil(16.0 * share * math.log(histories / _DELTA.value))
     print(
         f"Expected            {best_precomputation(tree, player).value:.4f} by dynamic programming\n"
         f"Theorem 3           {theorem_3} games at {histories} histories, "

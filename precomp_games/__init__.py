@@ -11,13 +11,12 @@ from precomp_games.games import registered as _registered  # noqa: F401  (regist
 
 if TYPE_CHECKING:
     from precomp_games._support.config import config
-    from precomp_games._support.files import atomic_write, write_together
     from precomp_games.cluster.client import cluster_client
     from precomp_games.cluster.tasks import map_on_cluster
     from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
     from precomp_games.meta_game.gambit import to_efg, write_efg
     from precomp_games.meta_game.game import MetaPrecomputationGame
-    from precomp_games.policies.leaf_values import RolloutValues, sample_size
+    from precomp_games.policies.leaf_values import RolloutValues
     from precomp_games.policies.mixtures import MixturePolicy
     from precomp_games.policies.rows import Menu
     from precomp_games.policies.specs import make_policy, policy_names, register_policy
@@ -28,13 +27,12 @@ if TYPE_CHECKING:
 else:
     _NAMES = {
         "_support.config": ("config",),
-        "_support.files": ("atomic_write", "write_together"),
         "cluster.client": ("cluster_client",),
         "cluster.tasks": ("map_on_cluster",),
         "games.clock": ("ClockGame", "ClockPolicy", "SearchClock", "TimedSearch", "clock_position_key"),
         "meta_game.gambit": ("to_efg", "write_efg"),
         "meta_game.game": ("MetaPrecomputationGame",),
-        "policies.leaf_values": ("RolloutValues", "sample_size"),
+        "policies.leaf_values": ("RolloutValues",),
         "policies.mixtures": ("MixturePolicy",),
         "policies.rows": ("Menu",),
         "policies.specs": ("make_policy", "policy_names", "register_policy"),
@@ -68,7 +66,6 @@ __all__ = [
     "RolloutValues",
     "SearchClock",
     "TimedSearch",
-    "atomic_write",
     "clock_position_key",
     "cluster_client",
     "config",
@@ -76,10 +73,8 @@ __all__ = [
     "map_on_cluster",
     "policy_names",
     "register_policy",
-    "sample_size",
     "to_efg",
     "write_efg",
-    "write_together",
 ]
 
 

@@ -7,8 +7,8 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import expected_game_score
 
-from precomp_games import HistoryTree, RolloutValues, sample_size
-from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext
+from precomp_games import HistoryTree, RolloutValues
+from precomp_games.policies.leaf_values import EvaluatedValues, ExactValues, LeafContext, sample_size
 from precomp_games.policies.rows import as_batch_policy
 from tests.random_games import SUPPORTS, random_policy, random_tree
 from tests.reference import AsPolicy, play_value
@@ -108,13 +108,10 @@ def test_sample_sizes(epsilon, utility_range):
                 for games in (k, k - 1)
             ]
             assert failures[0] <= delta * (1 + 1e-9) and failures[1] > delta * (1 - 1e-9)
-            paper = sample_size(epsilon, delta, estimates, utility_range, "theorem3")
-            assert paper == max(
-                1, math.ceil(16 * (utility_range / epsilon) ** 2 * math.log(estimates / delta))
-            )
+            paper = max(1, math.ceil(16 * (utility_range / epsilon) ** 2 * math.log(estimates / delta)))
             # 2 ln(2 W / delta) <= 16 ln(W / delta) iff W / delta >= 2^(1/7) = 1.104.
             assert (k <= paper) == (estimates / delta >= 2 ** (1 / 7))
-    assert sample_size(epsilon, 0.5, 3, 0.0) == sample_size(epsilon, 0.5, 3, 0.0, "theorem3") == 1
+    assert sample_size(epsilon, 0.5, 3, 0.0) == 1
 
 
 @pytest.mark.parametrize("arguments", [(0.1, 0.1, 10**400), (1e-10, 0.1, 5), (1e-200, 0.1, 5)])
@@ -127,10 +124,6 @@ def test_the_tree_samples_as_many_games_as_the_bound_says():
     for given, games in (
         # R = 3 comes from the game's bounds.
         ({"epsilon": 1.0, "delta": 0.2}, lambda leaves: sample_size(1.0, 0.2, leaves, 3.0)),
-        (
-            {"epsilon": 1.0, "delta": 0.2, "bound": "theorem3"},
-            lambda leaves: sample_size(1.0, 0.2, leaves, 3.0, "theorem3"),
-        ),
         ({"games": 7}, lambda leaves: 7),
     ):
         told = []
@@ -184,13 +177,11 @@ def test_all_estimates_are_within_half_of_epsilon_as_often_as_promised(cases):
     game, sigma, states = _leaves()
     exact = {tuple(s.history()): _moments(s, sigma)[0] for s in states}
     epsilon, delta = 0.6, 0.1
-    for bound in ("hoeffding", "theorem3"):
-        held = 0
-        for seed in range(cases(200)):
-            evaluator = RolloutValues(epsilon=epsilon, delta=delta, bound=bound, seed=seed)
-            values = _asked(evaluator, game, sigma, states)
-            held += max(abs(values[h] - exact[h]) for h in exact) <= epsilon / 2
-        assert held >= (1 - delta) * cases(200)
+    held = 0
+    for seed in range(cases(200)):
+        values = _asked(RolloutValues(epsilon=epsilon, delta=delta, seed=seed), game, sigma, states)
+        held += max(abs(values[h] - exact[h]) for h in exact) <= epsilon / 2
+    assert held >= (1 - delta) * cases(200)
 
 
 def test_rollouts_are_reproducible_and_do_not_depend_on_what_else_is_evaluated():

@@ -406,14 +406,13 @@ _EXCEPTIONS = {
             "HistoryTree.save",
             "EvaluationStore.export",
             "Engines.export",
-            "atomic_write",
             "save_policy",
             "write_efg",
         ),
         _WRITE,
     ),
     **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
-    **dict.fromkeys(("write_preparation", "write_polyglot", "write_report", "write_together"), _WRITE),
+    **dict.fromkeys(("write_preparation", "write_polyglot", "write_report"), _WRITE),
     **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "MatchEngine", "find_engine"), _START),
 }
 

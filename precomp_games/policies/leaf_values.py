@@ -10,7 +10,7 @@ Source: `precomputation` section 4 and appendix (Algorithm 1, Theorem 3).
 
 Deviations: Theorem 3 takes K = 16 ln(|W| / delta) / epsilon^2 for utilities in [0, 1]; Hoeffding's
 inequality with a union bound over |W| estimates within epsilon / 2 needs only
-K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities. The latter is the default.
+K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities.
 The K games from one history are played together (`rollouts`), and a policy is asked once for each distinct
 state they visit.
 
@@ -41,7 +41,6 @@ from precomp_games._support.arguments import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    one_of,
     public,
 )
 from precomp_games._support.checks import ArgumentError, check_function, real_array, shown
@@ -52,7 +51,6 @@ from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows,
 
 _Levels = Sequence[Sequence[Any]]
 _Values = tuple[list[npt.NDArray[np.float64]], int]
-_Bound = Annotated[str, one_of(("hoeffding", "theorem3"))]
 _Share = Annotated[float, Gt(0.0), Lt(1.0)]
 _ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
 _MOST_GAMES = 2**63 - 1  # what numpy can count
@@ -121,7 +119,6 @@ def sample_size(
     delta: _Share,
     estimates: PositiveInt,
     utility_range: NonNegativeFloat = 1.0,
-    bound: _Bound = "hoeffding",
 ) -> int:
     """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
 
@@ -130,17 +127,12 @@ def sample_size(
       delta: the probability with which it may lose more.
       estimates: |W|, how many histories are estimated, at least 1.
       utility_range: R = u_max - u_min.
-      bound: "hoeffding", the least that Hoeffding's inequality allows, or "theorem3", the paper's.
 
     Raises:
       ValueError: an argument is out of its range, or so near to its end that K would not fit 64 bits.
     """
     try:
-        ratio = (utility_range / epsilon) ** 2
-        if bound == "hoeffding":
-            games = 2.0 * ratio * math.log(2.0 * estimates / delta)
-        else:
-            games = 16.0 * ratio * math.log(estimates / delta)
+        games = 2.0 * (utility_range / epsilon) ** 2 * math.log(2.0 * estimates / delta)
     except OverflowError:  # of the square, or of an integer beyond floats
         games = math.inf
     if games > _MOST_GAMES:
@@ -275,7 +267,6 @@ class RolloutValues:
     Attributes:
       epsilon, delta: What the result may lose in utility, and how probably it may lose more.
       games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
-      bound: "hoeffding" or "theorem3", see `sample_size`.
       seed: Streams derive from (seed, position), so the order of evaluation does not matter.
       announce: Called with (leaves, games from each) before the first game; None for nobody.
     """
@@ -283,21 +274,18 @@ class RolloutValues:
     epsilon: PositiveFloat = 0.1
     delta: _Share = 0.05
     games: Annotated[int, Ge(1), Le(_MOST_GAMES)] | None = None
-    bound: _Bound = "hoeffding"
     seed: NonNegativeInt = 0
     announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
     deferred = True
 
     def __post_init__(self) -> None:
         """Checks that games can be counted."""
-        sample_size(self.epsilon, self.delta, 1, 1.0, self.bound)
+        sample_size(self.epsilon, self.delta, 1)
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
-        games = self.games or sample_size(
-            self.epsilon, self.delta, max(estimates, 1), context.utility_range, self.bound
-        )
+        games = self.games or sample_size(self.epsilon, self.delta, max(estimates, 1), context.utility_range)
         if self.announce and estimates:
             self.announce(estimates, games)
         total = np.zeros(estimates)

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.kernels import kernel
-from precomp_games._support.results import Result
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.mixture import TreeMixture
 
@@ -60,25 +59,6 @@ _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is n
 
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 """The `player` of a history where the game is over."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TreeEntry(Result):
-    """An entry of a tree: what a player may memorize at an information state.
-
-    Attributes:
-      player: Whose.
-      infoset: The number of its information state.
-      key: What identifies that, see `HistoryTree.key`.
-      plays: {action: probability}.
-      actions: Those from the start to the information state's first history.
-    """
-
-    player: int
-    infoset: int
-    key: str
-    plays: dict[int, float]
-    actions: tuple[int, ...]
 
 
 class _Entries:

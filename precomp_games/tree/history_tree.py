@@ -39,7 +39,7 @@ from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game
 from precomp_games.tree.expansion.levels import expand
 from precomp_games.tree.expansion.options import ExpansionOptions, Price, StopValue, Truncation
-from precomp_games.tree.facts import ARRAYS, OPTIONAL, TreeEntry, TreeFacts
+from precomp_games.tree.facts import ARRAYS, OPTIONAL, TreeFacts
 
 _SPOT_CHECKS = 64  # histories that are looked at to tell whether a game is the tree's
 
@@ -453,26 +453,6 @@ class HistoryTree(Result, TreeFacts):
             for child in self.children(history)
             if self.sigma_pre[child] > 0.0 and self.edge_entry[child] == entry
         }
-
-    @public
-    def memorized_entry(self, entry: int) -> TreeEntry:
-        """What an entry is, such as one of a `memorization_set`.
-
-        Args:
-          entry: its number in the tree.
-
-        Raises:
-          ValueError: there is no entry of that number.
-        """
-        row = self.memorized_row(entry)
-        infoset = int(self.entry_infoset[entry])
-        return TreeEntry(
-            player=int(self.infoset_player[infoset]),
-            infoset=infoset,
-            key=self.key(infoset),
-            plays=row,
-            actions=tuple(self.actions(int(self.infoset_history[infoset]))),
-        )
 
     # -- penalties ---------------------------------------------------------------------------------
 

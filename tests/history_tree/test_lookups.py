@@ -42,9 +42,6 @@ def test_states_and_lookups(kind):
             assert tree.infoset[first] == infoset
             row = tree.memorized_row(infoset)
             assert sum(row.values()) == pytest.approx(1.0)
-            entry = tree.memorized_entry(infoset)
-            assert (entry.player, entry.infoset, entry.key) == (tree.player[h], infoset, tree.key(infoset))
-            assert entry.plays == row and list(entry.actions) == actions[first]
             assert row == {tree.action[c]: tree.sigma_pre[c] for c in tree.children(h) if tree.sigma_pre[c]}
             seen.setdefault(infoset, []).append(h)
             if tree.infoset_keys is not None:
@@ -84,9 +81,7 @@ def test_trees_that_are_the_same():
     assert not tree.same_as(_kuhn_tree(sigma_pre="cfr(iterations=5)"))
 
 
-@pytest.mark.parametrize(
-    "method", ["state", "actions", "children", "memorized_row", "memorized_entry", "key"]
-)
+@pytest.mark.parametrize("method", ["state", "actions", "children", "memorized_row", "key"])
 def test_histories_and_infosets_that_there_are_none_of(method):
     tree = _kuhn_tree()
     count = tree.num_histories if method in ("state", "actions", "children") else tree.num_infosets

@@ -67,16 +67,12 @@ def table():
         "infoset_of.state": Arg(decision, board),
         # A file that is not there, or cannot be written, is an OSError.
         "path": Arg(folder() / "saved.npz", fine=["nonsense"]),
-        "atomic_write.path": Arg(folder() / "saved.txt", folder(), fine=["nonsense"]),
         "load.path": Arg(folder() / "tree.npz", True, 1, "a\0b", fine=["nonsense"]),
-        "folder": Arg(folder(), fine=["nonsense"]),
         # leaf values
         "function": str,
         "epsilon": Arg(0.2, 0.0, 1e-200),
         "delta": Arg(0.1, 0.0, 1.0),
         "games": Arg(7, 0),
-        "estimates": Arg(5, 0),
-        "bound": Arg("hoeffding", "theorem 3"),
         # policies
         "player": Arg(0, 2),
         "player_id": Arg(0, 1),

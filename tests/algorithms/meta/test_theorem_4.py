@@ -39,8 +39,9 @@ import pyspiel
 import pytest
 from scipy import stats
 
-from precomp_games import RolloutValues, make_policy, sample_size
+from precomp_games import RolloutValues, make_policy
 from precomp_games.algorithms import meta_equilibrium
+from precomp_games.policies.leaf_values import sample_size
 from precomp_games.tree.facts import TERMINAL
 from tests.algorithms.search.random_graphs import Oracle
 from tests.menus import enumerated

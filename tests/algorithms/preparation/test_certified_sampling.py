@@ -8,7 +8,6 @@ import pyspiel
 import pytest
 import scipy.stats
 
-from precomp_games import sample_size
 from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.certified_sampling import _Certifier, certified_precomputation
 from precomp_games.algorithms.preparation.partial_tree import PartialTree, PreparationProblem
@@ -152,7 +151,8 @@ def test_fewer_roll_outs_than_theorem_3(seed):
     value = best_precomputation(whole, player).value
     estimated = ((tree.infoset >= 0) | (tree.num_children == 0)) & (tree.player != TERMINAL)
     epsilon = 0.3
-    theorem_3 = int(estimated.sum()) * sample_size(epsilon, 0.05, int(estimated.sum()), 3.0, "theorem3")
+    count = int(estimated.sum())
+    theorem_3 = count * math.ceil(16.0 * (3.0 / epsilon) ** 2 * math.log(count / 0.05))
     found = certified_precomputation(game, pre, sigma, 0.05, player, epsilon=epsilon, delta=0.05, seed=seed)
     assert found.reached and found.work["rollouts"] <= theorem_3 / 20
     assert found.lower <= value <= found.upper
