@@ -7,7 +7,8 @@ from absl import flags
 
 from precomp_games.chess.preparation.people import FITTED as FITTED
 from precomp_games.chess.preparation.people import KnownPerson as KnownPerson
-from precomp_games.chess.preparation.people import Named, read_person
+from precomp_games.chess.preparation.people import read_person
+from precomp_games.chess.preparation.people import spec_policy as spec_policy
 from precomp_games.chess.records.move_counts import GameTable
 from precomp_games.commands._files import DATA
 
@@ -24,21 +25,15 @@ _POPULATION = flags.DEFINE_string(
 )
 
 
-def named() -> Named:
-    """The person of the flags."""
+def person(plies: int) -> KnownPerson:
+    """The games of the flags, up to so many half-moves each."""
     path, player, population = _GAMES.value, _PLAYER.value, _POPULATION.value
     if path is None:
         path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
         population = population or str(DATA / "championship_sample.pgn")
     elif player is None:
         raise ValueError("--player: expected whose games in --games are meant, got none")
-    return Named(path, player, population)
-
-
-def person(plies: int) -> KnownPerson:
-    """The games of the flags, up to so many half-moves each."""
-    who = named()
-    return read_person(who.path, who.name, who.population, plies)
+    return read_person(path, player, population, plies)
 
 
 def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:

@@ -340,20 +340,23 @@ def prepared(
     }
 
 
-def model_before(found: people.KnownPerson, first: float, engines: chess_runs.Engines) -> tuple[str, float]:
-    """What is behind the games, and the distrust, by the games before a year."""
+def model_before(
+    found: people.KnownPerson, first: float, engines: chess_runs.Engines
+) -> tuple[str, Any, float]:
+    """What is behind the games, by name and as a policy, and the distrust, by the games before a year."""
     since = first - _HELD_OUT.value
     behind, distrust = _BEHIND.value, FLAGS.distrust
     if behind == people.FITTED:
         like = found.engines_behind(engines.opponent, since)
         behind = like.spec
         print(f"{'Engines':<20}{like}", flush=True)
+    policy = people.spec_policy(behind, engines.opponent, trusted=True)
     if not FLAGS["distrust"].present:
         settings = dataclasses.replace(preparation_settings(FLAGS), min_probability=_MIN_PROBABILITY.value)
-        doubt = found.distrust(settings, engines, found.spec(_PLIES.value, behind, since), since, first)
+        doubt = found.distrust(settings, engines, found.policy(policy, since), since, first)
         distrust = 0.0 if doubt is None else round(doubt.share, 2)
         print(f"{'Distrust':<20}{doubt or 'unknown'}", flush=True)
-    return behind, distrust
+    return behind, policy, distrust
 
 
 def trials(
@@ -366,9 +369,11 @@ def trials(
     games = later_table.num_games
     draws = rng.multinomial(games, np.full(games, 1.0 / games), _RESAMPLES.value).T
     weights = np.hstack([np.ones((games, 1)), draws])
-    behind, distrust = model_before(found, float(years[0]), engines)
+    behind, policy, distrust = model_before(found, float(years[0]), engines)
     for year in common.progress_bar(years, desc="Judging"):
-        spec = found.spec(_PLIES.value, behind, before=float(year))
+        model = found.policy(policy, float(year))
+        spec = found.spec(model, behind)
+        engines.meet(spec, model)
         late = later_table.years >= year
         table = later_table.select(late)
         for side in _SIDES.value:

@@ -22,7 +22,7 @@ _SMALL = {
     "opponent_preparation": f"--plies=6 --behind=uniform --penalty=0.01 --max_plies=40 {_SEARCHES}",
     "judge_book": "--penalty=0.05 --learn=1",
     "review_games": "--penalty=0.05 --learn=1",
-    "estimate_opponent": "--games=2 --plies=6 --opponent_nodes=10-20 --top_k_values=2",
+    "estimate_opponent": "--games=2 --plies=6 --nodes=10,20 --top_k_values=2",
     "chess_preparation": f"--penalty=0.05 --max_plies=8 --menu=2 --play_budget=9 --match_games=2 {_SEARCHES}",
     "book_match": "--games=2 --nocontrols --exits=0",
     "sparring": "--clock=0.5+0.005 --analyst_nodes=200 --menu=2 --max_evaluations=20 --play=2 --last=1",

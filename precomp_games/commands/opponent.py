@@ -134,7 +134,6 @@ def run(given: flags.FlagValues) -> None:
         robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
         against = model_person(
             *(person, each[0], engines),
-            plies=given.plies,
             behind=given.behind,
             last_years=given.last_years,
             distrusts=robust and not given["distrust"].present,

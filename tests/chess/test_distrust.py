@@ -6,7 +6,7 @@ import chess
 import pytest
 
 from precomp_games.chess import ChessGame, games_policy, read_table
-from precomp_games.chess.opponents.distrust import fit_distrust
+from precomp_games.chess.preparation.people import fit_distrust
 from precomp_games.chess.records.game_records import position_hash
 from tests.chess.test_game_records import game
 

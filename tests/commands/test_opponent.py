@@ -318,7 +318,7 @@ resource.setrlimit(resource.RLIMIT_AS, (560 << 20, unlimited[1]))
 drill = main(["precomp-games", "drill", "{_FROM}", "--progress=my drill (1), a=b?.sqlite"])
 resource.setrlimit(resource.RLIMIT_AS, unlimited)
 engine = ["--engine={folder}/engine", "--store=my searches (1), a=b?%23#.sqlite", "--output_dir=of (1), a=b"]
-fit = ["--opponent_nodes=10-20", "--top_k_values=2", "--skip_plies=0", "--pgn={_GAMES}", "--player=Us"]
+fit = ["--nodes=10,20", "--top_k_values=2", "--skip_plies=0", "--pgn={_GAMES}", "--player=Us"]
 estimate = main(["precomp-games", "estimate", *engine, *fit])
 print(drill, estimate, "highspy" in sys.modules)
 """

@@ -22,7 +22,7 @@ import contextvars
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -67,6 +67,8 @@ FITS = ("given", "rolling")
 DEFAULT_PLIES = 60
 _Alpha = Annotated[float, Ge(0.0), INFINITE]
 
+_ALIKE = GameWeights()
+
 _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("engine", default=None)
 
 
@@ -77,7 +79,6 @@ class GamesPolicy(CountsPolicy):
         report: what was read of the file.
         weights: how much a game counts.
         fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
-        table: the games that they were fitted to; None if they were given.
         read: the arguments of `reply_games` that read the same games.
     """
 
@@ -90,11 +91,10 @@ class GamesPolicy(CountsPolicy):
         report: GameReport,
         weights: GameWeights,
         fit: CountFit | None,
-        table: GameTable | None,
         read: Mapping[str, Any],
     ) -> None:
         super().__init__(game, counts, alpha, prior)
-        self.report, self.weights, self.fit, self.table, self.read = report, weights, fit, table, read
+        self.report, self.weights, self.fit, self.read = report, weights, fit, read
 
     def __str__(self) -> str:
         """One line."""
@@ -238,11 +238,30 @@ def games_policy(
         ValueError: arguments of another kind; see `read_games`; or no games.
         OSError: the file cannot be read.
     """
-    weights = weights or GameWeights()
     if copies and fit != "given":
         raise ArgumentError(f'expected fit to be "given" with copies, got {shown(fit)}')
-    report, table, fitted = GameReport(), None, None
+    report = GameReport()
     tables = _tables(path, player, without, max_plies, report, copies=copies)
+    read: dict[str, Any] = {"path": path, "player": player, "without": without, "max_plies": max_plies}
+    read |= {"before": before, "copies": copies}
+    counted: dict[str, Any] = {"alpha": alpha, "weights": weights or GameWeights()}
+    return policy_of_tables(game, tables, report, read, prior, fit=fit, period=period, **counted)
+
+
+def policy_of_tables(
+    game: ChessGame,
+    tables: Iterable[GameTable],
+    report: GameReport,
+    read: Mapping[str, Any],
+    prior: PolicyLike | None,
+    *,
+    alpha: float = 1.0,
+    weights: GameWeights = _ALIKE,
+    fit: str = "given",
+    period: float = 1.0,
+) -> GamesPolicy:
+    """`games_policy` of games that were read as `read` says."""
+    path, before, fitted = read["path"], read["before"], None
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
         weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)
@@ -257,9 +276,7 @@ def games_policy(
     _check_read(report, path)
     if math.isfinite(before) and not len(counts):
         raise ArgumentError(f"expected dated games before {before:g} in {path!r}, got none")
-    read = {"path": path, "player": player, "without": without, "max_plies": max_plies, "before": before}
-    read["copies"] = copies
-    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, table, read)
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
 
 
 @public

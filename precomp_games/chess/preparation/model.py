@@ -157,14 +157,20 @@ class Engines(Shown):
     _policies: dict[PreparationSettings, PreparationPolicies] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
+    _met: dict[str, PolicyLike] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @public
     def policies(self, settings: PreparationSettings) -> PreparationPolicies:
         """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
         key = dataclasses.replace(settings, penalty=1.0, distrust=0.0)  # which policies do not depend on
         if key not in self._policies:
-            self._policies[key] = preparation_policies(settings, self.analyst, self.opponent)
+            replies = self._met.get(settings.opponent)
+            self._policies[key] = preparation_policies(settings, self.analyst, self.opponent, replies=replies)
         return self._policies[key]
+
+    def meet(self, spec: str, opponent: PolicyLike) -> None:
+        """Makes an opponent known by its spec, of which nothing is then read again."""
+        self._met[spec] = opponent
 
     @public
     def misfits(self, settings: PreparationSettings) -> list[str]:

@@ -3,7 +3,21 @@
 The person is expected to play what it has played, recent games counting more; what others play may stand
 behind that, and behind them engines that err as the person does (`fit_engines`). How much each counts is what
 predicts the person's later games best from its earlier ones (`rolling_fit`), and the last games say how far
-the model is to distrust itself (`fit_distrust`).
+the model is to distrust itself.
+
+A book that is best for a model is best for its errors: it goes where the model expects mistakes. How many of
+these are made is what games say that the model has not seen. At each position of theirs let v(m) be what the
+other side has after reply m, p the model, and s the share of p that the person's own games do not say,
+alpha / (n + alpha). Then
+
+    c = sum of [p . v - v(played)] / sum of s [p . v - min v],        over the moves of later games,
+
+is the part of what the worst reply would take that was in fact missing: with c as the model's distrust,
+Contamination(c s) promises what the games gave, on average over the positions in which they were. 0 is a
+model that expects just the mistakes that are made, 1 one whose every mistake is hoped for in vain.
+
+Source: ours; contamination that shrinks with the counts is data-biased response (Johanson and Bowling 2009).
+Cost: a file is read once; an evaluation after each reply of each position of the last games.
 """
 
 from __future__ import annotations
@@ -12,29 +26,33 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.checks import ArgumentError
+from precomp_games._support.arguments import Ge, Lt, public
+from precomp_games._support.checks import ArgumentError, check_instance
 from precomp_games._support.deadlines import deadline, sample_in_time
+from precomp_games._support.results import Result
+from precomp_games.chess.books.book import points
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.engines.stored_engine import ScoringEngine
-from precomp_games.chess.game import ChessGame, move_of
+from precomp_games.chess.engines.stored_engine import ScoringEngine, StoredEngine
+from precomp_games.chess.game import ChessGame, ChessState, move_of
 from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
-from precomp_games.chess.opponents.distrust import DistrustFit, fit_distrust
 from precomp_games.chess.opponents.estimation import EnginesFit, fit_engines, opponent_choices
 from precomp_games.chess.opponents.policies import (
     GamesPolicy,
     opponent_policy,
+    policy_of_tables,
     prior_of_moves,
     read_table,
     rolling_fit,
 )
-from precomp_games.chess.preparation.model import Engines
+from precomp_games.chess.preparation.model import Engines, leaf_value
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.move_counts import GameTable, own_states
+from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, GameWeights, own_states
 from precomp_games.chess.records.names import printable_name
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.policies.rows import PolicyLike
@@ -53,67 +71,22 @@ _IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
 
 
 @dataclasses.dataclass(frozen=True)
-class Named:
-    """Whose games are meant.
+class KnownPerson:
+    """Whose games they are, and which.
 
     Attributes:
       path: the file.
       name: as the file has it.
       population: the file of others' games; None: there is none.
+      plies: half-moves of games that count.
+      table: the person's games.
+      report: what was read of the file, and what was not.
     """
 
     path: str
     name: str
     population: str | None
-
-    def spec(self, plies: int, behind: str, before: float = math.inf, fit: CountFit | None = None) -> str:
-        """The person as an opponent, by name.
-
-        Args:
-          plies: half-moves of games that count.
-          behind: the spec behind the population, or behind the person's own games where there is none.
-          before: only older games count, of the person and of others.
-          fit: how the person's games are counted; None: as predicts all of them best.
-        """
-        name, counted = quoted(in_spec(self.name)), "fit=rolling" if fit is None else _counted(fit)
-        prior = self.behind(plies, behind, before)
-        return f"games(file={quoted(self.path)},player={name},{counted},{_read(plies, before)},prior={prior})"
-
-    def behind(self, plies: int, behind: str, before: float = math.inf) -> str:
-        """What is behind the person's own games, by name: the population, where there is one.
-
-        Its half-life and alpha are those that predict its own later games best, with nothing behind them:
-        with an engine there, all their positions would have to be searched.
-        """
-        if self.population is None:
-            return behind
-        name, read = quoted(in_spec(self.name)), _read(plies, before)
-        others, counted = _others(self.population, self.name, plies), "alpha=1"
-        if math.isfinite(before) or not np.isnan(others.years).all():
-            counted = _counted(rolling_fit(others, before=before))
-        return f"games(file={quoted(self.population)},without={name},{counted},{read},prior={behind})"
-
-
-def _counted(fit: CountFit) -> str:
-    """A fit in a spec."""
-    half_life = f"half_life={fit.half_life:.4g}," if np.isfinite(fit.half_life) else ""
-    return f"{half_life}alpha={fit.alpha:.3g}"
-
-
-def _read(plies: int, before: float) -> str:
-    """Which part of games counts, in a spec."""
-    return f"max_plies={plies}" + (f",before={before:g}" if math.isfinite(before) else "")
-
-
-@dataclasses.dataclass(frozen=True)
-class KnownPerson(Named):
-    """Whose games they are, and which.
-
-    Attributes:
-      table: the person's games.
-      report: what was read of the file, and what was not.
-    """
-
+    plies: int
     table: GameTable
     report: GameReport
 
@@ -121,6 +94,59 @@ class KnownPerson(Named):
     def years(self) -> npt.NDArray[np.int64]:
         """The years of the games that have one."""
         return np.floor(self.table.years[~np.isnan(self.table.years)]).astype(np.int64)
+
+    @functools.cached_property
+    def _others(self) -> tuple[GameTable, GameReport]:
+        """The population's games without the person's; one run fits them for several years."""
+        assert self.population is not None
+        report = GameReport()
+        table = read_table(self.population, without=self.name, max_plies=self.plies, report=report)
+        return table, report
+
+    def policy(
+        self, behind: PolicyLike | None, before: float = math.inf, fit: CountFit | None = None
+    ) -> GamesPolicy:
+        """What the person is expected to play, by games that were read.
+
+        Args:
+          behind: the policy behind the population, or behind the person's own games where there is none.
+          before: only older games count, of the person and of others.
+          fit: how the person's games are counted; None: as predicts all of them best.
+        """
+        how = _counted(fit) if fit is not None else {"fit": "rolling"}
+        read = self._read(before, path=self.path, player=self.name, without=None)
+        prior = self.behind(behind, before)
+        return policy_of_tables(ChessGame(), [self.table], self.report, read, prior, **how)
+
+    def behind(self, behind: PolicyLike | None, before: float = math.inf) -> PolicyLike | None:
+        """What is behind the person's own games: the population, where there is one.
+
+        Its half-life and alpha are those that predict its own later games best, with nothing behind them:
+        with an engine there, all their positions would have to be searched.
+        """
+        if self.population is None:
+            return behind
+        others, report = self._others
+        dated = math.isfinite(before) or not np.isnan(others.years).all()
+        how = _counted(rolling_fit(others, before=before)) if dated else {}
+        read = self._read(before, path=self.population, player=None, without=self.name)
+        return policy_of_tables(ChessGame(), [others], report, read, behind, **how)
+
+    def _read(self, before: float, **whose: str | None) -> dict[str, Any]:
+        return whose | {"max_plies": self.plies, "before": before, "copies": False}
+
+    def spec(self, model: GamesPolicy, behind: str, *, rolling: bool = True) -> str:
+        """A model of the person by name, by which it is made again elsewhere.
+
+        Args:
+          model: see `policy`.
+          behind: the name of what is behind all games.
+          rolling: whether the person's games are counted as predicts all of them best.
+        """
+        if self.population is not None:
+            assert isinstance(model.prior, GamesPolicy)
+            behind = _spec(model.prior, behind)
+        return _spec(model, behind, rolling=rolling)
 
     def engines_behind(self, engine: ScoringEngine, before: float) -> EnginesFit:
         """The engines that are most like the person, by its moves before a year; infinity: by all.
@@ -140,26 +166,23 @@ class KnownPerson(Named):
         self,
         settings: PreparationSettings,
         engines: Engines,
-        spec: str,
+        model: GamesPolicy,
         since: float,
         until: float = math.inf,
-        seed: int = 0,
     ) -> DistrustFit | None:
         """How far a model of the games before a year is to distrust itself, by the games from then on.
 
         None where these say nothing of that: no move in them is one of several replies, or there is none.
 
         Args:
-          settings: by which the other side prepares.
+          settings: by which the other side prepares; with its seed, games are drawn where they have more than
+            500 moves of the person.
           engines: whose searches.
-          spec: the model.
+          model: of the earlier games.
           since: the year.
           until: later games are left out.
-          seed: of which games are looked at, where they have more than 500 moves of the person.
         """
-        policies = engines.policies(dataclasses.replace(settings, opponent=spec))
-        model = policies.sigma[1 - settings.player]
-        assert isinstance(model, GamesPolicy)
+        value, seed = leaf_value(settings, engines.analyst), settings.seed
         games = self.table.select((self.table.years >= since) & (self.table.years < until))
         moves = int(games.own.sum())
         if moves > _MOST_LAST:
@@ -169,27 +192,42 @@ class KnownPerson(Named):
         def fitted(drawn: list[int]) -> DistrustFit | None:
             least = settings.min_probability
             with contextlib.suppress(ArgumentError):
-                return fit_distrust(model, _some(games, drawn), policies.leaf_value, min_probability=least)
+                return fit_distrust(model, _some(games, drawn), value, min_probability=least)
             return None
 
         _, found = sample_in_time(range(games.num_games), fitted, seed=seed, share=_SHARE, first=_FIRST)
         return found
 
 
-def _some(table: GameTable, numbers: Sequence[int] | npt.NDArray[np.int64]) -> GameTable:
-    """The games of these numbers."""
-    return table.select(np.isin(np.arange(table.num_games), numbers))
+def _counted(fit: CountFit) -> dict[str, Any]:
+    """How games are counted by a fit, as exactly as a spec says it."""
+    return {
+        "alpha": float(f"{fit.alpha:.3g}"),
+        "weights": GameWeights(half_life=float(f"{fit.half_life:.4g}")),
+    }
 
 
-@functools.cache
-def _others(population: str, name: str, plies: int) -> GameTable:
-    """A population's games without the person's; one run fits them for several years."""
-    return read_table(population, without=name, max_plies=plies)
+def _spec(model: GamesPolicy, behind: str, *, rolling: bool = False) -> str:
+    """A policy by games, by name."""
+    read, half_life = model.read, model.weights.half_life
+    whose = "player" if read["without"] is None else "without"
+    counted = f"half_life={half_life:.4g}," if math.isfinite(half_life) else ""
+    counted = "fit=rolling" if rolling else f"{counted}alpha={model.alpha:.3g}"
+    until = f",before={read['before']:g}" if math.isfinite(read["before"]) else ""
+    return (
+        f"games(file={quoted(read['path'])},{whose}={quoted(in_spec(read[whose]))},{counted},"
+        f"max_plies={read['max_plies']}{until},prior={behind})"
+    )
 
 
 def in_spec(name: str) -> str:
     """A name as specs have it, where commas separate arguments, and which terminals are shown."""
     return " ".join(printable_name(name).translate(_IN_SPECS).split())
+
+
+def _some(table: GameTable, numbers: Sequence[int] | npt.NDArray[np.int64]) -> GameTable:
+    """The games of these numbers."""
+    return table.select(np.isin(np.arange(table.num_games), numbers))
 
 
 def read_person(path: str, name: str, population: str | None, plies: int) -> KnownPerson:
@@ -206,7 +244,7 @@ def read_person(path: str, name: str, population: str | None, plies: int) -> Kno
     """
     report = GameReport()
     table = read_table(path, name, max_plies=plies, report=report)
-    return KnownPerson(path, name, population, table, report)
+    return KnownPerson(path, name, population, plies, table, report)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,7 +283,6 @@ def model_person(
     settings: PreparationSettings,
     engines: Engines,
     *,
-    plies: int,
     behind: str = FITTED,
     last_years: int = 1,
     distrusts: bool = True,
@@ -255,8 +292,7 @@ def model_person(
     Args:
       person: whose games they are.
       settings: of the preparation, by either side; its opponent is set here.
-      engines: whose searches.
-      plies: half-moves of each game that count.
+      engines: whose searches; they know the model by the settings' name for it (`Engines.meet`).
       behind: `FITTED`, or the spec of what is behind the games.
       last_years: how many years the last games are.
       distrusts: whether the model's distrust is fitted; else it stays as the settings have it.
@@ -267,35 +303,41 @@ def model_person(
     before, when, seed = first if any_before else math.inf, person.table.years, settings.seed
     older = np.flatnonzero(when < before) if len(years) else np.arange(len(when))
     later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
-
     hurried = deadline() is not None
 
+    def behind_all(like: EnginesFit | None) -> tuple[str, PolicyLike | None]:
+        spec = behind if like is None else like.spec
+        return spec, spec_policy(spec, engines.opponent, trusted=settings.trusted)
+
     def fitted(drawn: list[int]) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None]]:
-        """By some of the older games, and as large a part of the others; to all games specs are fitted."""
+        """By some of the older games, and as large a part of the others; to all games policies are fitted."""
         looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
         part = dataclasses.replace(person, table=_some(person.table, looked))
         like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
         if not hurried or not len(years):
             return looked, like, (None, None)
-        spec = person.behind(plies, behind if like is None else like.spec)
-        prior = opponent_policy(ChessGame(), spec, engines.opponent, trusted=settings.trusted)
+        prior = person.behind(behind_all(like)[1])
         rolling, odds, among = _rolled(person.table, looked, prior)  # of all games, too: all is searched
         every = len(looked) == len(when)
         return looked, like, (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
 
     _, (looked, like, fits) = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
-    behind = behind if like is None else like.spec
+    spec, prior = behind_all(like)
     doubt = None
     if any_before and distrusts:
-        spec = person.spec(plies, behind, first, fits[0])
-        doubt = person.distrust(settings, engines, spec, first, seed=seed)
+        doubt = person.distrust(settings, engines, person.policy(prior, first, fits[0]), first)
         if doubt is not None:
             settings = dataclasses.replace(settings, distrust=round(doubt.share, 2))
-    settings = dataclasses.replace(settings, opponent=person.spec(plies, behind, fit=fits[1]))
-    model = engines.policies(settings).sigma[1 - settings.player]
-    assert isinstance(model, GamesPolicy)
+    model = person.policy(prior, fit=fits[1])
+    settings = dataclasses.replace(settings, opponent=person.spec(model, spec, rolling=fits[1] is None))
+    engines.meet(settings.opponent, model)
     bits = _predicted(person.table, looked, model, first) if any_before else None
     return ModelledPerson(person, settings, model, like, doubt, first, bits, len(looked))
+
+
+def spec_policy(spec: str, engine: StoredEngine, *, trusted: bool) -> PolicyLike | None:
+    """What is behind games, by name; None: any legal move."""
+    return None if spec == "uniform" else opponent_policy(ChessGame(), spec, engine, trusted=trusted)
 
 
 def _rolled(
@@ -321,3 +363,92 @@ def _predicted(
         return None
     bits = -np.log2(np.maximum(odds[late], _LEAST))
     return float(bits.mean()), float(bits.std()) / math.sqrt(len(bits)), len(bits)
+
+
+# -- how far the model errs --------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class DistrustFit(Result):
+    """How far a model is to distrust itself.
+
+    Attributes:
+        share: c, from 0 to 1.
+        standard_error: of c, as if moves were independent.
+        moves: by how many.
+        missing: how much less the other side had after a move than the model had promised, on average.
+    """
+
+    share: float
+    standard_error: float
+    moves: int
+    missing: float
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.share:.2f} +- {self.standard_error:.2f}, by {self.moves} moves, after which there were "
+            f"{points(self.missing)} points in 100 games less than was expected"
+        )
+
+
+@public
+def fit_distrust(
+    model: CountsPolicy,
+    table: GameTable,
+    leaf_value: Any,
+    *,
+    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0,
+) -> DistrustFit:
+    """The distrust of a model by which what it promises is what later games gave.
+
+    Args:
+        model: of earlier games.
+        table: the later games.
+        leaf_value: what positions are worth to White, in [0, 1], as a preparation has it.
+        min_probability: less likely replies are not looked at, as in the preparation.
+
+    Raises:
+        ValueError: no such model or table, or no moves whose reply could be worse than expected.
+    """
+    check_instance(model, CountsPolicy, "model")
+    check_instance(table, GameTable, "table")
+    states = own_states(table)
+    rows = model.action_probabilities_batch(list(states.values()))
+    replies = {key: _likely(row, min_probability) for key, row in zip(states, rows, strict=True)}
+    played = [
+        (key, action)
+        for key, action in zip(table.keys[table.own].tolist(), table.actions[table.own].tolist(), strict=True)
+        if key in states
+    ]
+    children = {
+        (key, action): states[key].child(action)
+        for key, action in [*((key, action) for key, row in replies.items() for action in row), *played]
+    }
+    worth = dict(zip(children, _worth(list(children.values()), leaf_value), strict=True))
+    missing, most = np.zeros(len(played)), np.zeros(len(played))
+    for k, (key, action) in enumerate(played):
+        sign = -1.0 if states[key].current_player() == 0 else 1.0  # the other side is White where Black moves
+        row = {reply: sign * worth[key, reply] for reply in replies[key]}
+        expected = math.fsum(p * row[reply] for reply, p in replies[key].items())
+        missing[k] = expected - sign * worth[key, action]
+        most[k] = model.prior_share(states[key]) * (expected - min(row.values()))
+    if most.sum() <= 0.0:
+        raise ArgumentError(f"expected table to have moves among several replies, got {len(played)} moves")
+    share = float(missing.sum() / most.sum())
+    error = float(np.sqrt(((missing - share * most) ** 2).sum()) / most.sum())
+    return DistrustFit(min(max(share, 0.0), 1.0), error, len(played), float(missing.mean()))
+
+
+def _likely(row: Mapping[int, float], least: float) -> dict[int, float]:
+    """The replies of a row without what is hardly ever played."""
+    kept = {action: p for action, p in row.items() if p > 0.0 and p >= least}
+    kept = kept or {max(row, key=row.__getitem__): 1.0}
+    total = math.fsum(kept.values())
+    return {action: p / total for action, p in kept.items()}
+
+
+def _worth(states: list[ChessState], leaf_value: Any) -> list[float]:
+    """What states are worth to White."""
+    told = iter(leaf_value.evaluate_batch([state for state in states if not state.is_terminal()]))
+    return [state.returns()[0] if state.is_terminal() else float(next(told)) for state in states]

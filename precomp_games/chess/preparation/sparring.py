@@ -242,7 +242,7 @@ def _replies(settings: PreparationSettings, engines: Engines, games: SparringGam
     counts = MoveCounts.of_tables(game_tables(games.records, games.report.names or (games.name,)))
     read: dict[str, Any] = {"path": games.path, "player": games.name if games.path else None}
     read |= {"max_plies": MAX_PLIES, "copies": True}
-    return GamesPolicy(game, counts, 1.0, prior, games.report, GameWeights(), None, None, read)
+    return GamesPolicy(game, counts, 1.0, prior, games.report, GameWeights(), None, read)
 
 
 def _identified(prior: Any, settings: PreparationSettings, games: SparringGames) -> PolicyLike:
