@@ -150,27 +150,27 @@ def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -
 @public
 @dataclasses.dataclass
 class Engines(Shown):
-    """The analyst's and the opponent's engine; often one and the same."""
+    """The analyst's and the opponent's engine; often one and the same.
+
+    Attributes:
+      known: Opponents by their spec, of which nothing is read again.
+    """
 
     analyst: StoredEngine
     opponent: StoredEngine
     _policies: dict[PreparationSettings, PreparationPolicies] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
-    _met: dict[str, PolicyLike] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    known: dict[str, PolicyLike] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @public
     def policies(self, settings: PreparationSettings) -> PreparationPolicies:
         """`preparation_policies`, made once: an opponent may be a file of games, read and fitted."""
         key = dataclasses.replace(settings, penalty=1.0, distrust=0.0)  # which policies do not depend on
         if key not in self._policies:
-            replies = self._met.get(settings.opponent)
+            replies = self.known.get(settings.opponent)
             self._policies[key] = preparation_policies(settings, self.analyst, self.opponent, replies=replies)
         return self._policies[key]
-
-    def meet(self, spec: str, opponent: PolicyLike) -> None:
-        """Makes an opponent known by its spec, of which nothing is then read again."""
-        self._met[spec] = opponent
 
     @public
     def misfits(self, settings: PreparationSettings) -> list[str]:

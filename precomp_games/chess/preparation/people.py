@@ -292,7 +292,7 @@ def model_person(
     Args:
       person: whose games they are.
       settings: of the preparation, by either side; its opponent is set here.
-      engines: whose searches; they know the model by the settings' name for it (`Engines.meet`).
+      engines: whose searches; they know the model by the settings' name for it (`Engines.known`).
       behind: `FITTED`, or the spec of what is behind the games.
       last_years: how many years the last games are.
       distrusts: whether the model's distrust is fitted; else it stays as the settings have it.
@@ -330,7 +330,7 @@ def model_person(
             settings = dataclasses.replace(settings, distrust=round(doubt.share, 2))
     model = person.policy(prior, fit=fits[1])
     settings = dataclasses.replace(settings, opponent=person.spec(model, spec, rolling=fits[1] is None))
-    engines.meet(settings.opponent, model)
+    engines.known[settings.opponent] = model
     bits = _predicted(person.table, looked, model, first) if any_before else None
     return ModelledPerson(person, settings, model, like, doubt, first, bits, len(looked))
 
