@@ -33,8 +33,9 @@ from precomp_games.chess.play.uci_engine import UciEngine
 from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.commands.uci import main
 from precomp_games.tree.base_game import loaded_game
+from tools import samples
 from tools.fuzz.mutate import archive
-from tools.fuzz.targets import books, engines, files
+from tools.fuzz.targets import engines
 
 
 @contextlib.contextmanager
@@ -103,11 +104,11 @@ def test_a_small_book_takes_little_memory(tmp_path):
 
 def test_an_entry_may_stand_in_a_book_many_times(tmp_path):
     """Each of them was looked at as a move, which took seconds for each position."""
-    (tmp_path / "book.bin").write_bytes(books.polyglot_samples()[0][-16:] * 200_000)
+    (tmp_path / "book.bin").write_bytes(samples.polyglot_samples()[0][-16:] * 200_000)
     began = time.thread_time()
     assert len(PolyglotCounts(tmp_path / "book.bin")) == 200_000
     counts = PolyglotCounts(tmp_path / "book.bin", "uniform")
-    board = next(b for b in books.sample_boards() if counts.at(b)[0])
+    board = next(b for b in samples.sample_boards() if counts.at(b)[0])
     assert list(counts.at(board)[0].values()) == [1.0] and time.thread_time() - began < 5.0
 
 
@@ -139,9 +140,9 @@ def test_a_store_of_other_tables_is_refused(tmp_path, harm, read_only):
 def progress(tmp_path):
     """A file of progress, in which a card has been answered once."""
     pytest.importorskip("fsrs", reason="drills need fsrs")
-    with Drill(books.small_book(), tmp_path / "drill.sqlite", seed=0) as drill:
-        card = drill.next(books.NOW)
-        drill.answer(card, card.moves[0], books.NOW)
+    with Drill(samples.small_book(), tmp_path / "drill.sqlite", seed=0) as drill:
+        card = drill.next(samples.NOW)
+        drill.answer(card, card.moves[0], samples.NOW)
     return tmp_path / "drill.sqlite"
 
 
@@ -161,7 +162,7 @@ def test_a_card_that_cannot_be_is_refused(progress, state):
             state = json.dumps(json.loads(known) | state)
         file.execute("UPDATE cards SET state = ?", (state,))
     with pytest.raises(ValueError, match="expected the state of a card"):
-        Drill(books.small_book(), progress)
+        Drill(samples.small_book(), progress)
 
 
 def test_progress_of_other_tables_is_refused(progress):
@@ -170,16 +171,16 @@ def test_progress_of_other_tables_is_refused(progress):
             f"DROP TABLE cards; CREATE VIEW cards AS {_ENDLESS} i epd, '' side, '' state FROM n"
         )
     with pytest.raises(ValueError, match="another database"):
-        Drill(books.small_book(), progress)
+        Drill(samples.small_book(), progress)
 
 
 def test_progress_that_cannot_be_written_is_told(progress):
-    with Drill(books.small_book(), progress) as drill:
+    with Drill(samples.small_book(), progress) as drill:
         with sqlite3.connect(progress) as file:
             file.execute("DROP TABLE answers")
-        card = drill.next(books.NOW)
+        card = drill.next(samples.NOW)
         with pytest.raises(ValueError, match=r"Drill\.answer\(\): expected progress that can be written"):
-            drill.answer(card, card.moves[0], books.NOW)
+            drill.answer(card, card.moves[0], samples.NOW)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_progress_that_cannot_be_written_is_told(progress):
 )
 def test_exits_of_a_result_are_checked(tmp_path, change):
     """A text as reach was a TypeError when the book was written."""
-    (told,) = books.results()
+    (told,) = samples.results()
     told = told | {"exits": [told["exits"][0] | change]}
     (tmp_path / "result.json").write_text(json.dumps(told))
     with pytest.raises(ValueError, match=next(iter(change))):
@@ -203,7 +204,7 @@ def test_specs_are_refused_in_one_short_line(spec):
 @pytest.mark.parametrize(("action", "history"), [(-1, 1), (2**31 - 1, 1), (2**31 - 1, 0)])
 def test_actions_of_a_tree_are_numbers_that_openspiel_has(action, history):
     """The largest was a TypeError of OpenSpiel's when the meta-game was made."""
-    tree = files.sample_trees()[0]
+    tree = samples.sample_trees()[0]
     actions = tree.action.copy()
     actions[history] = action
     with pytest.raises(ValueError, match="action does not describe a tree"):
@@ -212,7 +213,7 @@ def test_actions_of_a_tree_are_numbers_that_openspiel_has(action, history):
 
 def test_chance_of_a_tree_sums_to_one():
     """It was exported with a negative probability that made up for the others."""
-    tree = files.sample_trees()[0]
+    tree = samples.sample_trees()[0]
     sigma = tree.sigma.copy()
     sigma[tree.parent == 0] = 1.0
     with pytest.raises(ValueError, match="sigma does not describe a tree"):
@@ -230,7 +231,7 @@ def rewritten(path, told=(), **arrays):
 
 
 def test_a_long_fingerprint_is_told_in_one_short_line(tmp_path):
-    files.sample_trees()[0].save(tmp_path / "tree.npz")
+    samples.sample_trees()[0].save(tmp_path / "tree.npz")
     rewritten(tmp_path / "tree.npz", {"fingerprint": "x" * 5000})
     with one_short_line("was damaged"):
         HistoryTree.load(tmp_path / "tree.npz")
@@ -353,5 +354,4 @@ def test_commands_that_are_no_utf8_are_passed_over(request, monkeypatch, tmp_pat
 
 def test_samples_are_as_they_are_written():
     """The inputs of all targets are made of files that are read without a complaint."""
-    files.prepare_trees()
-    assert books.results()
+    assert samples.results()

@@ -27,11 +27,12 @@ from typing import Any
 import chess
 import pyspiel
 
-from precomp_games import HistoryTree, make_policy
+from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, write_efg
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import (
     best_precomputation,
     load_policy,
+    meta_equilibrium,
     save_policy,
     solve,
 )
@@ -54,6 +55,8 @@ from precomp_games.chess import (
     read_repertoire,
     read_table,
     reply_games,
+    write_pgn,
+    write_polyglot,
 )
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
@@ -62,10 +65,12 @@ from precomp_games.chess.play.uci_engine import uci_book
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.chess.records.book_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import pgn_names
+from precomp_games.chess.study.words import OpponentWords
+from precomp_games.commands import report
 from precomp_games.policies.specs import parsed_spec, touched
 from precomp_games.tree.base_game import loaded_game
+from tools import samples
 from tools.audit import Audit
-from tools.fuzz.targets import books, files
 
 __all__ = ["READERS", "REFUSALS", "Reader"]
 
@@ -159,6 +164,8 @@ class Reader:
     covers: the public functions that it calls with the file.
     good: files that are read; hostile: others.
     use: reads a file of a folder, and works with what came of it.
+    name: of the file; its suffix says how fuzzing changes it.
+    words: what means something to whoever reads it.
     """
 
     covers: tuple[str, ...]
@@ -166,6 +173,7 @@ class Reader:
     hostile: Callable[[], Iterable[bytes]]
     use: Callable[[pathlib.Path], object]
     name: str = "file"
+    words: tuple[bytes, ...] = ()
 
 
 READERS: dict[str, Reader] = {}
@@ -212,7 +220,7 @@ def json_documents(told: Any) -> Iterable[bytes]:
 
 
 def _hostile_results() -> Iterable[bytes]:
-    (told,) = books.results()
+    (told,) = samples.results()
     for spec in SPECS:
         yield json.dumps(told | {"settings": told["settings"] | {"opponent": spec}}).encode()
         more = {"opponent": spec, "trusted": True}
@@ -230,11 +238,20 @@ def _use_result(path: pathlib.Path) -> object:
     policies = preparation_policies(found.settings, engine)
     state = found.settings.game().new_initial_state()
     policies.leaf_value.evaluate_batch([state])
+    write_polyglot(found.book, path.with_name("book.bin"))
+    write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
+    assert found.book.first_lines(3) and OpponentWords(found.settings, found.engines[1]).name
     return [policy.action_probabilities(state) for policy in policies.sigma]
 
 
-READERS["result"] = Reader(("read_preparation",), lambda: [json.dumps(books.results()[0]).encode()],
-                           _hostile_results, _use_result, "result.json")  # fmt: skip
+READERS["result"] = Reader(
+    ("read_preparation",),
+    lambda: [json.dumps(samples.results()[0]).encode()],
+    _hostile_results,
+    _use_result,
+    "result.json",
+    (b'"e2e4"', b'"fen"', b"nodes=", b'"mate": 0'),
+)
 
 
 @functools.cache
@@ -242,7 +259,7 @@ def _model_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """What a preparation against a person's games has."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "games.pgn").write_bytes(books.sample_games()[-1])
+        (folder / "games.pgn").write_bytes(samples.sample_games()[-1])
         spec = f"mixture(a=noisy(policy=games(file={folder}/games.pgn,prior=uci(r=20))),b=uniform)"
         settings = PreparationSettings(opponent=spec, trusted=True)
         engine: Any = _Engine()
@@ -271,7 +288,7 @@ def _hostile_models() -> Iterable[bytes]:
 
 
 def _use_model(path: pathlib.Path) -> object:
-    (told,) = books.results()
+    (told,) = samples.results()
     more = {"opponent": _NAMED, "evaluation": "calibrated"}
     path.with_name("result.json").write_text(json.dumps(told | {"settings": told["settings"] | more}))
     return _use_result(path)
@@ -289,7 +306,7 @@ READERS["opponent_data"] = Reader(
 def _tree_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "tree.npz")
-        files.sample_trees()[0].save(path)
+        samples.sample_trees()[0].save(path)
         names = [name.removesuffix(".npy") for name in _members(path) if name != "header.npy"]
         return *read_archive(path, names), path.read_bytes()
 
@@ -307,7 +324,7 @@ def archive(header: Any, arrays: Any) -> bytes:
 
 def _hostile_trees() -> Iterable[bytes]:
     header, arrays, _ = _tree_file()
-    own = files.sample_trees()[0]
+    own = samples.sample_trees()[0]
     for game in (*GAMES, *SPECS, *PLACES):
         told = header | {"game": game}
         told["fingerprint"] = dataclasses.replace(own, game_string=game).fingerprint
@@ -321,6 +338,8 @@ def _use_tree(path: pathlib.Path) -> object:
     uses: list[Callable[[], object]] = [
         lambda: tree.state(3),
         lambda: best_precomputation(tree, 0).policy(),
+        lambda: meta_equilibrium(tree, iterations=3, check_every=3),
+        lambda: write_efg(MetaPrecomputationGame(tree, check_supports=False), path.with_name("meta.efg")),
         lambda: tree.game.new_initial_state(),
         lambda: HistoryTree.load(path).game,
     ]
@@ -330,7 +349,9 @@ def _use_tree(path: pathlib.Path) -> object:
     return tree
 
 
-READERS["tree"] = Reader(("HistoryTree.load",), lambda: [_tree_file()[2]], _hostile_trees, _use_tree)
+READERS["tree"] = Reader(
+    ("HistoryTree.load",), lambda: [_tree_file()[2]], _hostile_trees, _use_tree, "tree.npz"
+)
 
 
 @functools.cache
@@ -349,14 +370,36 @@ def _hostile_policies() -> Iterable[bytes]:
         yield archive(told, arrays)
 
 
-READERS["policy"] = Reader(("load_policy",), lambda: [_policy_file()[2]], _hostile_policies, load_policy)
+READERS["policy"] = Reader(
+    ("load_policy",), lambda: [_policy_file()[2]], _hostile_policies, load_policy, "policy.npz"
+)
 
 
 # -- games ---------------------------------------------------------------------------------------------------
 
 
+_PLAYERS = ("Карпов, А", "Karpow,AE", "丁立人", "O’K_\u0301", r"A \"K\" \\", "GM,", "'", "\u212a\u0130")
+_PGN_WORDS = (
+    *b"{ } ( ) $2 $99999999999 1-0 * 0-0 O-O-O -- Z0 e8=Q N@f3 1... ; % Nbd7 [%clk 1:00:00]".split(),
+    *(b"exd6 e.p.", b"\n\n", b'"] ', b"\xef\xbb\xbf", b"[Event "),
+    *(
+        b"[%s]\n" % tag
+        for tag in (
+            *(b'Event "x"', b'White "Karpov Anatoli"', b'FEN "8/8/8/8/8/8/8/K1k5 w - - 0 1"', b'SetUp "1"'),
+            *(b'Variant "Chess960"', b'Variant "From Position"', b'Date "99999.99.99"', b'Date "31.12.2023"'),
+            *(b'UTCDate "2024-01-02"', b'WhiteElo "99999"', b'TimeControl "1/2+3"'),
+            b'FEN "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"',
+        )
+    ),
+    *("Sf3 Sc6 Lb5 ♘f3 ♝b4 Кf3 Крe2 nf3 bb5 0–0 ½-½ 0.5-0.5 1/2 e8(D) d:e5 [%clk".encode().split()),
+    *("Müller Łódź Карпов".encode(page) for page in ("utf-8", "utf-16")),
+    *("Łódź Příbyl".encode("cp1250"), "Карпов".encode("cp1251")),
+    *(f'[White "{name}"]\n[Black "{name[::-1]}"]\n'.encode() for name in _PLAYERS),
+)
+
+
 def _good_games() -> list[bytes]:
-    return [books.sample_games()[-1]]
+    return [*samples.sample_games()]
 
 
 def hostile_games() -> Iterable[bytes]:
@@ -383,13 +426,13 @@ for _name, _covers, _read in (
     ("pgn_moves", "pgn_moves", lambda path: pgn_moves(path)),
     ("pgn_names", "pgn_names", lambda path: pgn_names(path)),
     ("pgn_results", "pgn_results", lambda path: pgn_results(path)),
-    ("reply_games", "reply_games", lambda path: reply_games(books.small_book(), path)),
+    ("reply_games", "reply_games", lambda path: reply_games(samples.small_book(), path)),
     ("sparring", "SparringGames.read", lambda path: _sparred(path)),
     ("repertoire", "read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
     ("games_policy", "games_policy", lambda path: str(games_policy(ChessGame({}), path))),
 ):
     covered = (_covers, "SparringGames") if _name == "sparring" else (_covers,)
-    READERS[_name] = Reader(covered, _good_games, hostile_games, _read, "games.pgn")
+    READERS[_name] = Reader(covered, _good_games, hostile_games, _read, "games.pgn", _PGN_WORDS)
 
 
 # -- books and databases -------------------------------------------------------------------------------------
@@ -419,7 +462,7 @@ def _use_book(path: pathlib.Path) -> object:
 
 READERS["polyglot"] = Reader(
     ("PolyglotCounts", "polyglot_policy", "uci_book"),
-    lambda: [books.polyglot_samples()[1]],
+    lambda: samples.polyglot_samples()[:2],
     _hostile_books,
     _use_book,
     "book.bin",
@@ -430,11 +473,33 @@ READERS["polyglot"] = Reader(
 
 
 def _fits() -> list[bytes]:
-    return [json.dumps(told).encode() for told in books.calibrations()]
+    return [json.dumps(told).encode() for told in samples.calibrations()]
 
 
 READERS["calibration"] = Reader(
-    ("load_calibration",), _fits, lambda: json_documents(books.calibrations()[0]), load_calibration
+    ("load_calibration",),
+    _fits,
+    lambda: json_documents(samples.calibrations()[0]),
+    load_calibration,
+    "fit.json",
+)
+
+
+# -- what a page shows beside its books --------------------------------------------------------------------
+
+_MATCH = {"matches": [{"side": "white", "player": "the book", "positions": 4, "games": 2, "score": 0.5}]}
+
+
+def _use_shown(path: pathlib.Path) -> object:
+    with contextlib.suppress(*REFUSALS):
+        report._read_plot(path)
+    with contextlib.suppress(*REFUSALS):
+        report._read_notes(str(path))
+    return report._read_match(str(path.parent))
+
+
+READERS["shown"] = Reader(
+    (), lambda: [json.dumps(_MATCH).encode()], lambda: json_documents(_MATCH), _use_shown, "result.json"
 )
 
 
@@ -473,30 +538,57 @@ def hostile_databases(sample: bytes) -> Iterable[bytes]:
             yield file.serialize()
 
 
+_STORE_WORDS = (
+    *b"e2e4:#0 e2e4:999999999 nodes=100 movetime=0".split(),
+    *(b"e2e4:31 d2d4:#-3", b"e2e4:1 e2e4:1", b"9 700 e2e4:1 d2d4:2;10 900", b"Fake 2"),
+)
+
+
 def _use_store(path: pathlib.Path) -> object:
     with EvaluationStore(path) as store:
         for engine in store.engines():
             with contextlib.suppress(*REFUSALS):
                 StoredEngine(store, engine_id=engine).search([chess.Board().epd()], SearchLimit(nodes=100), 2)
-        with contextlib.suppress(*REFUSALS):
-            store.export(path.with_name("copy.sqlite"))
+        epds, limit = samples.store_positions(), samples.STORE_LIMIT
+        uses: list[Callable[[], object]] = [
+            lambda: store.get_many(samples.STORE_ENGINE, limit, 2, epds),
+            lambda: store.get_many(samples.STORE_ENGINE, limit, 2, epds, 3),
+            lambda: store.put(
+                samples.STORE_ENGINE, "nodes=7", 2, epds[0], SearchResult((Line("e2e4", 1, None),), 1, 1)
+            ),
+            lambda: store.export(path.with_name("copy.sqlite")),
+        ]
+        for use in uses:
+            with contextlib.suppress(*REFUSALS):
+                use()
         return len(store)
 
 
-READERS["store"] = Reader(("EvaluationStore",), lambda: files.stores(),
-                          lambda: hostile_databases(files.stores()[1]), _use_store)  # fmt: skip
+READERS["store"] = Reader(
+    ("EvaluationStore",),
+    lambda: samples.stores(),
+    lambda: hostile_databases(samples.stores()[1]),
+    _use_store,
+    "store.sqlite",
+    _STORE_WORDS,
+)
 
 
 def _use_drill(path: pathlib.Path) -> object:
-    with Drill(books.small_book(), path, seed=0) as drill:
-        card = drill.next(books.NOW)
+    with Drill(samples.small_book(), path, seed=0) as drill:
+        card = drill.next(samples.NOW)
         if card is not None:
-            drill.answer(card, card.moves[0], books.NOW)
-        return drill.expected_loss(books.NOW)
+            drill.answer(card, card.moves[0], samples.NOW)
+        return drill.expected_loss(samples.NOW)
 
 
-READERS["drill"] = Reader(("Drill",), lambda: books.drills(),
-                          lambda: hostile_databases(books.drills()[0]), _use_drill)  # fmt: skip
+READERS["drill"] = Reader(
+    ("Drill",),
+    lambda: samples.drills(),
+    lambda: hostile_databases(samples.drills()[0]),
+    _use_drill,
+    "drill.sqlite",
+)
 
 
 # -- texts ---------------------------------------------------------------------------------------------------
@@ -522,13 +614,17 @@ def _use_spec(path: pathlib.Path) -> object:
     return None
 
 
-READERS["spec"] = Reader(("make_policy", "opponent_policy"), lambda: [b"uniform", b"noisy(policy=uci(r=20))"],
-                         lambda: (spec.encode() for spec in SPECS), _use_spec)  # fmt: skip
+READERS["spec"] = Reader(
+    ("make_policy", "opponent_policy"),
+    lambda: [b"uniform", b"noisy(policy=uci(r=20))"],
+    lambda: (spec.encode() for spec in SPECS),
+    _use_spec,
+)
 
 
 def main(step: int = 1) -> None:
     """Runs all readers, on every `step`th of the hostile files."""
-    from tools.fuzz.targets.trust import WATCHED  # which has these readers, and more
+    from tools.resumed import WATCHED  # which has these readers, and more
 
     told: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -31,8 +31,9 @@ from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngi
 from precomp_games.chess.books.pgn import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import _sparring, drill, opponent, prepare, report, spar
-from tools.fuzz.mutate import bent, bent_archive, bent_database, bent_json
-from tools.readers import PLACES, Reader, archive, hostile_databases, hostile_games, json_documents
+from tools import samples
+from tools.fuzz.mutate import bent_file
+from tools.readers import PLACES, READERS, Reader, archive, hostile_databases, hostile_games, json_documents
 
 __all__ = ["RESUMED", "VALUES", "bent_state", "left", "resume"]
 
@@ -193,10 +194,8 @@ def _opponent(folder: pathlib.Path) -> str:
 
 def _prepared() -> dict[str, bytes]:
     """A folder to drill."""
-    from tools.fuzz.targets import books
-
-    (told,) = books.results()
-    return {"result.json": json.dumps(told).encode(), "progress.sqlite": books.drills()[0]}
+    (told,) = samples.results()
+    return {"result.json": json.dumps(told).encode(), "progress.sqlite": samples.drills()[0]}
 
 
 def _games() -> dict[str, bytes]:
@@ -269,15 +268,7 @@ def bent_state(rng: random.Random, name: str, words: Sequence[bytes]) -> bytes:
     """An input of a command: one of its files after changes of what its kind has."""
     number = rng.randrange(len(_COMMANDS[name][1]))
     file = _COMMANDS[name][1][number]
-    data = _left(name)[file]
-    if file.endswith(".json"):
-        data = bent_json(rng, [json.loads(data)], words)
-    elif file.endswith(".sqlite"):
-        data = bent_database(rng, [data], PLACES)
-    elif file.endswith(".npz"):
-        data = bent_archive(rng, [data])
-    else:
-        data = bent(rng, [data], words)
+    data = bent_file(rng, file, [_left(name)[file]], words)
     return _input(number, data)
 
 
@@ -343,3 +334,4 @@ RESUMED: dict[str, Reader] = {
     for name in _COMMANDS
 }
 """Readers by the name of their command."""
+WATCHED = READERS | {f"command_{name}": reader for name, reader in RESUMED.items()}

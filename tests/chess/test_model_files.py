@@ -26,7 +26,7 @@ from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
-from tools.fuzz.targets.books import results, sample_games, small_book
+from tools.samples import results, sample_games, small_book
 from tools.soak.clusters import engine_file
 
 ENGINE = "noisy(policy=uci(r=40,nodes=7),epsilon=0.2)"

@@ -30,7 +30,7 @@ from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.commands import opponent
 from precomp_games.commands._showing import print_games
 from tests.chess.test_game_records import game, read
-from tools.fuzz.targets.books import small_book
+from tools.samples import small_book
 
 SAME = [
     "José, A|Jose\u0301, A|JOSÉ,A.|josé_a|(José) A",

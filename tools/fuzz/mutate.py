@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["archive", "bent", "bent_archive", "bent_database", "bent_document", "bent_json"]
+__all__ = ["archive", "bent", "bent_file"]
 
 _LONGEST = 1 << 18  # bytes of most inputs
 _NUMBERS = (
@@ -360,3 +360,23 @@ def _change_database(
         connection.execute(f"PRAGMA {pragma} = {rng.choice(('0', '1', '2', '-1', '65536'))}")
     else:
         connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (rng.choice(texts), table))
+
+
+# -- any file ----------------------------------------------------------------------------------------------
+
+
+def bent_file(
+    rng: random.Random,
+    name: str,
+    samples: Sequence[bytes],
+    words: Sequence[bytes],
+    mend: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
+) -> bytes:
+    """Change one of the samples of a file as its kind is changed, which the suffix of its name says."""
+    if name.endswith(".json"):
+        return bent_json(rng, [json.loads(sample) for sample in samples], words)
+    if name.endswith(".npz"):
+        return bent_archive(rng, samples, mend)
+    if name.endswith(".sqlite"):
+        return bent_database(rng, samples, [word.decode("utf-8", "surrogateescape") for word in words])
+    return bent(rng, samples, words)

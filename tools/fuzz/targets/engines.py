@@ -28,7 +28,7 @@ from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands import uci
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
-from tools.fuzz.targets.books import small_book
+from tools.samples import small_book
 
 _BREAK = b"\n>\n"  # between what an engine says to "uci", to "isready", and to each search
 _HELLO = b"""id name Fake 1.0

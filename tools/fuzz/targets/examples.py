@@ -18,11 +18,9 @@ import tempfile
 
 from precomp_games import commands
 from precomp_games.chess import write_polyglot
-from precomp_games.commands import report
 from tools.forked_runs import EXAMPLES, RunServer
 from tools.fuzz import target
-from tools.fuzz.mutate import bent_json
-from tools.fuzz.targets.books import make_pgn, sample_games, small_book
+from tools.samples import sample_games, small_book
 
 _EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 _COMMANDS = pathlib.Path(commands.__file__).parent
@@ -86,23 +84,6 @@ def _make_flags(rng: random.Random) -> bytes:
 def _files(folder: pathlib.Path) -> None:
     (folder / "games.pgn").write_bytes(sample_games()[-1])
     write_polyglot(small_book(), folder / "book.bin")
-
-
-_MATCH = {"matches": [{"side": "white", "player": "the book", "positions": 4, "games": 2, "score": 0.5}]}
-
-
-def _make_shown(rng: random.Random) -> bytes:
-    # python-chess reads some hundred thousand bytes a second, and all of them.
-    return bent_json(rng, [_MATCH]) if rng.random() < 0.2 else make_pgn(rng)[: 1 << 18]
-
-
-@target("report", _make_shown, prepare=sample_games)
-def _(data: bytes, folder: pathlib.Path) -> object:
-    """What pages are made of besides books."""
-    (folder / "result.json").write_bytes(data)
-    if data.startswith(b"{"):
-        return report._read_match(str(folder))
-    return report._read_notes(str(folder / "result.json")), report._read_plot(folder / "result.json")
 
 
 def _start() -> None:

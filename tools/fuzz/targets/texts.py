@@ -28,8 +28,7 @@ from precomp_games.policies.specs import check_spec
 from precomp_games.tree.base_game import loaded_game
 from tools.fuzz import target
 from tools.fuzz.mutate import bent
-from tools.fuzz.targets.books import sample_games, small_book
-from tools.fuzz.targets.files import prepare_trees
+from tools.samples import sample_games, small_book
 
 # -- positions ---------------------------------------------------------------------------------------------
 
@@ -106,7 +105,7 @@ def _make_spec(rng: random.Random) -> bytes:
     return data
 
 
-@target("spec", _make_spec)
+@target("named_policy", _make_spec)
 def _(data: bytes, folder: pathlib.Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
     game = pyspiel.load_game("kuhn_poker")
@@ -121,7 +120,7 @@ def _make_opponent(rng: random.Random) -> bytes:
     return data
 
 
-@target("opponent", _make_opponent, refusals=(OSError,), names_files=True)
+@target("named_opponent", _make_opponent, refusals=(OSError,), names_files=True)
 def _(data: bytes, folder: pathlib.Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
     os.chdir(folder)
@@ -149,7 +148,7 @@ def _make_game(rng: random.Random) -> bytes:
     return bent(rng, _GAME_STRINGS, _GAME_WORDS)
 
 
-@target("tree_game", _make_game, prepare=prepare_trees)
+@target("tree_game", _make_game)
 def _(data: bytes, folder: pathlib.Path) -> object:
     """A tree's game is a string in a file."""
     text = data.decode("utf-8", "surrogateescape")
