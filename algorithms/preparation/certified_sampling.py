@@ -44,7 +44,7 @@ import numpy as np
 
 from precomp_games._support.arguments import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
 from precomp_games._support.config import bar
-from precomp_games.policies.rollouts import Rollouts
+from precomp_games.policies.playouts import Rollouts
 from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem

@@ -106,7 +106,7 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     Attributes:
       tree: the history tree.
-      form: "reweighted" or "audit".
+      form: "reweighted" or "audit", how memorizing is charged.
       value_shift: c / 2; player 0's value of the meta-game is its value here plus this, player 1's too.
 
     Raises:
@@ -138,7 +138,9 @@ class MetaPrecomputationGame(pyspiel.Game):
             }
             # The first of the games on equal trees stands in the registry, and all of them keep it there.
             self._registered = _LIVE.setdefault(_live_key(parameters), rules)
-        self._rules, self._parameters = rules, parameters
+        # `rules` are those on plain positions, for walks that OpenSpiel's states would make slow.
+        self.rules, self._parameters = rules, parameters
+        self.tree, self.form, self.value_shift = rules.tree, rules.form, rules.shift
         info = pyspiel.GameInfo(
             num_distinct_actions=rules.num_actions,
             max_chance_outcomes=rules.max_chance_outcomes,
@@ -152,28 +154,8 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._parameters["tree_file"].startswith(_IN_MEMORY):
-            return MetaPrecomputationGame, (self.tree, self.form, self._rules.check_supports)
+            return MetaPrecomputationGame, (self.tree, self.form, self.rules.check_supports)
         return MetaPrecomputationGame, (self._parameters,)
-
-    @property
-    def tree(self) -> HistoryTree:
-        """The history tree."""
-        return self._rules.tree
-
-    @property
-    def form(self) -> str:
-        """How memorizing is charged: "reweighted" or "audit"."""
-        return self._rules.form
-
-    @property
-    def rules(self) -> MetaRules:
-        """The rules on plain positions, for walks that OpenSpiel's states would make slow."""
-        return self._rules
-
-    @property
-    def value_shift(self) -> float:
-        """What returns lack to be utilities of the base game: c / 2."""
-        return self._rules.shift
 
     @public
     def infoset_string(self, infoset: int) -> str:
@@ -188,7 +170,7 @@ class MetaPrecomputationGame(pyspiel.Game):
             raise ArgumentError(
                 f"expected an information state of a player with a finite penalty, got {infoset}"
             )
-        return self._rules.infoset_view(infoset)
+        return self.rules.infoset_view(infoset)
 
     def new_initial_state(self) -> MetaPrecomputationState:
         """The state before anything has happened."""
@@ -196,14 +178,14 @@ class MetaPrecomputationGame(pyspiel.Game):
 
     def max_chance_nodes_in_history(self) -> int:
         """The most chance moves that a line of play has."""
-        return self._rules.max_chance_nodes
+        return self.rules.max_chance_nodes
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> MetaObserver | StringObserver:
         """An observer: what a player knows, of the base game and of its own choices."""
         kind = observation_type(iig_obs_type, params, self)
         if kind is not None and kind.private_info == pyspiel.PrivateInfoType.NONE:
             return StringObserver(lambda state, player: None)  # base games' strings do not tell it apart
-        return MetaObserver(self._rules)
+        return MetaObserver(self.rules)
 
 
 class MetaPrecomputationState(pyspiel.State):

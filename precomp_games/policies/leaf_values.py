@@ -11,7 +11,7 @@ Source: `precomputation` section 4 and appendix (Algorithm 1, Theorem 3).
 Deviations: Theorem 3 takes K = 16 ln(|W| / delta) / epsilon^2 for utilities in [0, 1]; Hoeffding's
 inequality with a union bound over |W| estimates within epsilon / 2 needs only
 K = (2 R^2 / epsilon^2) ln(2 |W| / delta), with R the range of utilities.
-The K games from one history are played together (`rollouts`), and a policy is asked once for each distinct
+The K games from one history are played together (`Rollouts`), and a policy is asked once for each distinct
 state they visit.
 
 Cost: exact, the number of distinct states below the leaves (every history there without a
@@ -46,7 +46,7 @@ from precomp_games._support.arguments import (
 from precomp_games._support.checks import ArgumentError, check_function, real_array, shown
 from precomp_games._support.config import bar
 from precomp_games._support.memory import MemoryMeter, in_blocks
-from precomp_games.policies.rollouts import Rollouts, RolloutState
+from precomp_games.policies.playouts import Rollouts, RolloutState
 from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
 
 _Levels = Sequence[Sequence[Any]]

@@ -1,8 +1,12 @@
-"""Single games that both players' policies play on, many at once, each with a random stream of its own.
+"""Games that both players' policies play on, many at once: each by itself, or counted together.
 
-`rollouts` counts how many of the games from one position take each action, which is all that a mean needs.
-Here each game is played by itself, for callers that need to know its course: a match, or games from which
-values of positions are learned. Which games are under way together changes none of them.
+`play_on` plays each game by itself, with a random stream of its own, for callers that need to know its
+course: a match, or games from which values of positions are learned. Which games are under way together
+changes none of them.
+
+`Rollouts` counts how many of the games from one position take each action, which is all that a mean needs: a
+multinomial draw, which has the same distribution. The caller decides how deep games go, in which order, and
+from which random streams. Positions are recognized, so that sigma is asked once about each.
 
 `mean_interval` says how far the mean of such games may be from their expectation. It must not be too sure of
 itself: a hundred wins in a row do not show that every game will be won. The table compares intervals by their
@@ -27,9 +31,11 @@ limited, fewer are, so that some end.
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +43,14 @@ import numpy.typing as npt
 
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
-from precomp_games.policies.rows import PolicyLike, as_batch_policies, is_of_history, movers_rows
+from precomp_games.policies.rows import (
+    BatchPolicy,
+    PolicyLike,
+    PolicyRows,
+    as_batch_policies,
+    is_of_history,
+    movers_rows,
+)
 
 _NORMAL_95 = 1.959963984540054
 _GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked about it turn by turn
@@ -74,40 +87,124 @@ def play_on(
         batch = min(batch, _GAMES_AT_ONCE)
     if (until := deadline()) is not None and math.isfinite(until.end):
         batch = min(batch, _IN_TIME)
-    ends: list[Any] = [None] * len(states)
-    under_way: list[tuple[int, Any]] = []
-    begun = finished = 0
+    ends: dict[int, Any] = {}  # by the game's number
+    under_way: dict[int, Any] = {}
+    begun = 0
     with bar("Playing", "games", len(states)) as show:
         while under_way or begun < len(states):
             while begun < len(states) and len(under_way) < batch:
-                under_way.append((begun, states[begun].clone()))
+                under_way[begun] = states[begun].clone()
                 begun += 1
-            still = []
-            for number, state in under_way:
-                if state.is_terminal():
-                    ends[number] = state
-                    finished += 1
-                else:
-                    still.append((number, state))
-            under_way = still
+            for number in [number for number, state in under_way.items() if state.is_terminal()]:
+                ends[number] = under_way.pop(number)
             if visit is not None:
-                for number, state in under_way:
+                for number, state in under_way.items():
                     visit(number, state)
-            moving = [state for _, state in under_way]
             try:
                 with limited(until):
+                    moving = list(under_way.values())
                     rows = movers_rows(moving, asks, name="policy", min_probability=min_probability)
             except OutOfTimeError:
                 until, begun = None, len(states)
-                under_way = [each for each in under_way if each[0] < _LEAST]
+                under_way = {number: state for number, state in under_way.items() if number < _LEAST}
                 continue
-            for k, (number, state) in enumerate(under_way):
-                first, end = rows.start[k], rows.start[k + 1]
+            spans = itertools.pairwise(rows.start.tolist())
+            for (number, state), (first, end) in zip(under_way.items(), spans, strict=True):
                 cumulative = np.cumsum(rows.probability[first:end])
                 drawn = np.searchsorted(cumulative, streams[number].random() * cumulative[-1], side="right")
                 state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
-            show(finished)
-    return ends[: ends.index(None)] if None in ends else ends
+            show(len(ends))
+    return [ends[number] for number in itertools.takewhile(ends.__contains__, range(len(states)))]
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class RolloutState:
+    """A state that games have come to.
+
+    Attributes:
+      state: The base game's.
+      returns: Each player's utility where the game is over, else None.
+      actions, probability: What sigma, or chance, plays here; None until it is asked.
+      following: What each action leads to, None where no game has gone.
+    """
+
+    state: Any
+    returns: list[float] | None = None
+    actions: Sequence[int] = ()
+    probability: np.ndarray | None = None
+    following: list[RolloutState | None] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.state.is_terminal():
+            self.returns = self.state.returns()
+
+
+class Rollouts:
+    """Games of one sigma."""
+
+    def __init__(
+        self,
+        sigma: tuple[BatchPolicy | None, BatchPolicy | None],
+        position: Callable[[Any], Hashable] | None,
+        min_probability: float,
+        alike: Callable[[Sequence[Any], PolicyRows], None] | None = None,
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+          sigma: each player's policy, None where it is never asked.
+          position: equal where states are the same; None: they never are.
+          min_probability: see `policy_rows`.
+          alike: called with states and sigma's answers, see `LeafContext`.
+        """
+        self._sigma, self._position = sigma, position
+        self._min_probability = min_probability
+        self._alike = alike
+        self._known: dict[Hashable, RolloutState] = {}
+
+    def at(self, state: Any) -> RolloutState:
+        """What is known of a state; games from a new one have not been played."""
+        if self._position is None:
+            return RolloutState(state)
+        key = self._position(state)
+        if key not in self._known:
+            self._known[key] = RolloutState(state)
+        return self._known[key]
+
+    def forget(self) -> None:
+        """States that come are new ones, whatever their positions."""
+        self._known = {}
+
+    def ask(self, states: Iterable[RolloutState]) -> None:
+        """Asks about those of distinct states where the game goes on, in one batch a player.
+
+        Raises:
+          ValueError: a policy is missing or its answer is wrong.
+        """
+        asked = [here for here in states if here.returns is None and here.probability is None]
+        states = [here.state for here in asked]
+        rows = movers_rows(states, self._sigma, name="sigma", min_probability=self._min_probability)
+        if self._alike is not None:
+            self._alike(states, rows)
+        actions = rows.action.tolist()
+        for here, (first, end) in zip(asked, itertools.pairwise(rows.start.tolist()), strict=True):
+            here.actions, here.probability = actions[first:end], rows.probability[first:end]
+            here.following = [None] * (end - first)
+
+    def step(
+        self, here: RolloutState, games: int, stream: np.random.Generator
+    ) -> list[tuple[RolloutState, int]]:
+        """Plays one move of so many games that go on from a state; returns how many come to which."""
+        if here.probability is None:
+            self.ask([here])
+        assert here.probability is not None
+        reached = []
+        for k, count in enumerate(stream.multinomial(games, here.probability).tolist()):
+            if count:
+                following = here.following[k] or self.at(here.state.child(here.actions[k]))
+                here.following[k] = following
+                reached.append((following, count))
+        return reached
 
 
 def mean_interval(values: npt.NDArray[np.float64], least: float, most: float) -> tuple[float, float]:

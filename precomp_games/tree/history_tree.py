@@ -30,16 +30,23 @@ from precomp_games._support.checks import (
     check_penalties,
     check_state,
     shown,
-    utility_sum,
 )
 from precomp_games._support.pickles import packed, unpacked
 from precomp_games._support.results import Result, as_json
-from precomp_games.policies.rows import MinProbability, PolicyLike
+from precomp_games.policies.rows import Menu, MinProbability, PolicyLike, as_batch_policies
 from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game
 from precomp_games.tree.expansion.levels import expand
-from precomp_games.tree.expansion.options import ExpansionOptions, Price, StopValue, Truncation
-from precomp_games.tree.facts import ARRAYS, OPTIONAL, TreeFacts
+from precomp_games.tree.expansion.options import (
+    ExpansionOptions,
+    Price,
+    StopValue,
+    Truncation,
+    key_of,
+    leaf_values_of,
+    mixture_of,
+)
+from precomp_games.tree.facts import ARRAYS, NEVER, OPTIONAL, TreeFacts
 
 _SPOT_CHECKS = 64  # histories that are looked at to tell whether a game is the tree's
 
@@ -153,22 +160,29 @@ class HistoryTree(Result, TreeFacts):
           ValueError: an argument, the game, or a policy's answer is not as above; or more memory is about to
             be taken than the process may have (`config`).
         """
-        options = ExpansionOptions.checked(
-            game,
-            sigma_pre=sigma_pre,
-            sigma=sigma,
-            penalties=penalties,
+        costs, policies = check_penalties(penalties), check_pair(sigma, "sigma")
+        if stop_value == "evaluate" and np.isfinite(costs).all():
+            raise ArgumentError(
+                'expected one player with an infinite penalty for stop_value="evaluate" '
+                f"(against a fixed opponent), got penalties {costs}"
+            )
+        mixture = mixture_of(sigma_pre, policies, costs)
+        options = ExpansionOptions(
+            sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
+            sigma=as_batch_policies(sigma, "sigma"),
+            penalties=costs,
             weight=weight,
-            leaf_value=leaf_value,
+            utility_range=_range(game) if utility_range is None else utility_range,
+            leaf_values=leaf_values_of(leaf_value, mixture),
+            mixture=mixture,
+            stop_value=stop_value,
             truncate=truncate,
             price=price,
-            stop_value=stop_value,
-            position_key=position_key,
-            utility_range=utility_range,
+            position_key=key_of(game, costs, price, position_key, sigma),
             min_probability=min_probability,
             max_histories=max_histories,
         )
-        return cls._expanded(game, options, check_pair(sigma, "sigma"))
+        return cls(**expand(game, options), policies=policies)
 
     @classmethod
     @public
@@ -191,32 +205,18 @@ class HistoryTree(Result, TreeFacts):
         Raises:
           ValueError: the game is not as there, or too large.
         """
-        options = ExpansionOptions.of_game(game, max_histories=max_histories)
-        return cls._expanded(game, options, (None, None))
-
-    @classmethod
-    def _expanded(
-        cls,
-        game: pyspiel.Game,
-        options: ExpansionOptions,
-        policies: tuple[PolicyLike | None, PolicyLike | None],
-    ) -> HistoryTree:
-        expansion = expand(game, options)
-        keys = expansion.infoset_keys
-        return cls(
-            game_string=str(game),
-            penalties=options.penalties,
-            utility_range=options.utility_range,
-            utility_sum=utility_sum(game),
-            stop_value=options.stop_value,
-            cut_for="nothing" if options.truncate == "none" else options.price,
-            infoset_keys=None if keys is None else tuple(keys),
-            work=expansion.work,
-            policies=policies,
-            base_game=game,
-            mixture=expansion.mixture,
-            **expansion.arrays,
+        options = ExpansionOptions(
+            sigma_pre=(Menu.of_actions(), Menu.of_actions()),
+            sigma=(None, None),
+            penalties=(0.0, 0.0),
+            utility_range=_range(game),
+            leaf_values=leaf_values_of("exact", None),
+            stop_value=NEVER,
+            truncate="none",
+            min_probability=0.0,
+            max_histories=max_histories,
         )
+        return cls(**expand(game, options))
 
     # -- size and structure ------------------------------------------------------------------------
 
@@ -543,3 +543,8 @@ class HistoryTree(Result, TreeFacts):
           ValueError: they are not; says which array.
         """
         check_arrays(self)
+
+
+def _range(game: pyspiel.Game) -> float:
+    """R, 0 where all payoffs are equal, and nothing is worth memorizing."""
+    return float(game.max_utility() - game.min_utility())

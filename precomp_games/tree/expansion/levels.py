@@ -40,7 +40,7 @@ from precomp_games.tree.expansion.positions import Edges, LevelPositions
 from precomp_games.tree.expansion.pruning import InformationStates, KeptPositions, Level, Reopened, StopBounds
 from precomp_games.tree.expansion.values import TreeValues
 from precomp_games.tree.facts import ARRAYS, CHANCE, GOES_WITHOUT_SAYING, OPTIONAL
-from precomp_games.tree.mixture import MixedOpponent, TreeMixture
+from precomp_games.tree.mixture import MixedOpponent
 
 # What the arrays of a level take per history while it is made, and those of the tree while it is finished:
 # measured, the most of trees with and without menus, bounds and information states (tests/test_memory.py).
@@ -72,18 +72,8 @@ class LevelEdges:
     row: np.ndarray | None
 
 
-@dataclasses.dataclass
-class Expansion:
-    """The arrays of a `HistoryTree`, by name, the work that they took, and its mixed opponent."""
-
-    arrays: dict[str, np.ndarray]
-    infoset_keys: list[str] | None
-    work: dict[str, int]
-    mixture: TreeMixture | None
-
-
-def expand(game: pyspiel.Game, options: ExpansionOptions) -> Expansion:
-    """Expands `game`; see the module docstring.
+def expand(game: pyspiel.Game, options: ExpansionOptions) -> dict[str, Any]:
+    """The fields of the `HistoryTree` of a game, but for `policies`; see the module docstring.
 
     Raises:
       ValueError: a policy's answer is wrong, the game has imperfect recall, `position_key` joins states
@@ -131,7 +121,7 @@ class _Expander:
         self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
         self.size = 0  # histories before the current level
 
-    def run(self) -> Expansion:
+    def run(self) -> dict[str, Any]:
         """Expands level after level until none is left."""
         level, depth = self._root(), 0
         self._append(parent=[-1], action=[-1], sigma=[1.0], sigma_pre=[1.0], entry=[0], edge_row=[-1])
@@ -253,7 +243,7 @@ class _Expander:
                 )
             level.stop_memorizing(i, own[infoset[own] < 0])
             falls = not self.by_position and self.options.weight is None
-            if level.previous is None and not self.options.evaluate_stops and falls:
+            if level.previous is None and self.options.stop_value != "evaluate" and falls:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
                 # of i's, it fails at those that follow. That of a position does not fall, and with weights,
                 # what follows may cost less.
@@ -275,7 +265,7 @@ class _Expander:
     def _evaluated(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
         """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
         decides = infoset >= 0
-        if self.options.evaluate_stops:
+        if self.options.stop_value == "evaluate":
             return decides
         if not self.bounds:
             return np.zeros(len(player), bool)
@@ -392,7 +382,7 @@ class _Expander:
         played = edges.sigma > 0.0
         return Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
 
-    def _finish(self) -> Expansion:
+    def _finish(self) -> dict[str, Any]:
         keys = None
         if not self.perfect_information:
             keys = self.information.keys
@@ -423,7 +413,19 @@ class _Expander:
         mixture = None
         if self.opponent is not None:
             mixture = self.opponent.result(arrays.pop("edge_row"), arrays.pop("value_row"))
-        return Expansion(arrays, keys, work, mixture)
+        options = self.options
+        return arrays | {
+            "game_string": str(self.game),
+            "penalties": options.penalties,
+            "utility_range": options.utility_range,
+            "utility_sum": self.utility_sum,
+            "stop_value": options.stop_value,
+            "cut_for": "nothing" if options.truncate == "none" else options.price,
+            "infoset_keys": None if keys is None else tuple(keys),
+            "work": work,
+            "base_game": self.game,
+            "mixture": mixture,
+        }
 
 
 def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np.ndarray) -> None:
