@@ -45,9 +45,8 @@ from .preparation.robust_program import RobustStrategy, robust_strategy
 from .zero_sum.equilibrium import meta_equilibrium
 from .zero_sum.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
 from .zero_sum.regret_minimization import CFR_VARIANTS
-from .zero_sum.responses import BestResponse, best_response, nash_conv
 from .zero_sum.sequence_form_lp import meta_sequence_form_lp
-from .zero_sum.solve import METHODS, Equilibrium, solve
+from .zero_sum.solve import METHODS, BestResponse, Equilibrium, best_response, nash_conv, solve
 from .zero_sum.tables import load_policy, save_policy
 
 __all__ = [

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
 import time
 from collections.abc import Callable
@@ -28,8 +27,13 @@ from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
 from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
 from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
-from precomp_games.algorithms.zero_sum.regret_kernel import RegretState, Work, iterate
-from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, update_rule
+from precomp_games.algorithms.zero_sum.regret_minimization import (
+    CFR_VARIANTS,
+    RegretState,
+    Work,
+    iterate,
+    update_rule,
+)
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -37,7 +41,6 @@ __all__ = ["rows"]
 
 _FASTER = 1000.0
 _COPIES = 2.0
-_THREADS = 1.5
 _NASH_CONV = 1.2e-3
 _EXACT, _ITERATIONS, _SEEDS = 1e-12, 400, 5
 _BESIDE_PROGRAM = 1.5
@@ -66,9 +69,9 @@ class _Ours:
         self.state = RegretState.start(np.full(tree.num_infosets, 0.5))
         self.done = 0
 
-    def iterate(self, count: int, threads: concurrent.futures.Executor | None = None) -> None:
+    def iterate(self, count: int) -> None:
         rules = [update_rule("cfr+", self.done + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules, threads)
+        iterate(self.decisions, self.state, self.work, rules)
         self.done += count
 
 
@@ -143,19 +146,10 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
     of_tree = _copier(
         [tree.parent, tree.player, tree.infoset, tree.num_children, tree.sigma, tree.sigma_pre, tree.value]
     )
-    parts = [_copier([part]) for part in np.array_split(np.zeros(size, np.uint8), 2)]
     ours.iterate(2)
-    with concurrent.futures.ThreadPoolExecutor(2) as two:
-        times = side_by_side(
-            2 * turns,
-            iteration=lambda: ours.iterate(1),
-            copy=everything,
-            copy_needed=needed,
-            copy_tree=of_tree,
-            two_threads=lambda: ours.iterate(1, two),
-            copy_one=lambda: [copy() for copy in parts],
-            copy_two=lambda: [copied.result() for copied in list(map(two.submit, parts))],
-        )
+    times = side_by_side(
+        2 * turns, iteration=lambda: ours.iterate(1), copy=everything, copy_needed=needed, copy_tree=of_tree
+    )
     name = f"CFR+, {tree.num_histories} histories: an iteration"
     result = [
         Row(
@@ -167,13 +161,6 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
         Row(f"{name} / the same without its own buffers", times.text("iteration", "copy_needed")),
         Row(f"{name} / copying the history tree's arrays", times.text("iteration", "copy_tree")),
         Row(f"{name}: milliseconds here", f"{1e3 * times.least('iteration'):.1f}"),
-        Row(
-            f"{name}: one thread / two threads",
-            times.text("iteration", "two_threads"),
-            f">= {_THREADS:g} x",
-            times.ratio("iteration", "two_threads") >= _THREADS,
-        ),
-        Row(f"{name}: the same of copying as many bytes", times.text("copy_one", "copy_two")),
     ]
     for variant in CFR_VARIANTS:
         start = time.perf_counter()

@@ -21,8 +21,7 @@ from benchmarks.liteefg import NOT_MEASURED, Node, cfr_plus
 from benchmarks.measure import Row, side_by_side
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_response, nash_conv, solve
-from precomp_games.algorithms.zero_sum.regret_kernel import iterate
-from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization, update_rule
+from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization, iterate, update_rule
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 __all__ = ["rows"]

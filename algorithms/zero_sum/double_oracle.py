@@ -24,7 +24,6 @@ method.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import functools
 import itertools
@@ -73,14 +72,8 @@ class DoubleOracle:
 
     name = DOUBLE_ORACLE
 
-    def __init__(
-        self,
-        tree: HistoryTree,
-        threads: concurrent.futures.Executor | None = None,
-        budgets: Budgets = (None, None),
-    ) -> None:
+    def __init__(self, tree: HistoryTree, budgets: Budgets = (None, None)) -> None:
         self.tree = tree
-        self.threads = threads
         self.budgets = budgets
         self.shares = (1.0, 1.0)
         self.iterations = 0
@@ -133,7 +126,7 @@ class DoubleOracle:
         )
         self.multipliers = (first, second)
         dearer = tree if prices == penalties else tree.with_penalties(prices)
-        run = RegretMinimization(dearer, WARM_UP_VARIANT, self.threads)
+        run = RegretMinimization(dearer, WARM_UP_VARIANT)
         run.advance(_WARM_UP)
         own, other = run.strategies()
         self.plan = own.plan() + other.plan()

@@ -9,8 +9,6 @@ Whichever solver computes them, strategies are measured by best responses on the
 
 from __future__ import annotations
 
-import concurrent.futures
-import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -49,7 +47,6 @@ def meta_equilibrium(
     check_every: PositiveInt = 50,
     seconds: Seconds | None = None,
     budgets: float | Sequence[float | None] | None = None,
-    threads: PositiveInt = 1,
 ) -> MetaEquilibrium:
     """Computes an equilibrium of the meta-game of a tree.
 
@@ -70,8 +67,6 @@ def meta_equilibrium(
         counted by its weight; one for both, or a pair, None or infinity for no limit. Then "double_oracle" is
         the only solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
         `MetaStrategy.largest_size`.
-      threads: how many cores regret minimization uses; the result is the same. More than one is worth it from
-        some 100,000 histories on, where information is perfect.
 
     Raises:
       ValueError: an argument is not as above.
@@ -92,20 +87,17 @@ def meta_equilibrium(
         raise ArgumentError(f"expected no budgets in a game alone, got {shown(budgets)}")
     started = time.monotonic()
 
-    pool: contextlib.AbstractContextManager[concurrent.futures.Executor | None] = (
-        concurrent.futures.ThreadPoolExecutor(threads) if threads > 1 else contextlib.nullcontext()
-    )
-    with pool as workers, bar(variant or solver, "iterations", iterations) as show:
-        run: DoubleOracle | RegretMinimization
-        if exact:
-            run = DoubleOracle(tree, workers, limits)
-        else:
-            run = RegretMinimization(tree, variant or _VARIANTS[solver], workers, check_every)
-        trace: list[tuple[int, float]] = []
-        enough = min(_ROUNDING * tree.scale, _exact(tree)) if exact else -1.0
-        enough = enough if target_nash_conv is None else target_nash_conv
+    run: DoubleOracle | RegretMinimization
+    if exact:
+        run = DoubleOracle(tree, limits)
+    else:
+        run = RegretMinimization(tree, variant or _VARIANTS[solver], check_every)
+    trace: list[tuple[int, float]] = []
+    enough = min(_ROUNDING * tree.scale, _exact(tree)) if exact else -1.0
+    enough = enough if target_nash_conv is None else target_nash_conv
+    most = iterations or (_ITERATIONS if target_nash_conv is None else MOST_ITERATIONS)
+    with bar(variant or solver, "iterations", iterations) as show:
         while True:
-            most = iterations or (_ITERATIONS if target_nash_conv is None else MOST_ITERATIONS)
             run.advance(most - run.iterations)
             strategies = run.strategies()
             profile, chosen = answered(tree, strategies, limits, run.multipliers)
@@ -114,21 +106,22 @@ def meta_equilibrium(
             reached = profile.nash_conv <= enough
             late = seconds is not None and time.monotonic() - started >= seconds
             if reached or late or run.iterations >= most or not run.learn(chosen):
-                converged = reached
-                if target_nash_conv is None:
-                    converged = profile.nash_conv <= _exact(tree) if exact else True
-                return measured(
-                    tree,
-                    strategies,
-                    profile,
-                    run.multipliers,
-                    iterations=run.iterations,
-                    converged=converged,
-                    trace=tuple(trace),
-                    solver=run.name,
-                )
+                break
             if run.too_large:
-                run = RegretMinimization(tree, _VARIANTS[solver], workers, check_every)
+                run = RegretMinimization(tree, _VARIANTS[solver], check_every)
+    converged = reached
+    if target_nash_conv is None:
+        converged = profile.nash_conv <= _exact(tree) if exact else True
+    return measured(
+        tree,
+        strategies,
+        profile,
+        run.multipliers,
+        iterations=run.iterations,
+        converged=converged,
+        trace=tuple(trace),
+        solver=run.name,
+    )
 
 
 def _exact(tree: HistoryTree) -> float:

@@ -11,8 +11,7 @@ them:
 
 Decisions are sorted into *runs*. A run has neighbors with the same mover, after decisions of the same
 player, so a pass over it has nothing to branch on. Runs are sorted into *shards*. A shard holds whole
-subtrees that fit into a core's cache, and shards can be worked on at the same time. Shard 0 holds what
-stands above all others.
+subtrees that fit into a core's cache. Shard 0 holds what stands above all others.
 
 Numbers that differ between the entries of a menu stand in *slots*. Each decision has one slot for each entry
 of its information state, and these are neighbors. Where no menu has two entries, slots are decisions and
@@ -51,8 +50,7 @@ class DecisionTree(NamedTuple):
     appearance.
 
     Attributes:
-      runs: int64[k, 5], (first decision, one past the last, mover of their parents, their mover, 1 where
-        the parents belong to shard 0 and they do not).
+      runs: int64[k, 4], (first decision, one past the last, mover of their parents, their mover).
       shards: int64[s + 1], where each shard's runs begin.
       parent: int32[N], the decision before, 0 for none. Parents come first.
       parent_slot: int32[N], its slot for the entry that leads here; None without menus.
@@ -247,8 +245,7 @@ def _runs(
     if len(parent) > 1:
         starts = np.append(1, starts)
     stops = np.append(starts[1:], len(parent))[: len(starts)]
-    enters = (group[starts] > 0) & (level[starts] == 0)
-    runs = np.stack([starts, stops, mover[parent[starts]], mover[starts], enters], axis=1).astype(np.int64)
+    runs = np.stack([starts, stops, mover[parent[starts]], mover[starts]], axis=1).astype(np.int64)
     count = int(group.max()) + 1
     return runs, np.searchsorted(group[starts], np.arange(count + 1)).astype(np.int64)
 

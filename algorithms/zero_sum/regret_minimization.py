@@ -19,31 +19,47 @@ Indices of "pdcfr+": iteration t = 1, 2, ... adds its regrets, floors the sum, a
 t^2.3 / (t^2.3 + 1). So iteration t + 1 finds it discounted with the index t, and the prediction, which is the
 regrets of iteration t once more, is added to what is discounted. The average weighs iteration t with t^5.
 
+An iteration makes one pass for each player i, against the current strategy of its opponent j. The pass goes
+down over all decisions with j's contribution to their reach, in two parts: the probability that j still
+memorizes, and that it has stopped. It comes back with two numbers, both in player 0's utility and weighted
+with chance:
+
+    worth  the value of i's sigma from here on,
+    after  the product of i's sigma_pre so far, times the value of the leaves that follow without another
+           decision of i's, plus the values of i's next information states.
+
+At an information state of i, stopping is worth own_reach * worth, and memorizing an entry is worth its after
+less the price. The pass updates regrets, averages and the strategy at once, and hands the value of the new
+mixture on to the decisions above. `preparation.decisions` explains why these numbers suffice.
+
+Loops over a menu are written once. `_first` and `_size` see by the type of their argument whether a tree has
+menus. Where it has none, the compiler knows that each loop has one turn. In a base game alone, where nobody
+stops, `_at` and `_add` see in the same way that there is nothing to read and write.
+
 Source: `precomputation`, Algorithm 2, Theorem 4.
 
 Deviations: CFR runs on the base game's histories, not on G', whose nodes multiply with both players' stop
 times; it stops at a NashConv that is measured, not after O(|W|^2 / epsilon^2) iterations; the signs of the
 penalties at truncated leaves (Algorithm 2, line 3) are Lemma 4's.
 
-Cost: see `regret_kernel`. NashConv is measured by other code, `preparation.decisions`, on the tree as
-it is.
+Cost: an iteration reads and writes each array twice, once for either player. NashConv is measured by other
+code, `preparation.decisions`, on the tree as it is.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import math
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import one_of
+from precomp_games._support.kernels import kernel
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 
-from .folded_tree import DecisionTree
-from .regret_kernel import RegretState, Rule, Work, iterate
+from .folded_tree import ALONE, ONE_OF_SEVERAL, DecisionTree
 
 _AVERAGING = {"cfr": 0, "cfr+": 1, "dcfr": 2, "pcfr+": 2, "pdcfr+": 5}  # powers of t that weigh iteration t
 _DISCOUNTING = {"dcfr": 1.5, "pdcfr+": 2.3}  # alpha: iteration t leaves t^alpha / (t^alpha + 1)
@@ -57,22 +73,82 @@ MOST_ITERATIONS = 1_000_000
 """After so many iterations `meta_equilibrium` gives a target up that it was given alone."""
 
 
+class Rule(NamedTuple):
+    """One iteration's update rule.
+
+    A regret r becomes max(r + gain, floor), then is multiplied by `positive` or `negative` as its sign is.
+    The next strategy answers regrets to which the last gain is added `predict` times. `weight`: of this
+    iteration's plan in the average.
+    """
+
+    floor: float
+    positive: float
+    negative: float
+    predict: float
+    weight: float
+
+
+class RegretState(NamedTuple):
+    """What is kept between iterations: float64[E] each.
+
+    Attributes:
+      current: The strategies, the probability of each entry.
+      regret_memorize: The regret of each entry.
+      regret_stop: That of stopping, at the first entry of each information state.
+      plan_sum: The weighted sum of realization plans.
+    """
+
+    current: npt.NDArray[np.float64]
+    regret_memorize: npt.NDArray[np.float64]
+    regret_stop: npt.NDArray[np.float64]
+    plan_sum: npt.NDArray[np.float64]
+
+    @classmethod
+    def start(cls, current: npt.NDArray[np.float64]) -> RegretState:
+        """Before the first iteration."""
+        return cls(current, *(np.zeros(len(current)) for _ in range(3)))
+
+
+class Work(NamedTuple):
+    """What a pass writes down for itself; kept, so that no iteration waits for fresh memory.
+
+    Attributes:
+      goes_on, stops: float64[M] and float64[N], the opponent's contribution: after the opponent's own choice
+        at its decisions, and elsewhere what memorizes still and what does not.
+      worth, after: float64[N] and float64[M], sums over children, zero between passes but for number 0.
+        `stops` and `worth` are None where nobody stops.
+      plan: float64[E].
+      shared: float64[E, 2], sums over an information state's histories: stop, at its first entry, and
+        memorize.
+    """
+
+    goes_on: npt.NDArray[np.float64]
+    stops: npt.NDArray[np.float64] | None
+    worth: npt.NDArray[np.float64] | None
+    after: npt.NDArray[np.float64]
+    plan: npt.NDArray[np.float64]
+    shared: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, tree: DecisionTree) -> Work:
+        """Buffers for a tree."""
+        n, slots, entries = len(tree.parent), len(tree.pre_leaves), len(tree.tree_entry)
+        shared = entries if (tree.status != ALONE).any() else 0
+        goes_on = np.zeros(slots)
+        goes_on[0] = 1.0
+        stops, worth = (None, None) if tree.sigma is None else (np.zeros(n), np.zeros(n))
+        return cls(goes_on, stops, worth, np.zeros(slots), np.zeros(entries), np.zeros((shared, 2)))
+
+
 class RegretMinimization:
     """Regrets and averages of a run, in the order of the decision tree; measured every so many iterations."""
 
     too_large = False
     multipliers = (0.0, 0.0)
 
-    def __init__(
-        self,
-        tree: HistoryTree,
-        variant: str,
-        threads: concurrent.futures.Executor | None = None,
-        check_every: int = MOST_ITERATIONS,
-    ) -> None:
+    def __init__(self, tree: HistoryTree, variant: str, check_every: int = MOST_ITERATIONS) -> None:
         self.tree = tree
         self.name = variant
-        self.threads = threads
         self.check_every = check_every
         self.iterations = 0
         self.decisions = DecisionTree.of(tree)
@@ -86,7 +162,7 @@ class RegretMinimization:
         """Goes on to the next measurement, by at most so many iterations."""
         count = max(0, min(self.check_every - self.iterations % self.check_every, most))
         rules = [update_rule(self.name, self.iterations + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules, self.threads)
+        iterate(self.decisions, self.state, self.work, rules)
         self.iterations += count
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
@@ -128,3 +204,199 @@ def _total_weight(variant: str, t: float) -> float:
         5: t**2 * (t + 1.0) ** 2 * (2.0 * t * (t + 1.0) - 1.0) / 12.0,
     }
     return sums[_AVERAGING[variant]]
+
+
+def iterate(tree: DecisionTree, state: RegretState, work: Work, rules: list[Rule]) -> None:
+    """Does an iteration for each rule, player 0 before player 1; changes `state`."""
+    if rules:
+        _iterate(tree, state, work, np.array(rules, np.float64))
+
+
+@kernel
+def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarray) -> None:
+    for t in range(len(rules)):
+        rule = Rule(rules[t, 0], rules[t, 1], rules[t, 2], rules[t, 3], rules[t, 4])
+        for player in tree.players:
+            _put(work.worth, np.uint64(0), 0.0)
+            work.after[0] = 0.0
+            _down(tree, state, work, 0, player)
+            for k in range(len(tree.shards) - 2, 0, -1):
+                _down(tree, state, work, k, player)
+                _up(tree, state, work, k, player, rule)
+            _up(tree, state, work, 0, player, rule)
+
+
+# In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
+# Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
+# lets signed indices count from the end, so theirs are unsigned.
+
+
+@kernel
+def _first(firsts: np.ndarray | None, alone: np.uint64, k: np.uint64) -> np.uint64:
+    """firsts[k]; without menus what stands alone, a decision for its slot or a state for its entry."""
+    if firsts is None:
+        return alone
+    return np.uint64(firsts[k])
+
+
+@kernel
+def _size(first_slot: np.ndarray | None, h: np.uint64) -> int:
+    """How many slots a decision has."""
+    if first_slot is None:
+        return 1
+    return int(first_slot[h + np.uint64(1)]) - int(first_slot[h])
+
+
+@kernel
+def _row(rows: np.ndarray | None, k: int) -> Any:
+    """rows[k]; None where nobody stops."""
+    if rows is None:
+        return None
+    return rows[k]
+
+
+@kernel
+def _at(array: np.ndarray | None, h: np.uint64, otherwise: float) -> Any:
+    """array[h]; `otherwise` where nobody stops."""
+    if array is None:
+        return otherwise
+    return array[h]
+
+
+@kernel
+def _put(array: np.ndarray | None, h: np.uint64, value: float) -> None:
+    """array[h] = value; nothing where nobody stops."""
+    if array is not None:
+        array[h] = value
+
+
+@kernel
+def _add(array: np.ndarray | None, h: np.uint64, value: float) -> None:
+    """array[h] += value; nothing where nobody stops."""
+    if array is not None:
+        array[h] += value
+
+
+@kernel
+def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
+    """The opponent's contribution and the player's plan in shard k."""
+    parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
+    status = tree.status
+    first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
+    goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
+    for run in range(tree.shards[k], tree.shards[k + 1]):
+        first, end = tree.runs[run, 0], tree.runs[run, 1]
+        # What precedes all decisions counts as player 0's: it goes on for sure, over edges of 1.
+        rival_before, own = tree.runs[run, 2] != player, tree.runs[run, 3] == player
+        for decision in range(first, end):
+            h = np.uint64(decision)
+            infoset = np.uint64(infosets[h])
+            p = np.uint64(parents[h])
+            memorizes, stopped = goes_on[_first(slots, p, h)], _at(stops, p, 0.0)
+            if rival_before:
+                memorizes *= _at(sigma_pre, h, 1.0)
+                stopped *= _at(sigma, h, 1.0)
+            entry, slot = _first(first_entry, infoset, infoset), _first(first_slot, h, h)
+            size = _size(first_slot, h)
+            if own:
+                if status[h] != ONE_OF_SEVERAL:
+                    before = previous[infoset]
+                    reach = plan[np.uint64(before)] if before >= 0 else 1.0
+                    for e in range(size):
+                        plan[entry + np.uint64(e)] = reach * current[entry + np.uint64(e)]
+                for e in range(size):
+                    goes_on[slot + np.uint64(e)] = memorizes
+                _put(stops, h, stopped)
+            else:
+                rest = memorizes + stopped
+                for e in range(size):
+                    on = memorizes * current[entry + np.uint64(e)]
+                    goes_on[slot + np.uint64(e)] = on
+                    rest -= on
+                _put(stops, h, rest)
+
+
+@kernel
+def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
+    """Values and updates in shard k."""
+    parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
+    first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
+    sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, _row(tree.own_reach, player)
+    goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
+    plan, shared = work.plan, work.shared
+    current, plan_sum = state.current, state.plan_sum
+    regret_memorize, regret_stop = state.regret_memorize, state.regret_stop
+    sign, may_stop = 1.0 if player == 0 else -1.0, tree.may_stop
+    for run in range(tree.shards[k + 1] - 1, tree.shards[k] - 1, -1):
+        first, end = tree.runs[run, 0], tree.runs[run, 1]
+        own_before, own = tree.runs[run, 2] == player, tree.runs[run, 3] == player
+        for decision in range(end - 1, first - 1, -1):
+            h = np.uint64(decision)
+            slot, size = _first(first_slot, h, h), _size(first_slot, h)
+            if own:
+                infoset = np.uint64(infosets[h])
+                entry = _first(first_entry, infoset, infoset)
+                total, own_share = goes_on[slot] + _at(stops, h, 0.0), _at(own_reach, h, 1.0)
+                here = _at(worth, h, 0.0) + total * _at(sigma_leaves, h, 0.0)
+                stop = own_share * here
+                several, complete = status[h] != ALONE, status[h] != ONE_OF_SEVERAL
+                if several:
+                    stop += shared[entry, 0]
+                    shared[entry, 0] = 0.0 if complete else stop
+                price = sign * prices[infoset] if complete else 0.0
+                mean = -0.0  # of what memorizing is worth more than stopping; -0.0 + x costs nothing
+                for e in range(size):
+                    j, s = entry + np.uint64(e), slot + np.uint64(e)
+                    memorize = after[s] + own_share * (total * pre_leaves[s])
+                    if several:
+                        memorize += shared[j, 1]
+                        shared[j, 1] = 0.0 if complete else memorize
+                    on = difference = 0.0
+                    if complete:
+                        on, difference = current[j], memorize - price - stop
+                        mean += on * difference
+                    after[s] = difference if size > 1 else 0.0
+                value = 0.0
+                if complete:
+                    value = stop + mean
+                    wishes = 0.0
+                    if may_stop > 0.0:
+                        gain = -sign * mean
+                        regret = max(regret_stop[entry] + gain, rule.floor)
+                        regret *= rule.positive if regret > 0.0 else rule.negative
+                        regret_stop[entry] = regret
+                        wishes = max(regret + rule.predict * gain, 0.0)
+                    for e in range(size):
+                        j, s = entry + np.uint64(e), slot + np.uint64(e)
+                        if size > 1:  # with one entry, what the loops leave to each other is at hand
+                            on, difference = current[j], after[s]
+                        others = 0.0 if size == 1 else mean - on * difference
+                        gain = sign * ((1.0 - on) * difference - others)
+                        r = max(regret_memorize[j] + gain, rule.floor)
+                        r *= rule.positive if r > 0.0 else rule.negative
+                        regret_memorize[j] = r
+                        wish = max(r + rule.predict * gain, 0.0)
+                        wishes += wish
+                        if size > 1:
+                            after[s] = wish
+                    for e in range(size):
+                        j, s = entry + np.uint64(e), slot + np.uint64(e)
+                        if size > 1:
+                            wish, after[s] = after[s], 0.0
+                        current[j] = wish / wishes if wishes > 0.0 else 1.0 / (may_stop + size)
+                        plan_sum[j] += rule.weight * plan[j]
+            else:
+                leaves = _at(stops, h, 0.0) * _at(sigma_leaves, h, 0.0)
+                for e in range(size):
+                    leaves += goes_on[slot + np.uint64(e)] * pre_leaves[slot + np.uint64(e)]
+                here = _at(worth, h, 0.0) + leaves
+                value = _at(own_reach, h, 1.0) * leaves
+                for e in range(size):
+                    value += after[slot + np.uint64(e)]
+                    after[slot + np.uint64(e)] = 0.0
+            _put(worth, h, 0.0)
+            if own_before:
+                here *= _at(sigma, h, 1.0)
+            p = np.uint64(parents[h])
+            _add(worth, p, here)
+            after[_first(slots, p, h)] += value

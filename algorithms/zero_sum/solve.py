@@ -1,8 +1,10 @@
-"""An equilibrium of any two-player zero-sum game, by the solvers of the meta-game.
+"""Equilibria of any two-player zero-sum game, by the solvers of the meta-game, and best responses in it.
 
     result = solve("leduc_poker")                        # exact: value, NashConv, and a policy for OpenSpiel
     result = solve("oshi_zumo(horizon=4)", refine=True)  # of every proper subgame as well
     result = solve("leduc_poker", method="dcfr", target_nash_conv=1e-3)
+    nash_conv("leduc_poker", policy)                     # as OpenSpiel's exploitability.nash_conv
+    best_response(tree, policy, player=0).value
 
 A player who chooses among all actions, each at no price, is a player of the game alone. So the solvers of the
 meta-game are its solvers: the linear program over realization plans, and counterfactual regret minimization
@@ -16,6 +18,11 @@ so.
 
 Whichever method it is, NashConv is measured by best responses in passes over the tree
 (`preparation.decisions`), which know nothing of how strategies were found.
+
+The policy of `nash_conv` and `best_response` is any that OpenSpiel's Python has (a table, a solver's average,
+a bot's), one of its C++ policies, a function, or what answers batches, such as a neural network; it is asked
+once about each information state. Whoever measures often expands the game once, `HistoryTree.of_game(game)`,
+and gives the tree.
 
 Source: von Stengel 1996; for the variants of regret minimization see `zero_sum.regret_minimization`.
 """
@@ -38,20 +45,21 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
+from precomp_games._support.checks import ArgumentError, check_pair
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Axes, Result
 from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, strategy_columns
 
+from ..preparation.decisions import Decisions
 from ..programs import LinearProgramError
 from .double_oracle import MOST_OF_GAME
 from .equilibrium import meta_equilibrium
 from .exploitability import MetaExploitability, answered, plot_trace
 from .refinement import Profile, Refinement, certified, refined
 from .regret_minimization import CFR_VARIANTS
-from .tables import AnyGame, table_of, tree_of
+from .tables import AnyGame, Policies, strategies_by, strategy_by, table_of, tree_of
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""
@@ -143,7 +151,6 @@ def solve(
     target_nash_conv: NonNegativeFloat | None = None,
     seconds: Seconds | None = None,
     check_every: PositiveInt = 50,
-    threads: PositiveInt = 1,
 ) -> Equilibrium:
     """Computes an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
 
@@ -158,7 +165,6 @@ def solve(
       target_nash_conv: stop as soon as NashConv is at most this.
       seconds: stop regret minimization at the first measurement after so many.
       check_every: how many iterations lie between measurements.
-      threads: how many cores regret minimization uses.
 
     Raises:
       ValueError: an argument or the game is not as above; with refine=True, also a game whose linear program
@@ -192,7 +198,6 @@ def solve(
             iterations=iterations,
             target_nash_conv=target_nash_conv,
             check_every=check_every,
-            threads=threads,
             seconds=seconds,
         )
         strategies = result.strategies
@@ -261,3 +266,61 @@ def _induce(
             worth[p] += sigma[h] * worth[h]
         elif best[p] == 0 or (worth[h] >= worth[p] if mover[p] == 0 else worth[h] <= worth[p]):
             best[p], worth[p] = h, worth[h]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BestResponse(Result):
+    """A best response.
+
+    Attributes:
+      player: Whose it is.
+      value: Its utility, the player's own.
+      strategies: Those of players 0 and 1: the response, and what it responds to. Of actions that are alike
+        it chooses the first.
+      tree: The game's.
+    """
+
+    player: int
+    value: float
+    strategies: tuple[MetaStrategy, MetaStrategy] = dataclasses.field(repr=False)
+    tree: HistoryTree
+
+    def policy(self) -> openspiel_policy.TabularPolicy:
+        """The response, and what it responds to, as one policy of both players for OpenSpiel."""
+        return table_of(self.tree, self.strategies)
+
+
+@public
+def best_response(game: AnyGame, policy: Policies, player: Player) -> BestResponse:
+    """A player's best response to the other's policy.
+
+    Args:
+      game: as for `solve`.
+      policy: of both players, or a pair; the player's own is not asked.
+      player: 0 or 1.
+
+    Raises:
+      ValueError: an argument is not as above, or an answer is no distribution over legal actions.
+    """
+    tree = tree_of(game)
+    other = strategy_by(tree, check_pair(policy, "policy")[1 - player], 1 - player)
+    best = Decisions.against(tree, player, other, alone=True).best()
+    own = MetaStrategy(tree, player, np.where(tree.entry_player == player, best.memorize, 0.0))
+    return BestResponse(player, best.value, (own, other) if player == 0 else (other, own), tree)
+
+
+@public
+def nash_conv(game: AnyGame, policy: Policies) -> float:
+    """What both players could gain by best responses to a policy, added up; twice its exploitability.
+
+    Args:
+      game: as for `solve`.
+      policy: of both players, or a pair.
+
+    Raises:
+      ValueError: an argument is not as above, or an answer is no distribution over legal actions.
+    """
+    tree = tree_of(game)
+    strategies = strategies_by(tree, policy)
+    best = sum(Decisions.against(tree, i, strategies[1 - i], alone=True).best().value for i in (0, 1))
+    return best - tree.utility_sum

@@ -160,7 +160,7 @@ def test_each_program_is_told(small_programs):
 def test_what_is_asked_for_decides_the_solver():
     tree = menu_tree("tree", 0)
     assert meta_equilibrium(tree).solver == "double_oracle"
-    assert meta_equilibrium(tree, target_nash_conv=1e-3, threads=2, check_every=10).solver == "double_oracle"
+    assert meta_equilibrium(tree, target_nash_conv=1e-3, check_every=10).solver == "double_oracle"
     assert meta_equilibrium(tree, iterations=5).solver == "cfr+"
     assert meta_equilibrium(tree, variant="dcfr").solver == "dcfr"
     assert meta_equilibrium(tree, solver="regret_minimization").solver == "cfr+"
