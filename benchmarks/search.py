@@ -36,7 +36,7 @@ from precomp_games.algorithms.search import (
     minimax,
     principal_variation_search,
 )
-from precomp_games.algorithms.search.budgets import MinimaxResult
+from precomp_games.algorithms.search.depth_first import MinimaxResult
 from precomp_games.algorithms.search.mcts import RandomRollouts
 
 __all__ = ["rows"]

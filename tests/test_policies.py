@@ -339,7 +339,7 @@ def test_actions_of_one_number_are_refused_wherever_a_game_is_walked(game, walk)
     assert said.count("\n") == 0 and "in an EFG file, label the actions of each node differently" in said
 
 
-@pytest.mark.parametrize("name", ["minimax", "negamax", "alpha_beta", "principal_variation_search", "mcts"])
+@pytest.mark.parametrize("name", ["minimax", "alpha_beta", "principal_variation_search", "mcts"])
 @pytest.mark.parametrize("game", ["two of three", "first and last of three", "no label of two", "late"])
 def test_actions_of_one_number_are_refused_by_searches(game, name):
     state = _TWICE[game]().new_initial_state()

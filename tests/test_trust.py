@@ -323,7 +323,7 @@ def test_all_that_a_policy_may_be_told_is_a_part_or_declared_or_known_to_be_harm
     harmless = {
         *("games.player", "games.without", "games.fit", "games.speed", "polyglot.weights", "uci.plays"),
         *("mixture.weights", "mixture.per", "alpha_beta.evaluator", "minimax.evaluator", "mcts.evaluator"),
-        *("negamax.evaluator", "pvs.evaluator", "mcts.choice"),
+        *("pvs.evaluator", "mcts.choice"),
     }
     policy_specs.policy_names()
     for name, (_, defaults, touches) in policy_specs._FACTORIES.items():

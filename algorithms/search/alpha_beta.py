@@ -47,8 +47,15 @@ from precomp_games._support.arguments import public
 from precomp_games._support.checks import ArgumentError
 from precomp_games.policies.rows import legal_actions
 
-from .budgets import MinimaxResult, SearchBudget, SearchState
-from .depth_first import DepthFirstSearch, Evaluator, Ordering, OutOfBudget, SearchOptions
+from .depth_first import (
+    DepthFirstSearch,
+    Evaluator,
+    MinimaxResult,
+    Ordering,
+    OutOfBudget,
+    SearchBudget,
+    SearchState,
+)
 
 _EXACT, _LOWER, _UPPER = 0, 1, 2
 _INFINITY = math.inf
@@ -80,8 +87,8 @@ def alpha_beta(
     Raises:
       ValueError: an argument is not as above, or an answer of one of the functions.
     """
-    options = SearchOptions(ordering, position_key, iterative_deepening, all_scores)
-    return _AlphaBeta(state, budget, evaluator, options).run()
+    options = (ordering, position_key, iterative_deepening, all_scores)
+    return _AlphaBeta(state, budget, evaluator, *options).run()
 
 
 @public
@@ -99,8 +106,8 @@ def principal_variation_search(
 
     Arguments, result and errors as for `alpha_beta`.
     """
-    options = SearchOptions(ordering, position_key, iterative_deepening, all_scores)
-    return _PrincipalVariation(state, budget, evaluator, options).run()
+    options = (ordering, position_key, iterative_deepening, all_scores)
+    return _PrincipalVariation(state, budget, evaluator, *options).run()
 
 
 _Entry = tuple[int, int, float, int, bool]

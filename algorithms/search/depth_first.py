@@ -1,4 +1,4 @@
-"""What every depth-first search shares: the root, iterative deepening, the budget, the result.
+"""Depth-first search with a budget: what all share, and plain minimax, the yardstick for the others.
 
 A search is a way to value a child of the root, `_value`. Here it is asked for every root move, at one depth
 or at depths 1, 2, ... (iterative deepening: what one iteration learns orders the moves of the next, and an
@@ -8,26 +8,42 @@ Values inside a search are player 0's utility, negated where the mover is player
 where the mover changes, not from ply to ply: in games where a player may move twice in a row, the slides'
 `-color` at every ply is wrong.
 
+Where there are chance nodes this is expectiminimax: a chance node is worth the expectation of its children,
+and takes no depth.
+
 Searches make a new state for each move and undo none. From Python, applying and undoing a move takes 0.9
 times as long in tic-tac-toe and breakthrough, and 4 times in chess; many games cannot undo at all.
+
+Source: `game_search`, "Minimax" and "Negamax".
+
+Cost: plain minimax looks at b^d positions for b moves and depth d, and every root score is exact.
 """
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import dataclasses
 import math
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from precomp_games._support.checks import check_evaluation, check_ranking, utility_sum
+from precomp_games._support.arguments import Check, PositiveFloat, PositiveInt, public
+from precomp_games._support.checks import (
+    ArgumentError,
+    check_evaluation,
+    check_game,
+    check_ranking,
+    check_state,
+    shown,
+    utility_sum,
+)
+from precomp_games._support.results import Result
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
-
-from .budgets import MinimaxResult, SearchBudget, position_of
 
 Evaluator = Callable[[Any], float]
 """What a state is worth to player 0, in the game's utility; finite. It may be asked about chance nodes."""
@@ -39,24 +55,95 @@ _BATCH = 16  # positions between two looks at the clock
 _INFINITY = math.inf
 
 
-class OutOfBudget(Exception):
-    """The budget has ended; its argument names the limit."""
+class Limits:
+    """At least one of them is a limit."""
+
+    def __post_init__(self) -> None:
+        limits = vars(self)
+        if all(limit is None for limit in limits.values()):
+            raise ArgumentError(f"expected a limit, {' or '.join(limits)}, got none")
 
 
-class SearchOptions(NamedTuple):
-    """How a depth-first search goes.
+@public
+@dataclasses.dataclass(frozen=True)
+class SearchBudget(Limits):
+    """Limits of a depth-first search; the first one that is reached ends it.
 
     Attributes:
-      ordering: Moves worth searching first; None searches in the game's order.
-      position_key: What is known of positions is kept by it; None keeps nothing.
-      iterative_deepening: Whether to do so where only a depth is given.
-      all_scores: Whether to search every root move with a full window.
+      depth: Moves of the players looked ahead, at least 1; chance does not count. Where none is left,
+        positions are evaluated as they are, chance nodes too.
+      nodes: Positions visited, the root included; never exceeded.
+      seconds: Wall-clock time, looked at once every few positions. Results are not reproducible then.
     """
 
-    ordering: Ordering | None = None
-    position_key: Callable[[Any], Hashable] | None = None
-    iterative_deepening: bool = False
-    all_scores: bool = False
+    depth: PositiveInt | None = None
+    nodes: PositiveInt | None = None
+    seconds: PositiveFloat | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class MinimaxResult(Result):
+    """The answer of the deepest search that was finished. Utilities are those of `player`.
+
+    Attributes:
+      player: Who is to move at the root.
+      action: Its best move; of equal ones, the first searched (the least action where all scores are
+        exact).
+      value: What the root is worth to `player`.
+      scores: {action: value}. Exact for every move if the search was asked for all scores; otherwise exact
+        for the best move, and for the others at least an upper bound.
+      upper_bounds: The actions whose score is only an upper bound, at most `value`.
+      principal_variation: Best play of both sides, up to the horizon, the end or the first chance node.
+      depth: Moves looked ahead; 0 if not even depth 1 was finished. Then `scores` is empty, `value` is the
+        evaluation of the root, and `action` the first that would have been searched.
+      nodes: Positions visited, in all iterations.
+      seconds: Wall-clock time.
+      stopped: "depth", "nodes" or "seconds", the limit that ended the search, or "solved": nothing was left
+        to look at, and the value is that of perfect play.
+    """
+
+    player: int
+    action: int
+    value: float
+    scores: dict[int, float]
+    upper_bounds: frozenset[int]
+    principal_variation: tuple[int, ...]
+    depth: int
+    nodes: int
+    seconds: float
+    stopped: str
+
+
+def position_of(state: Any, position_key: Callable[[Any], Hashable]) -> Hashable:
+    """A state's key.
+
+    Raises:
+      ValueError: it cannot be hashed.
+    """
+    key = position_key(state)
+    try:
+        hash(key)
+    except TypeError:
+        raise ArgumentError(
+            f"expected position_key to give what can be hashed, such as a string, got {shown(key)}"
+        ) from None
+    return key
+
+
+def _check_search_state(state: Any, name: str) -> Any:
+    check_game(check_state(state).get_game(), perfect=True)
+    if state.current_player() < 0:
+        what = "a terminal state" if state.is_terminal() else "a chance node"
+        raise ArgumentError(f"expected a state where a player is to move, got {what}")
+    return state
+
+
+SearchState = Annotated[Any, Check(_check_search_state)]
+"""A state where a player is to move, of a game inside of the model and of perfect information."""
+
+
+class OutOfBudget(Exception):
+    """The budget has ended; its argument names the limit."""
 
 
 class _Answer(NamedTuple):
@@ -76,7 +163,14 @@ class DepthFirstSearch(abc.ABC):
     """
 
     def __init__(
-        self, state: Any, budget: SearchBudget, evaluator: Evaluator | None, options: SearchOptions
+        self,
+        state: Any,
+        budget: SearchBudget,
+        evaluator: Evaluator | None,
+        ordering: Ordering | None = None,
+        position_key: Callable[[Any], Hashable] | None = None,
+        iterative_deepening: bool = False,
+        all_scores: bool = False,
     ) -> None:
         """Prepares the search.
 
@@ -84,20 +178,23 @@ class DepthFirstSearch(abc.ABC):
           state: where a player is to move.
           budget: with a limit in nodes or seconds, or without one in depth, the search deepens iteratively.
           evaluator: value of states at the horizon; None: half the sum of utilities, a draw.
-          options: how to search.
+          ordering: moves worth searching first; None: the game's order.
+          position_key: by which what is known of positions is kept; None keeps nothing.
+          iterative_deepening: whether to do so where only a depth is given.
+          all_scores: whether to search every root move with a full window.
 
         Raises:
           ValueError: `position_key` gives what cannot be hashed.
         """
-        if options.position_key is not None:
-            position_of(state, options.position_key)
+        if position_key is not None:
+            position_of(state, position_key)
         self._state, self._budget = state, budget
-        self._evaluator, self._ordering, self._key = evaluator, options.ordering, options.position_key
+        self._evaluator, self._ordering, self._key = evaluator, ordering, position_key
         self._game = state.get_game()
         self._sum = utility_sum(self._game)
-        self._all_scores = options.all_scores
+        self._all_scores = all_scores
         self._deepens = (
-            options.iterative_deepening
+            iterative_deepening
             or budget.depth is None
             or budget.nodes is not None
             or budget.seconds is not None
@@ -279,3 +376,38 @@ def _room_to_recurse() -> Iterator[Callable[[int], None]]:
         yield make_room
     finally:
         sys.setrecursionlimit(before)
+
+
+@public
+def minimax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | None = None) -> MinimaxResult:
+    """Searches every position within the budget: player 0 maximizes its utility, player 1 minimizes it.
+
+    Args:
+      state: of a two-player game of zero or constant sum and perfect information, a player to move.
+      budget: with a limit in nodes or seconds, or without one in depth, depths 1, 2, ... are tried.
+      evaluator: player 0's utility of a state at the horizon; None: a draw, half the sum of utilities.
+
+    Raises:
+      ValueError: an argument is not as above, or the evaluator's answer is not finite.
+    """
+    return _Minimax(state, budget, evaluator, all_scores=True).run()
+
+
+class _Minimax(DepthFirstSearch):
+    """Both players maximize their own value, whatever the window."""
+
+    def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
+        self._count()
+        player = child.current_player()
+        if player < 0 or depth == 0:
+            self._line = ()
+            value = self._settle(child, player, depth)
+            return value if mover == 0 else -value
+        best = -float("inf")
+        line: tuple[int, ...] = ()
+        for action in legal_actions(child):
+            value = self._value(child.child(action), player, depth - 1, alpha, beta, False)
+            if value > best:
+                best, line = value, (action, *self._line)
+        self._line = line
+        return best if player == mover else -best

@@ -24,6 +24,11 @@ right whoever moves. What slips in the slides:
   * in "UCB", the mean is written as a sum, without 1 / n; and its bound is for rewards in [0, 1], where c = 1
     fits. Utilities in [-1, 1] have twice the range: c = 2 gives the same guarantee (less often plays better).
 
+The tree stands in flat arrays. Nodes are numbered in order of creation; the edges of a node stand side by
+side, one for each legal action (or outcome). Game states stay outside of the compiled loop: it says which
+edge is followed out of the tree, is told what was found there, and is called once a simulation. Simulations
+that end in a terminal node of the tree need none.
+
 Cost: a simulation takes one compiled pass over the tree, one new state, and one roll-out, which is what most
 of the time goes to. One state is kept for each node.
 """
@@ -39,19 +44,33 @@ import time
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import NonNegativeFloat, public
+from precomp_games._support.arguments import NonNegativeFloat, PositiveFloat, PositiveInt, public
 from precomp_games._support.checks import check_evaluation, utility_sum
+from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
-from .budgets import SearchState, SimulationBudget
-from .depth_first import Evaluator
-from .mcts_kernel import EDGE, NODE, add_node, next_leaf
+from .depth_first import Evaluator, Limits, SearchState
 
 _BATCH = 4096  # simulations that end inside the tree between two looks at the clock
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class SimulationBudget(Limits):
+    """Limits of Monte Carlo tree search; the first one that is reached ends it.
+
+    Attributes:
+      simulations: Games played from the root, in the tree and beyond.
+      seconds: Wall-clock time. Results are not reproducible then.
+    """
+
+    simulations: PositiveInt | None = None
+    seconds: PositiveFloat | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,17 +133,41 @@ def mcts(
     return tree.result(start, stopped)
 
 
+# A node of the tree.
+_NODE = np.dtype(
+    [
+        ("parent", np.int32),  # -1 at the root
+        ("player", np.int32),  # who moves: 0, 1, chance or terminal, as in OpenSpiel
+        ("first_edge", np.int32),
+        ("num_edges", np.int32),
+        ("opened", np.int32),  # at a decision node, edges first_edge .. first_edge + opened have children
+        ("visits", np.int64),
+        ("total", np.float64),  # sum of player 0's utility over the visits
+        ("utility", np.float64),  # player 0's, of a terminal node
+    ]
+)
+
+# A move or an outcome from a node.
+_EDGE = np.dtype(
+    [
+        ("child", np.int32),  # -1: not in the tree yet
+        ("index", np.int32),  # of the action among the node's legal actions
+        ("probability", np.float64),  # of the outcome, at a chance node
+    ]
+)
+
+
 class _Tree:
-    """The arrays of `mcts_kernel`, and the states that belong to them."""
+    """The arrays, and the states that belong to them."""
 
     def __init__(self, state: Any, stream: np.ndarray) -> None:
         self._stream, self._sum = stream, utility_sum(state.get_game())
-        self._nodes = np.zeros(1024, NODE)
+        self._nodes = np.zeros(1024, _NODE)
         self._states = [state.clone()]
         self._actions = [legal_actions(state)]
         self._used = len(self._actions[0])
-        self._edges = np.zeros(max(8192, self._used), EDGE)
-        add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
+        self._edges = np.zeros(max(8192, self._used), _EDGE)
+        _add_node(self._nodes, self._edges, 0, -1, state.current_player(), 0, self._used)
 
     def grow(self, budget: SimulationBudget, c: float, value_of: Evaluator, start: float) -> str:
         """Simulates until the budget ends; returns the limit that ended it."""
@@ -143,7 +186,7 @@ class _Tree:
         while True:
             if timed and size + pending > 1 and time.perf_counter() >= deadline:
                 limit = 0  # the simulation that is running is the last one
-            parent, index = next_leaf(
+            parent, index = _next_leaf(
                 nodes, edges, stream, c, size, pending, player, first, count, value, limit
             )
             size += pending
@@ -290,3 +333,128 @@ class RandomRollouts:
     def _draw(self, state: Any) -> None:
         outcomes, probabilities = zip(*chance_outcomes(state), strict=True)
         state.apply_action(self._random.choices(outcomes, probabilities)[0])
+
+
+@kernel
+def _next_leaf(
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    stream: np.ndarray,
+    c: float,
+    size: int,
+    pending: bool,
+    player: int,
+    first_edge: int,
+    num_edges: int,
+    value: float,
+    limit: int,
+) -> tuple[int, int]:
+    """Ends the running simulation and leads the next one out of the tree.
+
+    Args:
+      nodes: array of `_NODE`, with room for two more.
+      edges: array of `_EDGE`, with room for those of the pending node.
+      stream: uint64[1], state of the random numbers.
+      c: exploration constant, in utility.
+      size: nodes in the tree.
+      pending: whether the last call led out of the tree: to node `size`, which is added now.
+      player: who moves there.
+      first_edge: where its edges begin.
+      num_edges: how many it has.
+      value: player 0's utility in that simulation.
+      limit: go on until the root has so many visits.
+
+    Returns (parent, index of the action) of the next node to add, or (-1, 0) at the limit.
+    """
+    if pending:
+        _add_node(nodes, edges, size, nodes[size].parent, player, first_edge, num_edges)
+        if player == TERMINAL:
+            nodes[size].utility = value
+        _back_up(nodes, size, value)
+        size += 1
+    while nodes[0].visits < limit:
+        node = 0
+        while True:
+            at = nodes[node]
+            if at.player == TERMINAL:
+                _back_up(nodes, node, at.utility)
+                break
+            if at.player == CHANCE:
+                edge = _outcome(edges, at.first_edge, at.num_edges, _draw(stream))
+                if edges[edge].child < 0:
+                    edges[edge].child = size
+                    nodes[size].parent = node
+                    return node, edges[edge].index
+            elif at.opened < at.num_edges:
+                # A random edge among those that are left takes the next place.
+                edge = at.first_edge + at.opened
+                other = edge + int(_draw(stream) * (at.num_edges - at.opened))
+                index = edges[other].index
+                edges[other].index = edges[edge].index
+                edges[edge].index = index
+                edges[edge].child = size
+                nodes[node].opened += 1
+                nodes[size].parent = node
+                return node, index
+            else:
+                edge = _select(nodes, edges, node, c)
+            node = edges[edge].child
+    return -1, 0
+
+
+@kernel
+def _add_node(
+    nodes: np.ndarray, edges: np.ndarray, node: int, parent: int, player: int, first_edge: int, num_edges: int
+) -> None:
+    """Makes a node, the root (0) too, of a row of zeros. Nothing has been simulated from it yet."""
+    nodes[node].parent = parent
+    nodes[node].player = player
+    nodes[node].first_edge = first_edge
+    nodes[node].num_edges = num_edges
+    for k in range(num_edges):
+        edges[first_edge + k].child = -1
+        edges[first_edge + k].index = k
+
+
+@kernel
+def _back_up(nodes: np.ndarray, node: int, value: float) -> None:
+    while node >= 0:
+        nodes[node].visits += 1
+        nodes[node].total += value
+        node = nodes[node].parent
+
+
+@kernel
+def _select(nodes: np.ndarray, edges: np.ndarray, node: int, c: float) -> int:
+    """The edge of the greatest UCT, where all children have been visited."""
+    at = nodes[node]
+    sign = 1.0 if at.player == 0 else -1.0
+    width = c * math.sqrt(math.log(at.visits + 1.0))
+    best = -math.inf
+    best_edge: int = at.first_edge
+    for edge in range(at.first_edge, at.first_edge + at.num_edges):
+        child = nodes[edges[edge].child]
+        score = sign * child.total / child.visits + width / math.sqrt(child.visits + 1.0)
+        if score > best:
+            best, best_edge = score, edge
+    return best_edge
+
+
+@kernel
+def _outcome(edges: np.ndarray, first: int, count: int, draw: float) -> int:
+    for edge in range(first, first + count - 1):
+        draw -= edges[edge].probability
+        if draw < 0.0:
+            return edge
+    return first + count - 1
+
+
+@kernel
+def _draw(stream: npt.NDArray[np.uint64]) -> float:
+    """Uniform in [0, 1): splitmix64."""
+    stream[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = stream[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)

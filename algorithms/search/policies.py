@@ -35,10 +35,9 @@ from precomp_games.policies.rows import legal_actions, policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
 from .alpha_beta import alpha_beta, principal_variation_search
-from .budgets import MinimaxResult, SearchBudget, SimulationBudget, position_of
+from .depth_first import MinimaxResult, SearchBudget, minimax, position_of
 from .knowledge import default_evaluator, default_ordering, default_position_key
-from .mcts import MCTSResult, mcts
-from .minimax import minimax, negamax
+from .mcts import MCTSResult, SimulationBudget, mcts
 
 Search = Callable[[Any], MinimaxResult | MCTSResult]
 
@@ -242,22 +241,17 @@ def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
     return SearchBudget(depth=depth or None, nodes=nodes or None, seconds=seconds or None)
 
 
-def _plain(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
-    """The factory of minimax and negamax."""
-
-    @public
-    def factory(
-        game: _PerfectGame,
-        depth: NonNegativeInt = 0,
-        nodes: NonNegativeInt = 0,
-        seconds: NonNegativeFloat = 0.0,
-        evaluator: _Evaluation = "auto",
-    ) -> SearchPolicy:
-        value = default_evaluator(game) if evaluator == "auto" else None
-        made = functools.partial(search, budget=_budget(depth, nodes, seconds), evaluator=value)
-        return SearchPolicy(game, made, position_key=default_position_key(game))
-
-    return factory
+@public
+def _minimax(
+    game: _PerfectGame,
+    depth: NonNegativeInt = 0,
+    nodes: NonNegativeInt = 0,
+    seconds: NonNegativeFloat = 0.0,
+    evaluator: _Evaluation = "auto",
+) -> SearchPolicy:
+    value = default_evaluator(game) if evaluator == "auto" else None
+    made = functools.partial(minimax, budget=_budget(depth, nodes, seconds), evaluator=value)
+    return SearchPolicy(game, made, position_key=default_position_key(game))
 
 
 def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
@@ -309,8 +303,7 @@ def _softmax(
     return SoftmaxPolicy(game, inner, temperature)
 
 
-register_policy("minimax", _plain(minimax))
-register_policy("negamax", _plain(negamax))
+register_policy("minimax", _minimax)
 register_policy("alpha_beta", _pruning(alpha_beta))
 register_policy("pvs", _pruning(principal_variation_search))
 register_policy("mcts", _mcts)

@@ -17,7 +17,6 @@ from precomp_games.algorithms.search import (
     default_ordering,
     default_position_key,
     minimax,
-    negamax,
     principal_variation_search,
 )
 from tests.algorithms.search.random_graphs import Oracle, RandomGame, after, follow, random_game, without_time
@@ -62,7 +61,7 @@ def variants(random: RandomGame):
         "all": {"iterative_deepening": True, "position_key": random.key, "ordering": backwards},
         "all scores": {"all_scores": True, "position_key": random.key},
     }
-    found = {"minimax": minimax, "negamax": negamax}
+    found: dict[str, Any] = {"minimax": minimax}
     for name, search in (("alpha-beta", alpha_beta), ("PVS", principal_variation_search)):
         for option, arguments in options.items():
             arguments = {"iterative_deepening": False} | arguments
@@ -103,7 +102,7 @@ def test_every_variant_has_minimax_values(shape, cases):
                         assert expected[action] <= score <= found.value, where
                     else:
                         assert score == expected[action], where
-                if name in ("minimax", "negamax") or "all scores" in name:
+                if name == "minimax" or "all scores" in name:
                     assert not found.upper_bounds, where
                     assert found.action == min(a for a, s in expected.items() if s == found.value), where
                 # Best play leads to a position of that value.
@@ -113,7 +112,7 @@ def test_every_variant_has_minimax_values(shape, cases):
                 assert own(oracle.value(end, depth - len(line))) == found.value, where
                 assert end.current_player() < 0 or len(line) == depth, where
                 most = most or found.nodes
-                if name == "negamax":
+                if name == "minimax":
                     assert found.nodes == most, where
                 elif name.startswith("alpha-beta") and "deepening" not in name and "all" not in name:
                     assert found.nodes <= most, where
@@ -152,7 +151,6 @@ def test_named_games(game_string, line, depth):
     options = known(game_string)
     searches: dict[str, Any] = {
         "minimax": minimax,
-        "negamax": negamax,
         "alpha-beta": alpha_beta,
         "ordered": functools.partial(alpha_beta, ordering=options["ordering"]),
         "table": functools.partial(alpha_beta, iterative_deepening=True, **options),
@@ -166,7 +164,7 @@ def test_named_games(game_string, line, depth):
             theirs, _ = openspiel_minimax.expectiminimax(root, at, lambda s: sign * evaluator(s), player)
             assert value == pytest.approx(theirs, abs=1e-12)
         for name, search in searches.items():
-            if name in ("minimax", "negamax") and at > 4:
+            if name == "minimax" and at > 4:
                 continue
             found = search(root, SearchBudget(depth=at), evaluator=evaluator)
             assert (found.value, found.player) == (value, player), (at, name)
@@ -174,10 +172,10 @@ def test_named_games(game_string, line, depth):
             end = follow(root, moves)
             assert end.current_player() < 0 or len(moves) == at, (at, name)
             assert sign * oracle.value(end, at - len(moves)) == found.value, (at, name)
-            if name in ("minimax", "negamax", "scores"):
+            if name in ("minimax", "scores"):
                 assert found.scores == oracle.scores(root, at), (at, name)
             nodes[name] = found.nodes
-        assert nodes["ordered"] <= nodes["alpha-beta"] <= nodes.get("negamax", nodes["alpha-beta"])
+        assert nodes["ordered"] <= nodes["alpha-beta"] <= nodes.get("minimax", nodes["alpha-beta"])
     assert nodes["PVS"] <= nodes["table"] < nodes["alpha-beta"]
 
 
@@ -221,7 +219,7 @@ def test_a_line_deeper_than_the_recursion_limit():
     lines += [f'p "" {1 + k % 2} {1 + k // 2} "" {{ "go" }} 0' for k in range(plies)]
     game = pyspiel.load_efg_game("\n".join([*lines, 't "" 1 "" { 1 -1 }']) + "\n")
     before = sys.getrecursionlimit()
-    for search in (minimax, negamax, alpha_beta, principal_variation_search):
+    for search in (minimax, alpha_beta, principal_variation_search):
         options = {"iterative_deepening": False} if search is principal_variation_search else {}
         found = search(game.new_initial_state(), SearchBudget(depth=plies + 1), **options)
         assert (found.value, found.nodes, len(found.principal_variation)) == (1.0, plies + 1, plies)
@@ -231,12 +229,12 @@ def test_a_line_deeper_than_the_recursion_limit():
 # -- budgets -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("search", [minimax, negamax, alpha_beta, principal_variation_search])
+@pytest.mark.parametrize("search", [minimax, alpha_beta, principal_variation_search])
 def test_node_budgets_hold(search):
     game = pyspiel.load_game(CONNECT_FOUR)
     root, evaluator = game.new_initial_state(), default_evaluator(game)
     oracle = Oracle(evaluator, str)
-    arguments = {} if search in (minimax, negamax) else known(CONNECT_FOUR)
+    arguments = {} if search is minimax else known(CONNECT_FOUR)
     finished = set()
     for nodes in (1, 2, 7, 8, 9, 60, 500, 3000):
         for depth in (None, 2):
@@ -294,7 +292,7 @@ def test_searches_are_reproducible():
     assert without_time(one) == without_time(two)
 
 
-@pytest.mark.parametrize("search", [minimax, negamax, alpha_beta, principal_variation_search])
+@pytest.mark.parametrize("search", [minimax, alpha_beta, principal_variation_search])
 def test_at_depth_0_a_chance_node_itself_is_evaluated(search):
     start, seen = pyspiel.load_game("pig").new_initial_state(), []
 

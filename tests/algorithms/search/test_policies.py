@@ -29,7 +29,6 @@ from tests.random_games import expand, random_tree
 TIC_TAC_TOE = pyspiel.load_game("tic_tac_toe")
 SPECS = [
     "minimax(depth=2)",
-    "negamax(depth=2)",
     "alpha_beta(depth=4)",
     "alpha_beta(nodes=500)",
     "pvs(depth=6)",
@@ -74,7 +73,7 @@ def test_specs_make_policies(game_string):
 
 def test_names_are_listed():
     names = policy_names()
-    assert {"minimax", "negamax", "alpha_beta", "pvs", "mcts", "softmax"} <= set(names)
+    assert {"minimax", "alpha_beta", "pvs", "mcts", "softmax"} <= set(names)
     assert names["alpha_beta"] == "depth=0,nodes=0,seconds=0.0,evaluator=auto,table=True"
     assert names["softmax"] == "policy=alpha_beta(depth=2),temperature=1.0"
 
