@@ -106,16 +106,6 @@ class PlayerSequences:
             total[self.parent[k]] += total[self.first[k] : self.first[k + 1]].max(axis=0)
         return np.asarray(total[0])
 
-    def best_reply(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        """The same for one vector, with a pure realization plan that attains it."""
-        total = np.array(weights, np.float64)
-        probabilities = np.zeros(self.num_sequences)
-        for k in range(self.num_infosets - 1, 0, -1):
-            choice = self.first[k] + np.argmax(total[self.first[k] : self.first[k + 1]])
-            probabilities[choice] = 1.0
-            total[self.parent[k]] += total[choice]
-        return float(total[0]), self.realized(probabilities)
-
     def realized(self, probabilities: np.ndarray) -> np.ndarray:
         """The realization plan of action probabilities, both float[sequences, ...] with any entry at 0."""
         plan = np.array(probabilities, np.float64)
@@ -135,15 +125,9 @@ class PlayerSequences:
 
     def behavior(self, plan: np.ndarray) -> dict[str, dict[int, float]]:
         """The same as {information state: {action: probability}}."""
-        return self.as_rows(self.probabilities(plan))
-
-    def as_rows(self, probabilities: np.ndarray) -> dict[str, dict[int, float]]:
-        """{information state: {action: probability}} of action probabilities float[sequences]."""
+        rows = np.split(self.probabilities(plan), self.first[1:-1])
         return {
-            key: dict(
-                zip(self.actions(k), probabilities[self.first[k] : self.first[k + 1]].tolist(), strict=True)
-            )
-            for key, k in self.index.items()
+            key: dict(zip(self.actions(k), rows[k].tolist(), strict=True)) for key, k in self.index.items()
         }
 
 

@@ -8,7 +8,6 @@ from .evaluation_functions import (
     equilibrium_values,
     independent_noise,
 )
-from .fixed_options import lookahead_nash_equilibrium
 from .follower import FollowerType, LookaheadPolicy, evaluate_against_lookahead
 
 __all__ = [
@@ -23,5 +22,4 @@ __all__ = [
     "equilibrium_values",
     "evaluate_against_lookahead",
     "independent_noise",
-    "lookahead_nash_equilibrium",
 ]

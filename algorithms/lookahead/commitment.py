@@ -12,15 +12,15 @@
 **Favorable** tie-breaking has a maximum. With **static** and **adversarial** tie-breaking there is in
 general only a supremum: the best strategy would leave the follower with a tie that is then broken against the
 leader, and one as near to it as asked for (`delta`) has to be taken. How plans of the follower are searched
-is said in `plan_search`, what a program over them is in `plan_programs`, how types stand side by side in
-`instance`, and where no search is needed in `fixed_options`.
+is said in `plan_search`, how types stand side by side in `instance`, and where no search is needed in
+`options`.
 
 Whatever is found is played by `evaluate_against_lookahead`, against each type.
 
 Source: `limited_lookahead`, section 5. Several types are ours: section 7 asks for uncertainty about h that is
 stochastic ("mean"), and refers to Kroer, Farina and Sandholm 2018 for what is robust ("worst").
 
-Deviations: a program without big M, see `plan_programs`; no epsilon: strictness is decided after the fact,
+Deviations: a program without big M, see `plan_search`; no epsilon: strictness is decided after the fact,
 and the supremum reported beside an attained value.
 
 Cost: a mixed-integer program, which has all types' columns and rows.
@@ -54,7 +54,6 @@ from precomp_games._support.checks import ArgumentError, check_numbers, shown
 from precomp_games._support.results import Result
 
 from .evaluation_functions import StrategyPolicy, evaluate_histories
-from .fixed_options import fixed_options
 from .follower import (
     EvaluationFunction,
     Follower,
@@ -65,7 +64,7 @@ from .follower import (
     lookahead_outcome,
 )
 from .instance import Instance
-from .options import InformationSet, lookahead_options
+from .options import InformationSet, fixed_options, lookahead_options
 from .plan_search import PlanSearch, Play
 from .sequence_form import SequenceForm
 
@@ -116,18 +115,8 @@ class Commitment(Result):
     work: dict[str, float]
 
     @property
-    def lookahead(self) -> int:
-        """The first type's, which is the only one of `commit_against_lookahead`; as the next ones."""
-        return self.types[0].lookahead
-
-    @property
-    def tie_breaking(self) -> str:
-        """How the first type picks of its optimal actions."""
-        return self.types[0].tie_breaking
-
-    @property
     def outcome(self) -> LookaheadOutcome:
-        """What happens where the first type is met."""
+        """What happens where the first type is met, the only one of `commit_against_lookahead`."""
         return self.outcomes[0]
 
     @public
@@ -172,7 +161,7 @@ def commit_against_lookahead(
       method: "correlation", "polynomial", which is one linear program, or "auto": polynomial where it
         applies, else correlation. It applies to lookahead 1 without information sets and ties not broken
         favorably, and to games of constant sum in which the follower sees all leaves below its information
-        sets and values them by its utility (see `fixed_options`).
+        sets and values them by its utility (see `options`).
       time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends
         them.
 
@@ -222,7 +211,7 @@ def commit_against_types(
     if not types:
         raise ArgumentError("expected types to be at least one, got none")
     probabilities = _probabilities(weights, len(types), objective)
-    followers = [Follower.of(game, rational_player, kind) for kind in types]
+    followers = [Follower(**vars(kind), game=game, rational_player=rational_player) for kind in types]
     form = SequenceForm.of(game)
     sets, method = _options_of_types(form, followers, method)
     search = PlanSearch(Instance(form, rational_player, sets, probabilities), method)

@@ -82,14 +82,6 @@ def check_own(value: Any, game: pyspiel.Game, name: str) -> None:
         raise ArgumentError(f"expected {name} to be one of {shown(game)}, got one of {shown(own)}")
 
 
-def _check_order(tie_breaking: str, order: Order | None) -> None:
-    if order is not None and tie_breaking != "static":
-        raise ArgumentError(
-            'expected order only where tie_breaking is "static", which goes by it, '
-            f'got both it and "{tie_breaking}"'
-        )
-
-
 @public
 @dataclasses.dataclass(frozen=True, eq=False)
 class FollowerType:
@@ -114,28 +106,24 @@ class FollowerType:
         Raises:
           ValueError: there is an order without use.
         """
-        _check_order(self.tie_breaking, self.order)
+        if self.order is not None and self.tie_breaking != "static":
+            raise ArgumentError(
+                'expected order only where tie_breaking is "static", which goes by it, '
+                f'got both it and "{self.tie_breaking}"'
+            )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Follower:
-    """The player with limited lookahead.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Follower(FollowerType):
+    """The player with limited lookahead in a game.
 
     Attributes:
       game: Two players, sequential, perfect recall.
       rational_player: The other one.
-      lookahead: k >= 1, in moves, Nature's included.
-      evaluation: h, its evaluation function.
-      tie_breaking: How it chooses among actions that look equally good to it.
-      order: For "static" only, the preferred action first; None goes by the game's.
     """
 
     game: pyspiel.Game
     rational_player: int
-    lookahead: int
-    evaluation: EvaluationFunction
-    tie_breaking: TieBreaking
-    order: Order | None
 
     def __post_init__(self) -> None:
         """Refuses what does not fit together.
@@ -149,16 +137,7 @@ class Follower:
                 f"expected what states are worth to player {self.player}, whose lookahead is "
                 f"limited, got an evaluation of player {self.rational_player}"
             )
-        _check_order(self.tie_breaking, self.order)
-
-    @classmethod
-    def of(cls, game: pyspiel.Game, rational_player: int, kind: FollowerType) -> Follower:
-        """A type of it, in a game.
-
-        Raises:
-          ValueError: the type's evaluation is of another game or player.
-        """
-        return cls(game, rational_player, kind.lookahead, kind.evaluation, kind.tie_breaking, kind.order)
+        super().__post_init__()
 
     @property
     def player(self) -> int:
@@ -232,7 +211,9 @@ def evaluate_against_lookahead(
       ValueError: a setting is not as above, h gives no finite number, or the strategy gives no
         probabilities.
     """
-    follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
+    follower = Follower(
+        lookahead, evaluation, tie_breaking, order, game=game, rational_player=rational_player
+    )
     return lookahead_outcome(follower, strategy)
 
 
@@ -426,7 +407,9 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
         Raises:
           ValueError: as `evaluate_against_lookahead`.
         """
-        follower = Follower(game, rational_player, lookahead, evaluation, tie_breaking, order)
+        follower = Follower(
+            lookahead, evaluation, tie_breaking, order, game=game, rational_player=rational_player
+        )
         self.outcome = lookahead_outcome(follower, strategy)
         super().__init__(game, list(range(game.num_players())))
         self._rational = follower.rational_player

@@ -25,7 +25,24 @@ set of what is optimal is one of them.
 
 Options that never can be (strictly) best against one rival alone are left out.
 
-Source: `limited_lookahead`, section 5, equations (1) to (3).
+**Fixed options.** The leader need not search where the follower's options are the same whatever it plays.
+
+**Lookahead 1 without information sets.** What the follower holds for best at a history is h at its
+successors. With a static rule its play is known, and the rational player's best response is optimal
+(Proposition 3), and makes a Nash equilibrium (Proposition 2). If ties are broken against the rational player,
+that is a zero-sum game in which the follower has only its optimal actions.
+
+**All leaves of a zero-sum game in sight.** If utilities have a constant sum, h is the follower's utility at
+each leaf, and no leaf is more than k moves below an information set of the follower, then all that it
+compares are its own expected utilities. What it does later is what it planned, since it goes by the same
+numbers there; so it plays a best response, every one of which leaves the leader with the same utility. The
+leader's problem is then to maximize the least that it can be left with, and ties do not matter, but for
+leads that are too small for the follower to see (`TIE_TOLERANCE`).
+
+Both are one option at each information set, which has no rivals: the worst of its actions for the leader is
+what counts, and that is one linear program.
+
+Source: `limited_lookahead`, sections 4.1 and 4.2; section 5, equations (1) to (3).
 
 Deviations: hypothetical play is enumerated (`MOST_PLANS` at most), not modeled by further binaries as in
 (15), which charges branches that were not chosen where h < 0; structural ties take the place of epsilon.
@@ -52,6 +69,7 @@ from .sequence_form import SequenceForm
 MOST_PLANS = 2_000
 """How many plans for its own moves inside one lookahead are enumerated at most."""
 
+_SUM = 1e-12  # of the greatest payoff: how far sums of utilities may differ by rounding
 _ZERO = 1e-14  # of the greatest coefficient: what rounding leaves of differences that are none
 
 
@@ -252,3 +270,62 @@ def _around(actions: set[int], owner: list[int], held: bool) -> list[set[int]]:
     others = sorted(set(owner) - actions) if held else []
     sizes = range(len(others) + 1)
     return [actions | set(more) for size in sizes for more in itertools.combinations(others, size)]
+
+
+def fixed_options(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, InformationSet] | None:
+    """One option at each information set, where that says all that the follower does; else None.
+
+    Args:
+      form: the game.
+      follower: how far it looks, and how it breaks ties.
+      h: float[histories], its evaluation function's values.
+    """
+    if _sees_one_history(form, follower) and follower.tie_breaking != "favorable":
+        actions = _best_actions(form, follower, h)
+    elif _sees_all(form, follower, h):
+        own = form.players[follower.player]
+        actions = {infoset: own.sequences(infoset) for infoset in range(1, own.num_infosets)}
+    else:
+        return None
+    leader = form.players[follower.rational_player]
+    nothing = np.zeros(leader.num_sequences)
+    sets = {}
+    for infoset, members in form.members(follower.player).items():
+        sequences = form.sequence[members, follower.rational_player]
+        reach = np.bincount(sequences, form.chance[members], leader.num_sequences)
+        sets[infoset] = InformationSet(reach, (Option(tuple(actions[infoset]), nothing, ()),))
+    return sets
+
+
+def _sees_one_history(form: SequenceForm, follower: Follower) -> bool:
+    """Whether the follower sees one move, and has no information sets."""
+    alone = all(len(histories) == 1 for histories in form.members(follower.player).values())
+    return follower.lookahead == 1 and alone
+
+
+def _sees_all(form: SequenceForm, follower: Follower, h: np.ndarray) -> bool:
+    """Whether the follower sees every leaf below it, by its utility, in a game of constant sum."""
+    leaves = form.leaves
+    own, total = form.utility[leaves, follower.player], form.utility[leaves].sum(axis=1)
+    if not np.array_equal(h[leaves], own) or np.ptp(total) > _SUM * np.abs(form.utility).max():
+        return False
+    height = np.zeros(form.num_histories, np.int64)  # moves to the farthest leaf
+    for history in range(form.num_histories - 1, 0, -1):
+        height[form.parent[history]] = max(height[form.parent[history]], height[history] + 1)
+    return bool((height[form.player == follower.player] <= follower.lookahead).all())
+
+
+def _best_actions(form: SequenceForm, follower: Follower, h: np.ndarray) -> dict[int, Sequence[int]]:
+    """By history of the follower, the sequences of its optimal actions, or of the one that the rule picks."""
+    own = form.players[follower.player]
+    actions: dict[int, Sequence[int]] = {}
+    for infoset, (history,) in form.members(follower.player).items():
+        values = h[list(form.children[history])]
+        scale = float(np.abs(values).max())
+        best = np.flatnonzero(values >= values.max() - TIE_TOLERANCE * scale).tolist()
+        if follower.tie_breaking == "static":
+            legal = own.actions(infoset)
+            ranked = follower.ranked(own.keys[infoset], legal)
+            best = [min(best, key=lambda k: ranked.index(legal[k]))]
+        actions[infoset] = [own.sequences(infoset)[k] for k in best]
+    return actions

@@ -34,7 +34,6 @@ class SequenceForm:
       parent: The history before, -1 at the start.
       children: Lists of histories.
       player: 0, 1, CHANCE or TERMINAL.
-      depth: Moves from the start, Nature's included.
       infoset: The mover's information set, -1 where Nature moves or play is over.
       action: The game's action that leads there.
       chance: The probability of Nature's moves on the way.
@@ -47,7 +46,6 @@ class SequenceForm:
     parent: np.ndarray = dataclasses.field(repr=False)
     children: tuple[tuple[int, ...], ...] = dataclasses.field(repr=False)
     player: np.ndarray = dataclasses.field(repr=False)
-    depth: np.ndarray = dataclasses.field(repr=False)
     infoset: np.ndarray = dataclasses.field(repr=False)
     action: np.ndarray = dataclasses.field(repr=False)
     chance: np.ndarray = dataclasses.field(repr=False)
@@ -130,26 +128,24 @@ class SequenceForm:
 
 def _flatten(game: pyspiel.Game) -> SequenceForm:
     own = (SequencesBuilder(game, 0), SequencesBuilder(game, 1))
-    # State, history before, depth, action, chance, and both players' sequences.
-    queue: list[tuple[Any, int, int, int, float, int, int]] = [
-        (game.new_initial_state(), -1, 0, -1, 1.0, 0, 0)
-    ]
+    # State, history before, action, chance, and both players' sequences.
+    queue: list[tuple[Any, int, int, float, int, int]] = [(game.new_initial_state(), -1, -1, 1.0, 0, 0)]
     player: list[int] = []
     infoset: list[int] = []
     children: list[tuple[int, ...]] = []
     utility: list[Sequence[float]] = []
-    for at, (state, _, depth, _, chance, mine, other) in enumerate(queue):  # which grows
+    for at, (state, _, _, chance, mine, other) in enumerate(queue):  # which grows
         mover, here, first = int(state.current_player()), -1, len(queue)
         if mover == CHANCE:
             for a, p in chance_outcomes(state):
                 if p > 0.0:
-                    queue.append((state.child(a), at, depth + 1, a, chance * p, mine, other))
+                    queue.append((state.child(a), at, a, chance * p, mine, other))
         elif mover != TERMINAL:
             legal = legal_actions(state)
             here = own[mover].visit(infoset_key(state), legal, (mine, other)[mover])
             for sequence, a in enumerate(legal, own[mover].first[here]):
                 after = (sequence, other) if mover == 0 else (mine, sequence)
-                queue.append((state.child(a), at, depth + 1, a, chance, *after))
+                queue.append((state.child(a), at, a, chance, *after))
         player.append(mover)
         infoset.append(here)
         utility.append(state.returns() if mover == TERMINAL else (0.0, 0.0))
@@ -161,11 +157,10 @@ def _flatten(game: pyspiel.Game) -> SequenceForm:
         parent=np.array(columns[1]),
         children=tuple(children),
         player=np.array(player),
-        depth=np.array(columns[2]),
         infoset=np.array(infoset),
-        action=np.array(columns[3]),
-        chance=np.array(columns[4]),
-        sequence=np.array(columns[5:]).T,
+        action=np.array(columns[2]),
+        chance=np.array(columns[3]),
+        sequence=np.array(columns[4:]).T,
         utility=np.array(utility),
         players=(PlayerSequences(**own[0].arrays()), PlayerSequences(**own[1].arrays())),
     )

@@ -41,7 +41,6 @@ def table():
     ]
     return {
         "game": Arg(kuhn, *no_games),
-        "lookahead_nash_equilibrium.game": Arg(other, *no_games, kuhn),
         "player": 0,
         "rational_player": 0,
         "state": Arg(start.child(0).child(1), start, _ended(start), other.new_initial_state(), kuhn),
@@ -54,7 +53,6 @@ def table():
             other_values,
             NodeValues,
         ),
-        "lookahead_nash_equilibrium.evaluation": Arg(other_values, values),
         "tie_breaking": Arg("static", "adversarial", "favorable"),  # there is an order
         "order": Arg(
             lambda key, actions: actions[::-1],
