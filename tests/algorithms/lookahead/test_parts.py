@@ -1,5 +1,6 @@
 """The parts of limited lookahead: flattened games, evaluation functions, outcomes, the player as a policy."""
 
+import itertools
 import math
 
 import numpy as np
@@ -57,10 +58,10 @@ def test_realization_plans():
         k = player.index[key]
         assert row == pytest.approx(dict(zip(player.actions(k), drawn[k], strict=True)))
     weights = rng.normal(size=(player.num_sequences, 3))
-    for column in range(3):
-        best, pure = player.best_reply(weights[:, column])
-        assert best == pytest.approx(weights[:, column] @ pure) == player.extremes(weights)[column]
-        assert best >= weights[:, column] @ plan
+    choices = itertools.product(*(np.eye(count) for count in player.num_actions))
+    pure = np.array([player.realized(np.concatenate(chosen)) for chosen in choices])
+    np.testing.assert_allclose(player.extremes(weights), (pure @ weights).max(axis=0))
+    assert (plan @ weights <= player.extremes(weights)).all()
 
 
 # -- evaluation functions -----------------------------------------------------------------------------------
