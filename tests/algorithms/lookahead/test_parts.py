@@ -57,11 +57,15 @@ def test_realization_plans():
     for key, row in player.behavior(plan).items():
         k = player.index[key]
         assert row == pytest.approx(dict(zip(player.actions(k), drawn[k], strict=True)))
-    weights = rng.normal(size=(player.num_sequences, 3))
+    assert (plan @ np.eye(len(plan)) <= player.extremes(np.eye(len(plan)))).all()
+
+
+def test_extremes_are_those_of_pure_plans():
+    player = SequenceForm.of(KUHN).players[1]
+    weights = np.random.default_rng(0).normal(size=(player.num_sequences, 3))
     choices = itertools.product(*(np.eye(count) for count in player.num_actions))
     pure = np.array([player.realized(np.concatenate(chosen)) for chosen in choices])
     np.testing.assert_allclose(player.extremes(weights), (pure @ weights).max(axis=0))
-    assert (plan @ weights <= player.extremes(weights)).all()
 
 
 # -- evaluation functions -----------------------------------------------------------------------------------
