@@ -43,8 +43,9 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.chess import (
+    BookPage,
+    Preparation,
     PreparationSettings,
-    ReportBook,
     book_exits,
     certified_book,
     position_key,
@@ -53,7 +54,6 @@ from precomp_games.chess import (
     write_pgn,
     write_report,
 )
-from precomp_games.commands._showing import told_opponent
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess by an engine's evaluations, in place of --game.")
@@ -230,17 +230,18 @@ def by_evaluations(folder: pathlib.Path) -> None:
 
 def reported(
     settings: PreparationSettings, engines: chess_runs.Engines, found: CertifiedPrecomputation, interval: str
-) -> ReportBook:
+) -> BookPage:
     """What the page shows; scores are the analyst's, and the book's is the lower end of its interval."""
-    policies = preparation_policies(settings, engines.analyst, engines.opponent)
     book, utility = certified_book(found), found.lower + found.penalty * found.size
-    opponent = told_opponent(settings, engines.opponent.engine_id)
-    analyst = f"{engines.analyst.engine_id}, {settings.analyst_limit}"
-    return ReportBook(
+    policies = engines.policies(settings)
+    made = Preparation(
+        settings,
         book,
-        gains=found.gain.tolist(),
-        utility=utility,
-        unprepared=utility - float(found.gain.sum()),
+        engines.ids,
+        utility,
+        utility - float(found.gain.sum()),
+        found.lower,
+        found.gain.tolist(),
         exits=book_exits(
             book,
             policies.sigma[1 - settings.player],
@@ -248,17 +249,8 @@ def reported(
             horizon=settings.max_plies,
             min_probability=settings.min_probability,
         ),
-        score_name=settings.kind.score_name,
-        opponent=engines.opponent.engine_id,
-        source=opponent,
-        facts={
-            "Opponent": opponent,
-            "The book's moves": analyst,
-            "What learning costs": f"{100.0 * settings.penalty:g} points in 100 games for each position",
-            "Certificate": f"worth at least {found.lower:.4f}, and any book at most {found.upper:.4f}",
-        },
-        plots={"The interval": interval},
     )
+    return BookPage(made, plots={"The interval": interval})
 
 
 def compare(

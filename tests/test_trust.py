@@ -19,13 +19,13 @@ from precomp_games import HistoryTree, make_policy, register_policy
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
+    BookPage,
     Drill,
     EvaluationStore,
     PreparationSettings,
     StoreError,
     preparation_policies,
     read_preparation,
-    report_book,
 )
 from precomp_games.commands import spar
 from precomp_games.commands.uci import main
@@ -222,7 +222,7 @@ def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name
             try:
                 made = read_preparation(tmp_path)
                 json.dumps(made.to_json(), indent=1)
-                assert report_book(made) and str(made) and made.columns()
+                assert BookPage(made).facts and str(made) and made.columns()
             except ValueError as error:
                 assert str(error).count("\n") == 0, (where, value)
     for value in VALUES:  # the whole file, too

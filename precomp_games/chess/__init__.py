@@ -41,11 +41,12 @@ from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.chess.study.drill import Drill
 from precomp_games.chess.study.exports import write_exports
-from precomp_games.chess.study.report import ReportBook, report_book, write_report
+from precomp_games.chess.study.page import BookPage, write_report
 
 __all__ = [
     "Book",
     "BookMove",
+    "BookPage",
     "BookPosition",
     "CalibratedUtility",
     "ChessGame",
@@ -71,7 +72,6 @@ __all__ = [
     "PreparationSettings",
     "Repertoire",
     "RepertoireJudgment",
-    "ReportBook",
     "SearchLimit",
     "SparringGames",
     "StoreError",
@@ -105,7 +105,6 @@ __all__ = [
     "read_repertoire",
     "read_table",
     "reply_games",
-    "report_book",
     "sprt",
     "write_exports",
     "write_pgn",

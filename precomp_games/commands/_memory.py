@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Sequence
 
 from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
 from precomp_games.chess.books.book import points, points_axis
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.preparation import PlanStep, Preparation, WholeTree
 from precomp_games.chess.study.words import signed_points
 from precomp_games.commands._files import figure, rows_of, write_csv
 
@@ -15,21 +16,21 @@ _MORE = 50  # positions on top of the budget, of which it is said what they woul
 
 def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
     """Lines about a plan or a budget; plots and writes what memory is worth. "" where neither was given."""
-    if "plan" in made.search:
-        return "\n" + _plan_lines(made, folder)
+    if isinstance(made.search, WholeTree) and made.search.plan:
+        return "\n" + _plan_lines(made, made.search.plan, folder)
     if made.frontier is not None:
         return "\n" + _budget_lines(made, made.frontier, folder)
     return ""
 
 
 def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.Path) -> str:
-    assert made.budget is not None
+    assert made.budget is not None and isinstance(made.search, WholeTree)
     more = best_of_frontier(frontier, made.budget + _MORE)
     columns = {"positions": frontier.sizes} | frontier.columns()
     del columns["size"]
     write_csv(folder / "memory.csv", rows_of(columns))
     _plot(made, frontier, more, folder / "memory.png")
-    worth, missed = more.utility - made.utility, made.search["truncation_loss"]
+    worth, missed = more.utility - made.utility, made.search.truncation_loss or 0.0
     return (
         f"{_MORE} more positions   {signed_points(worth)} ({more.size} would give {points(more.utility)})\n"
         f"Not looked at       --penalty={frontier.penalty:g} left out what could give {made.budget} "
@@ -58,16 +59,16 @@ def _plot(made: Preparation, frontier: MemoryFrontier, more: BestPrecomputation,
         drawing.tight_layout()
 
 
-def _plan_lines(made: Preparation, folder: pathlib.Path) -> str:
+def _plan_lines(made: Preparation, plan: Sequence[PlanStep], folder: pathlib.Path) -> str:
     rows = [
         {
-            "positions": step["budget"],
-            "learned": step["learned"],
-            "utility": step["utility"],
-            "best_of_this_size": step["best"],
-            "loss": step["best"] - step["utility"],
+            "positions": step.budget,
+            "learned": step.learned,
+            "utility": step.utility,
+            "best_of_this_size": step.best,
+            "loss": step.best - step.utility,
         }
-        for step in made.search["plan"]
+        for step in plan
     ]
     write_csv(folder / "plan.csv", rows)
     with figure(folder / "plan.png", figsize=(7.0, 4.0)) as (drawing, panel):

@@ -20,7 +20,13 @@ from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.book import BookPosition, percent
 from precomp_games.chess.books.repertoire import read_repertoire
 from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import Preparation, write_preparation
+from precomp_games.chess.preparation.preparation import (
+    BestFirst,
+    ByGames,
+    Preparation,
+    WholeTree,
+    write_preparation,
+)
 from precomp_games.chess.preparation.prepare import is_by_games, prepare
 from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
 from precomp_games.chess.study.words import more_points, points, range_words, signed_points
@@ -322,12 +328,13 @@ def print_preparation(
     size = f"{made.learned} positions to learn ({book.distinct_positions} distinct)"
     if made.learned < len(book):
         size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
-    bounded = made.budget is not None or "plan" in made.search
+    whole = made.search if isinstance(made.search, WholeTree) else None
+    bounded = made.budget is not None or (whole is not None and bool(whole.plan))
     error = "" if made.standard_error is None else f" +- {points(made.standard_error)}"
     promised = f"{points(made.unprepared)} unprepared, {points(made.utility)}{error} with the book"
-    if (robust := made.search.get("robust")) is not None:
+    if whole is not None and (robust := whole.robust) is not None:
         promised = (
-            f"{points(robust['unprepared'])} unprepared, {points(robust['utility'])} with the book, against "
+            f"{points(robust.unprepared)} unprepared, {points(robust.utility)} with the book, against "
             f"the worst of all opponents around the model (--distrust={made.settings.distrust:g})\n"
             f"{'By the model':<20}{promised}"
         )
@@ -353,34 +360,36 @@ def print_preparation(
 def _how(given: flags.FlagValues, made: Preparation) -> str:
     """How the book was found; why it is empty, if it is."""
     search = made.search
-    if "tree" in search:
-        return f"{search['tree']['expanded']} histories were looked at"
-    work = search["work"]
+    if isinstance(search, WholeTree):
+        return f"{search.tree.expanded} histories were looked at"
+    work = search.work
     lines = [f"{work['opened']} positions were opened, {work['evaluations']} evaluated"]
     if work["evaluations"] >= given.max_evaluations:
         lines.append("Stopped at --max_evaluations: what was not evaluated by then counts as lost")
-    if "upper" in search:
-        lines.append(f"{'Any such book':<20}has {points(search['upper'])} at most, by these scores")
+    if isinstance(search, BestFirst):
+        assert search.upper is not None
+        lines.append(f"{'Any such book':<20}has {points(search.upper)} at most, by these scores")
         if not made.book.positions:
             lines.append(
                 "\nNo move was found that is worth learning; lower --penalty, or raise --budget or "
                 "--max_plies."
             )
         return "\n".join(lines)
-    games = search["games"]
+    assert isinstance(search, ByGames)
+    games = search.games
     lines.append(
         f"Games               {games['taught']} to learn what positions are worth, {games['promise']} more "
-        f"for the promise (95 %: {range_words(search['interval'])})"
+        f"for the promise (95 %: {range_words(search.interval)})"
     )
-    if (refused := search.get("refused")) is not None:
+    if (refused := search.refused) is not None:
         lines.append(
-            f"\nA book of {refused['positions']} positions was found, but games with it score "
-            f"{points(refused['utility'])} (95 %: {range_words(refused['interval'])}), no more than "
-            f"{points(made.unprepared)} without it (95 %: {range_words(search['unprepared_interval'])}). It "
+            f"\nA book of {refused.positions} positions was found, but games with it score "
+            f"{points(refused.utility)} (95 %: {range_words(refused.interval)}), no more than "
+            f"{points(made.unprepared)} without it (95 %: {range_words(search.unprepared_interval)}). It "
             "is no advice, and was left out; raise --play_budget or --max_evaluations to look further."
         )
     elif made.book.positions:
-        ends = range_words(search["unprepared_interval"])
+        ends = range_words(search.unprepared_interval)
         lines.append(f"{'':<20}{games['unprepared']} more without the book (95 %: {ends})")
     else:
         lines.append(f"\n{_why_nothing(made, by_rules=True)}")
@@ -390,18 +399,20 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
 def _otherwise(made: Preparation) -> str:
     """What keeping a book costs or saves, why the book is empty, and what it has against each opponent."""
     text = ""
-    if (kept := made.search.get("kept")) is not None:
-        more, less = made.utility - kept["free_utility"], kept["free_learned"] - kept["learned"]
+    if not isinstance(made.search, WholeTree):
+        return text
+    if (kept := made.search.kept) is not None:
+        more, less = made.utility - kept.free_utility, kept.free_learned - kept.learned
         fewer = f"{abs(less)} positions {'less' if less >= 0 else 'more'} to learn"
         text += (
-            f"\nKept                {kept['histories']} histories of the book are known, by {kept['given']} "
-            f"positions of --keep\nIf nothing is kept  {points(kept['free_utility'])} with "
-            f"{kept['free_learned']} positions to learn: keeping them is worth {signed_points(more)}, "
+            f"\nKept                {kept.histories} histories of the book are known, by {kept.given} "
+            f"positions of --keep\nIf nothing is kept  {points(kept.free_utility)} with "
+            f"{kept.free_learned} positions to learn: keeping them is worth {signed_points(more)}, "
             f"with {fewer}"
         )
-    if "tree" in made.search and not made.book.positions:
+    if not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"
-    if (each := made.search.get("components")) is not None:
+    if each := made.search.components:
         values = ", ".join(map(points, each)) + ", in the order given"
         if len(each) > _SHOWN:
             values = f"{range_words((min(each), max(each)))}, of {len(each)} opponents"

@@ -16,10 +16,10 @@ from precomp_games._support.messages import one_line, pasteable
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import Preparation, read_preparation
+from precomp_games.chess.preparation.preparation import Preparation, WholeTree, read_preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.exports import EXPORTS, write_exports
-from precomp_games.chess.study.report import ReportBook, report_book, write_report
+from precomp_games.chess.study.page import BookPage, report_matches, write_report
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._flags import Define
@@ -138,7 +138,8 @@ def sizes_of(folder: pathlib.Path, made: Preparation) -> list[tuple[int, float]]
     """(positions, utility) of the best book of each size, from the table that stands beside a preparation."""
     path = folder / "memory.csv"
     # One that is there may be of a preparation before this one.
-    if made.budget is None or "truncation_loss" not in made.search or not path.is_file():
+    whole = isinstance(made.search, WholeTree) and made.search.truncation_loss is not None
+    if made.budget is None or not whole or not path.is_file():
         return []
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -157,14 +158,14 @@ def write_shown(
 ) -> None:
     """Writes a preparation's page and exports, where flags ask for them."""
     if given.report or given.export:
-        shown = [report_book(made, matches, plots=plots, sizes=sizes_of(folder, made))]
-        write_books(given, folder, shown)
+        told, sizes = report_matches(made, matches or {}), sizes_of(folder, made)
+        write_books(given, folder, [BookPage(made, matches=told, plots=plots or {}, sizes=sizes)])
 
 
-def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[ReportBook]) -> None:
+def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[BookPage]) -> None:
     """Writes a page about books and exports of them, as flags say."""
-    sides = " and ".join(chess.COLOR_NAMES[each.book.side].capitalize() for each in books)
-    opponents = set(filter(None, (each.opponent for each in books)))
+    sides = " and ".join(each.made.side.capitalize() for each in books)
+    opponents = {each.opponent.title for each in books}
     title = f"{sides} against {opponents.pop()}" if len(opponents) == 1 else f"{sides}: what to prepare"
     if given.report:
         write_report(folder / "report.html", books, title)

@@ -15,7 +15,6 @@ import chess
 import numpy as np
 from absl import flags
 
-from precomp_games._support.checks import check_integer
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, seconds_left, time_is_up
 from precomp_games._support.messages import counted
@@ -31,7 +30,12 @@ from precomp_games.chess.play.engine_games import (
 )
 from precomp_games.chess.play.match_statistics import MatchStatistics
 from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
+from precomp_games.chess.preparation.preparation import (
+    BySparring,
+    Preparation,
+    read_preparation,
+    write_preparation,
+)
 from precomp_games.chess.preparation.prepare import with_exits
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.sparring import (
@@ -241,7 +245,7 @@ class Sparring:
                     "that of another side or start position"
                 )
             # A name of a file is made of this number, which is one, whatever the file says.
-            played = check_integer(made.search.get("games", {}).get("played", 0), "played", least=0)
+            played = made.search.games["played"] if isinstance(made.search, BySparring) else 0
             if played == len(games.records):
                 return made
             os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
@@ -321,9 +325,9 @@ class Sparring:
             print(f"Elo                 {MatchStatistics.of_scores(scores)}")
             if last.score <= without.score:
                 print("No more than without a book, so no advice: more --play or --minutes look further.")
-            search = {**made.search, "interval": (low, high)}
-            if len(scores) > 1:
-                search["standard_error"] = last.error
+            assert isinstance(made.search, BySparring)
+            certain = last.error if len(scores) > 1 else None
+            search = dataclasses.replace(made.search, interval=(low, high), standard_error=certain)
             unprepared = without.score if without.scores else made.unprepared
             made = dataclasses.replace(
                 made, utility=last.score, unprepared=unprepared, value=last.score, search=search

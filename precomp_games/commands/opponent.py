@@ -41,14 +41,14 @@ from precomp_games.chess.opponents.played import rests_on_guesses
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.people import FITTED, ModelledPerson, model_person, read_person
-from precomp_games.chess.preparation.preparation import Preparation, write_preparation
+from precomp_games.chess.preparation.preparation import Preparation, WholeTree, write_preparation
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import position_hash
 from precomp_games.chess.records.move_counts import GameTable
 from precomp_games.chess.records.names import fitting_names
 from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.exports import EXPORTS
-from precomp_games.chess.study.report import ReportBook, report_book
+from precomp_games.chess.study.page import BookPage
 from precomp_games.chess.study.words import SEEN, OpponentWords, guesses_words, more_points, points
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
@@ -399,18 +399,17 @@ def _guessed(made: Preparation) -> tuple[int, float, float]:
 
 def _at_worst(made: Preparation) -> float | None:
     """What the book is worth against the worst opponent around the model, where there is distrust."""
-    robust = made.search.get("robust")
-    return None if robust is None else robust["utility"] - robust["unprepared"]
+    robust = made.search.robust if isinstance(made.search, WholeTree) else None
+    return None if robust is None else robust.utility - robust.unprepared
 
 
 def _end(line: str) -> str:
     return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
 
 
-def _shown(made: Preparation, folder: pathlib.Path, told: Sequence[str]) -> ReportBook:
+def _shown(made: Preparation, folder: pathlib.Path, told: Sequence[str]) -> BookPage:
     """A book as the page and the exports show it, with what to expect."""
-    book = report_book(made, sizes=sizes_of(folder, made))
-    return dataclasses.replace(book, expect=" ".join(told))
+    return BookPage(made, expect=" ".join(told), sizes=sizes_of(folder, made))
 
 
 # -- what to expect ----------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from precomp_games._support.files import read_json
 from precomp_games.chess.opponents.played import games_behind
 from precomp_games.chess.records.movetext import Standard, standard
 from precomp_games.chess.records.pgn_files import GameReport, game_texts
-from precomp_games.chess.study.report import ReportBook, report_book
+from precomp_games.chess.study.page import BookPage, report_matches
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Define
@@ -128,7 +128,7 @@ def _read_plot(path: str | os.PathLike[str]) -> str:
     return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
 
 
-def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[ReportBook]:
+def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[BookPage]:
     """What earlier runs made, with what the flags add to it."""
     rows = _read_match(given.match_dir) if given.match_dir else []
     notes = _read_notes(given.notes) if given.notes else {}
@@ -137,7 +137,7 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[Report
     for folder, made in runs:
         sizes = sizes_of(folder, made)
         try:
-            books.append(report_book(made, rows=rows, notes=notes, plots=shared, sizes=sizes))
+            matches = report_matches(made, {}, rows)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"--from, --match_dir: expected results as the examples write them, got {error!r}"
@@ -146,7 +146,8 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[Report
             read = GameReport()
             games, person = games_behind(made.book, given.games, given.player, exits=made.exits, report=read)
             print(f"Games behind replies: {read}", flush=True)
-            books[-1] = dataclasses.replace(books[-1], games=games, person=person)
+            made = dataclasses.replace(made, games=games, person=person)
+        books.append(BookPage(made, notes=notes, matches=matches, sizes=sizes, plots=shared))
     return books
 
 

@@ -13,7 +13,7 @@ import chess.pgn
 import chess.svg
 import pytest
 
-from precomp_games.chess import Book, ReportBook, book_exits, write_exports, write_pgn
+from precomp_games.chess import Book, book_exits, write_exports, write_pgn
 from precomp_games.chess.study import studies
 from precomp_games.chess.study.exports import EXPORTS
 from tests.chess.test_book import (
@@ -26,7 +26,7 @@ from tests.chess.test_book import (
     small_book,
     uci,
 )
-from tests.chess.test_report import hostile, replies_to, small
+from tests.chess.test_report import changed, hostile, page_with, replies_to, small
 from tests.examples.launcher import table
 from tests.random_games import uniform
 
@@ -35,7 +35,7 @@ EVERY = list(EXPORTS)
 
 def reported(book, replies=uniform, **more):
     exits = book_exits(book, replies, lambda state: 0.6)
-    return ReportBook(book, [0.001] * len(book), utility=0.6, unprepared=0.5, exits=exits, **more)
+    return page_with(book, [0.001] * len(book), 0.6, 0.5, exits=exits, **more)
 
 
 def tree_of(game):
@@ -58,8 +58,8 @@ def plain_tree(book, exits, folder):
 @pytest.mark.parametrize(("seed", "side", "start", "size"), RANDOM_BOOKS)
 def test_pgn_files_have_the_tree_of_the_book(seed, side, start, size, tmp_path):
     book = random_book(seed, side, start, size // 3)
-    for each in (reported(book, replies_to(book)), ReportBook(book, [0.0] * len(book), 0.6, 0.5)):
-        expected = plain_tree(book, each.exits, tmp_path)
+    for each in (reported(book, replies_to(book)), page_with(book, [0.0] * len(book), 0.6, 0.5)):
+        expected = plain_tree(book, each.made.exits, tmp_path)
         names = write_exports(tmp_path, [each], ["lichess", "pgn"])
         (game,) = games_of(tmp_path / "arrows.pgn")
         assert tree_of(game) == expected and game.board() == start
@@ -74,7 +74,7 @@ def test_arrows_squares_evaluations_and_notes(tmp_path):
         (): chess.engine.PovScore(chess.engine.Cp(31), chess.WHITE),
         after: chess.engine.PovScore(chess.engine.Mate(3), chess.WHITE),
     }
-    each = dataclasses.replace(small(), evaluations=evaluations)
+    each = changed(small(), evaluations=evaluations)
     write_exports(tmp_path, [each], ["pgn"])
     (game,) = games_of(tmp_path / "arrows.pgn")
     drawn = {(arrow.tail, arrow.head, arrow.color) for arrow in game.arrows()}
@@ -110,7 +110,7 @@ def test_studies_keep_within_the_limits(most, tmp_path, monkeypatch):
     trees = [tree_of(game) for game in chapters]
     assert len(chapters) > 5 or most > 80
     assert max(map(len, trees)) <= most
-    assert set().union(*trees) == set(plain_tree(book, each.exits, tmp_path))
+    assert set().union(*trees) == set(plain_tree(book, each.made.exits, tmp_path))
     titles = [game.headers["ChapterName"] for game in chapters]
     assert len(set(titles)) == len(titles) and max(map(len, titles)) <= 80
     alike = {title.removesuffix(" (2)") for title in titles if title.endswith(" (2)")}
@@ -156,19 +156,19 @@ def test_a_card_a_position(tmp_path):
     each = reported(small_book())
     assert write_exports(tmp_path, [each], ["anki"]) == ["cards.apkg"]
     notes, pictures = collection(tmp_path / "cards.apkg", tmp_path)
-    assert len(notes) == each.book.distinct_positions
+    assert len(notes) == each.made.book.distinct_positions
     by_line = {fields[0]: fields for fields in notes.values()}
     assert set(by_line) == {"(start)", "1. e4 c5", "1. e4 e5", "1. e4 e5 2. Nf3 Nc6"}
     _, board, question, move, answer, details, note = by_line["1. e4 e5 2. Nf3 Nc6"]
     assert move == "Bb5, Bc4" and "White to move" in question and "30% of games" in details and note == ""
     name = board.removeprefix('<img src="').removesuffix('">')
-    expected = chess.svg.board(each.book.boards[3], orientation=chess.WHITE, size=360)
+    expected = chess.svg.board(each.made.book.boards[3], orientation=chess.WHITE, size=360)
     assert pictures[name] == str(expected) and answer != board
     assert answer.removeprefix('<img src="').removesuffix('">') in pictures
     again = tmp_path / "again"
     again.mkdir()
-    changed = dataclasses.replace(each, notes={uci("e2e4 c7c5"): "Open."})
-    write_exports(again, [changed], ["anki"])
+    noted = changed(each, notes={uci("e2e4 c7c5"): "Open."})
+    write_exports(again, [noted], ["anki"])
     other, _ = collection(again / "cards.apkg", again)
     assert set(other) == set(notes) and sum(other[guid] != notes[guid] for guid in notes) == 1
 
@@ -239,13 +239,11 @@ def test_anki_needs_genanki(tmp_path, monkeypatch):
 
 
 def test_the_table(tmp_path):
-    each = dataclasses.replace(
-        small(), evaluations={(): chess.engine.PovScore(chess.engine.Cp(-31), chess.BLACK)}
-    )
+    each = changed(small(), evaluations={(): chess.engine.PovScore(chess.engine.Cp(-31), chess.BLACK)})
     write_exports(tmp_path, [each], ["csv"])
     rows = table(tmp_path / "book.csv")
     assert [row["after"] for row in rows] == ["", "1. e4 e5", "1. e4 c5"]
-    for row, position, gain in zip(rows, each.book.positions, each.gains, strict=True):
+    for row, position, gain in zip(rows, each.made.book.positions, each.made.gains, strict=True):
         assert uci(row["after_uci"]) == position.history and uci(row["play_uci"]) == (position.moves[0].move,)
         assert (float(row["reach"]), float(row["forgetting_costs"])) == (position.reach, position.worth)
         assert float(row["gain"]) == gain and float(row["score"]) == pytest.approx(0.8)
@@ -256,7 +254,7 @@ def test_the_table(tmp_path):
 
 
 def test_empty_books(tmp_path):
-    each = ReportBook(Book(chess.Board(), chess.BLACK, []), [], utility=0.5, unprepared=0.5)
+    each = page_with(Book(chess.Board(), chess.BLACK, []), [], 0.5, 0.5)
     assert write_exports(tmp_path, [each]) == ["arrows.pgn", "book.csv", "cards.apkg", "lichess-1.pgn"]
     assert tree_of(games_of(tmp_path / "arrows.pgn")[0]) == {(): ""}
     assert collection(tmp_path / "cards.apkg", tmp_path) == ({}, {})
@@ -273,7 +271,7 @@ def test_text_from_outside_does_nothing(words, tmp_path):
     where = uci("e2e4 c7c5")
     each = dataclasses.replace(small(), notes={where: words})
     write_exports(tmp_path, [each], EVERY, f"Book {words}")
-    expected = plain_tree(each.book, each.exits, tmp_path)
+    expected = plain_tree(each.made.book, each.made.exits, tmp_path)
     for name in ("arrows.pgn", "lichess-1.pgn"):
         (game,) = games_of(tmp_path / name)
         node = game.next().variation(where[1])

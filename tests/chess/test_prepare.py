@@ -38,6 +38,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.preparation.controls import neighbors
+from precomp_games.chess.preparation.preparation import AtWorst
 from precomp_games.chess.preparation.prepare import distrusted_shares
 from precomp_games.chess.records.move_counts import CountsPolicy
 from tests.chess import fake_engine
@@ -65,6 +66,11 @@ def engines():
     both.analyst = both.opponent = analyst
     both._policies = {}
     return both
+
+
+def search_of(made) -> Any:
+    """How a book was found, by whichever way."""
+    return made.search
 
 
 def ways():
@@ -99,10 +105,9 @@ def test_what_is_written_is_read_again(settings, how, engines, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"book.bin", "book.pgn", "result.json"}
     data = json.loads((tmp_path / "result.json").read_text())
     assert data == json.loads(json.dumps(made.to_json())) | {"more": 1}
-    assert json.loads(json.dumps(read.to_json())) == data
-    assert not read.settings.trusted and read.search["more"] == 1
-    plain = {"search": {}, "frontier": None}
-    fields = (dataclasses.replace(each, **plain) for each in (read, made))
+    assert json.loads(json.dumps(read.to_json())) | {"more": 1} == data
+    assert not read.settings.trusted and type(read.search) is type(made.search)
+    fields = (dataclasses.replace(each, frontier=None) for each in (read, made))
     one, other = (
         {field.name: getattr(each, field.name) for field in dataclasses.fields(each)} for each in fields
     )
@@ -122,14 +127,14 @@ def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch
     monkeypatch.setattr(Engines, "match", lambda *_, **__: without)
     monkeypatch.setattr(importlib.import_module("precomp_games.chess.preparation.prepare"), "_TELLING", 2)
     made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
-    refused = made.search["refused"]
-    assert refused["positions"] > 0 and refused["utility"] <= 1.0
+    refused = search_of(made).refused
+    assert refused.positions > 0 and refused.utility <= 1.0
     assert len(made.book) == 0 and made.gains == ()
     assert made.utility == made.unprepared == made.value == 1.0 and made.standard_error == 0.01
     without.score = 0.0
     made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
-    assert "refused" not in made.search and len(made.book) == refused["positions"]
-    assert made.utility == refused["utility"]
+    assert search_of(made).refused is None and len(made.book) == refused.positions
+    assert made.utility == refused.utility
 
 
 def test_the_whole_tree_gives_what_the_solvers_do(engines):
@@ -142,7 +147,7 @@ def test_the_whole_tree_gives_what_the_solvers_do(engines):
     within = best_of_frontier(frontier, 5)
     made = prepare(SETTINGS, engines, budget=5)
     assert made.utility == within.utility and made.frontier.sizes.tolist() == frontier.sizes.tolist()
-    assert made.search["tree"]["fingerprint"] == tree.fingerprint
+    assert search_of(made).tree.fingerprint == tree.fingerprint
 
 
 def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp_path):
@@ -175,7 +180,7 @@ def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
     tree = preparation_tree(settings, engines.analyst)
     best = robust_precomputation(tree, 0, Contamination(0.3))
     made = prepare(settings, engines)
-    assert made.search["robust"] == {"utility": best.utility, "unprepared": best.unprepared}
+    assert search_of(made).robust == AtWorst(best.utility, best.unprepared)
     assert (made.utility, made.learned) == (best.nominal, best.paid)
     assert made.utility - made.unprepared == pytest.approx(sum(made.gains))
     assert made.unprepared == pytest.approx(prepare(SETTINGS, engines).unprepared)
@@ -208,11 +213,11 @@ def test_a_search_ends_when_it_is_enough(by_games, engines):
     for asked in (0,) if by_games else (0, 1, 3):
         left = iter(range(asked))
         made = prepare(settings, engines, enough=lambda left=left: next(left, None) is None, **how)
-        assert made.search["work"]["evaluations"] < whole.search["work"]["evaluations"]
+        assert search_of(made).work["evaluations"] < search_of(whole).work["evaluations"]
         assert len(made.book) <= 6
         if by_games:
-            assert made.search["games"]["promise"] == whole.search["games"]["promise"] > 0
-            assert made.search["games"]["taught"] == 0
+            assert search_of(made).games["promise"] == search_of(whole).games["promise"] > 0
+            assert search_of(made).games["taught"] == 0
     never = prepare(settings, engines, enough=lambda: False, **how)
     assert (never.book.positions, never.utility) == (whole.book.positions, whole.utility)
     with pytest.raises(ValueError, match="a choice of moves, or games, where enough is given"):
@@ -229,10 +234,10 @@ def test_the_best_book_so_far_can_be_written_at_any_time(by_games, engines, tmp_
     told = []
     made = prepare(settings, engines, improved=told.append, **how)
     assert made.to_json() == prepare(settings, engines, **how).to_json()
-    assert "unfinished" not in made.search
+    assert not made.unfinished
     assert max(len(each.book) for each in told) > 0
     for each in told:
-        assert each.search["unfinished"] and each.budget == 6 and len(each.book) <= 6
+        assert each.unfinished and each.budget == 6 and len(each.book) <= 6
         assert each.standard_error is None  # no games have said what it is worth
         assert sum(each.gains) == pytest.approx(each.utility - each.unprepared)
         write_preparation(each, tmp_path)
@@ -252,8 +257,9 @@ def test_a_choice_needs_no_plan(engines):
     [
         {"utility": "high"},
         {"unprepared": None},
-        {"standard_error": -1.0},
-        {"stops": [{"after": "e2e4"}]},
+        {"games": {"played": 1}, "work": {}, "stops": [], "standard_error": -1.0},
+        {"games": {"played": 1}, "work": {}, "stops": [{"after": "e2e4"}]},
+        {"games": {"played": "1"}, "work": {}, "stops": []},
         {"learned": "x"},
         {"budget": -1},
         {"neighbors": [{"name": "near", "games": 0, "score": 0.5, "unprepared": 0.5, "standard_error": 0.0}]},
@@ -292,13 +298,6 @@ def test_games_of_a_person_are_told_once_and_read_again(engines):
     assert len(data["played_games"]) == 2 and data["played_games"][0]["moves"] == "e2e4 c7c5"
     read = Preparation.from_json(data)
     assert (read.games, read.person) == (behind, person)
-    # Results of before have each reply's games as they are, and none of their moves.
-    old = {"white": "Ann", "black": "Bob", "year": 1999, "result": "1-0"}
-    replies = [{"after": ["e2e4"], "count": 1, "games": [old]}]
-    without = {name: value for name, value in data.items() if name not in ("played_games", "person")}
-    read = Preparation.from_json(without | {"replies": replies})
-    assert read.person is None
-    assert read.games == {(move("e2e4"),): ReplyGames(1, (dataclasses.replace(game, moves=()),))}
 
 
 @pytest.mark.seconds("a preparation with an engine")

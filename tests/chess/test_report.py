@@ -16,9 +16,19 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from precomp_games.chess import Book, ReportBook, action_of, book_exits, write_exports, write_report
+from precomp_games.chess import (
+    Book,
+    BookPage,
+    Preparation,
+    PreparationSettings,
+    action_of,
+    book_exits,
+    write_exports,
+    write_report,
+)
 from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.study.report import ReportMatch
+from precomp_games.chess.preparation.preparation import BySparring, Neighbor
+from precomp_games.chess.study.page import ReportMatch
 from tests.chess.test_book import entry, random_book, small_book, uci
 from tests.random_games import uniform
 
@@ -46,6 +56,24 @@ def replies_to(book):
     return replies
 
 
+def page_with(book, gains, utility, unprepared, *, spec="uniform", error=None, **more):
+    """A page of a book; what its preparation has and what stands beside that, by name."""
+    settings = PreparationSettings(player=int(not book.side), opponent=spec)
+    beside = {name: more.pop(name) for name in [*more] if name in ("expect", "notes", "matches", "plots")}
+    if error is not None:
+        more["search"] = BySparring(games={}, work={}, stops=(), standard_error=error)
+    made = Preparation(
+        settings, book, ("An engine", "An engine"), utility, unprepared, utility, gains, **more
+    )
+    return BookPage(made, **beside)
+
+
+def changed(each, **fields):
+    """A page with other fields, of its preparation or beside it."""
+    beside = {name: fields.pop(name) for name in [*fields] if name in ("expect", "notes", "matches", "plots")}
+    return dataclasses.replace(each, made=dataclasses.replace(each.made, **fields), **beside)
+
+
 @functools.cache
 def small(side=chess.WHITE):
     """A book whose numbers fit together: gains add up, and exits are worth what the book is."""
@@ -65,21 +93,18 @@ def small(side=chess.WHITE):
         gains = [0.1, 0.05]
     book = Book(chess.Board(), side, positions)
     exits = book_exits(book, uniform, lambda state: 0.8 if side else 0.2)
-    return ReportBook(
+    return page_with(
         book,
         gains,
         utility=0.8,
         unprepared=0.8 - sum(gains),
-        standard_error=0.01,
+        error=0.01,
         exits=exits,
-        source="any legal move, as likely as any other",
-        facts={"Opponent": "plays anything"},
         notes={(): "Where it begins."} | ({uci("e2e4 c7c5"): "The Sicilian."} if side else {}),
         matches=[
-            ReportMatch("the book", len(book), 100, 0.79, 0.71, 0.86, 0.8),
+            ReportMatch("the book", len(book), 100, 0.79, 0.71, 0.86, 0.8, {exits[0].history: (7, 0.5)}),
             ReportMatch("no book", 0, 100, 0.45, 0.35, 0.55),
         ],
-        played={exits[0].history: (7, 0.5)},
     )
 
 
@@ -102,7 +127,7 @@ def with_games(each):
         uci("e2e4 c7c5"): ReplyGames(1, (ANN,)),
     }
     person = Person("Bob", 8, 1990, 1999)
-    return dataclasses.replace(each, games=known, person=person, plots={"What memory is worth": PLOT})
+    return changed(each, games=known, person=person, plots={"What memory is worth": PLOT})
 
 
 def written(path, *books, title=SHORT):
@@ -164,7 +189,7 @@ def test_numbers_of_the_page_are_those_of_the_book(tmp_path):
     assert [data["positions"][k]["epd"] for k in nodes["position"].values()] == [
         boards[int(number)].epd() for number in nodes["position"]
     ]
-    assert len(each.exits) == len(nodes["exit"])
+    assert len(each.made.exits) == len(nodes["exit"])
     assert list(nodes["played"].values()) == [[7, 0.5]]
     assert set(nodes["note"].values()) == {"Where it begins.", "The Sicilian."}
     assert nodes["name"]["1"] == "B00 King's Pawn Game"
@@ -175,13 +200,10 @@ def test_no_text_is_shown_as_it_came(name, tmp_path):
     """A megabyte of it, one that turns what follows, one that no file can hold, one that a terminal obeys."""
     each = with_games(small())
     texts = {
-        "score_name": name,
-        "source": name,
-        "opponent": name,
+        "engines": (name, name),
         "expect": name,
         "person": Person(name, 1),
-        "guess": name,
-        "facts": {name: name},
+        "neighbors": [Neighbor(name, 2, 0.5, 0.5, 0.1)],
         "notes": {(): name},
         "matches": [ReportMatch(name, 3, 10, 0.5, 0.2, 0.8)],
         "games": {uci("e2e4 e7e5"): ReplyGames(1, (PlayedGame(name, name, 1, name),))},
@@ -189,12 +211,14 @@ def test_no_text_is_shown_as_it_came(name, tmp_path):
             name: PLOT.replace("score", name.encode("utf-8", "ignore").decode().translate(_NO_CONTROLS))
         },
     }
-    page = page_of(tmp_path / "a.html", dataclasses.replace(each, **texts), title=name)
-    write_exports(tmp_path, [dataclasses.replace(each, **texts)], title=name)
+    settings = dataclasses.replace(each.made.settings, opponent="")
+    each = changed(each, settings=settings, **texts)
+    page = page_of(tmp_path / "a.html", each, title=name)
+    write_exports(tmp_path, [each], title=name)
     for path in tmp_path.glob("*.*"):
         text = path.read_bytes()
         assert len(text) < 1_000_000 and not any(bad.encode() in text for bad in ("\u202e", "x" * 2001)), path
-    assert data_of(page)[0]["scoreName"] in ("x" * 79 + "…", "ab", "a[31m")
+    assert data_of(page)[0]["opponent"].split(" (1,000")[0] in ("x" * 79 + "…", "ab", "a[31m")
 
 
 def test_games_behind_replies_are_told_once(tmp_path):
@@ -212,7 +236,7 @@ def test_games_behind_replies_are_told_once(tmp_path):
 
 def test_moves_of_games_are_told_as_far_as_they_are_legal(tmp_path):
     game = dataclasses.replace(ANN, moves=uci("e2e4 e7e5 e4e5 g8f6"))
-    each = dataclasses.replace(with_games(small()), games={uci("e2e4 e7e5"): ReplyGames(1, (game,))})
+    each = changed(with_games(small()), games={uci("e2e4 e7e5"): ReplyGames(1, (game,))})
     (data,) = data_of(page_of(tmp_path / "a.html", each))
     assert data["games"][0][4:] == ["e4 e5", "Mc0k"]
 
@@ -220,12 +244,12 @@ def test_moves_of_games_are_told_as_far_as_they_are_legal(tmp_path):
 def test_what_rests_on_guesses_stands_at_the_top(tmp_path):
     each = with_games(small())
     assert "none of 3 positions rests on guesses" in page_of(tmp_path / "a.html", each)
-    fewer = dataclasses.replace(each, games={uci("e2e4 c7c5"): each.games[uci("e2e4 c7c5")]})
+    fewer = changed(each, games={uci("e2e4 c7c5"): each.made.games[uci("e2e4 c7c5")]})
     assert "1 of 3 positions rests on guesses, with 29% of what the book adds" in page_of(
         tmp_path / "b.html", fewer
     )
     assert "on guesses, with" not in page_of(tmp_path / "c.html", small())
-    assert "The modeled opponent with Black: 8 games, 1990 to 1999" in page_of(tmp_path / "d.html", each)
+    assert "anybody with Black: 8 games, 1990 to 1999" in page_of(tmp_path / "d.html", each)
 
 
 def plots_of(page):
@@ -265,7 +289,7 @@ def hostile_plots():
 
 
 def test_plots_from_outside_are_harmless(tmp_path):
-    plots = plots_of(page_of(tmp_path / "a.html", dataclasses.replace(small(), plots=hostile_plots())))
+    plots = plots_of(page_of(tmp_path / "a.html", changed(small(), plots=hostile_plots())))
     assert plots.count("<svg") == len(HOSTILE_SVG)
     named = set(re.findall(r"<([a-zA-Z]+)", plots))
     ours = {"figure", "figcaption", "bdi", "div", "svg"}
@@ -274,8 +298,8 @@ def test_plots_from_outside_are_harmless(tmp_path):
 
 
 def test_books_without_exits_and_without_positions(tmp_path):
-    empty = ReportBook(Book(chess.Board(), chess.BLACK, []), [], utility=0.5, unprepared=0.5)
-    bare = ReportBook(small_book(), [0.1] * 4, utility=0.9, unprepared=0.5)
+    empty = page_with(Book(chess.Board(), chess.BLACK, []), [], 0.5, 0.5)
+    bare = page_with(small_book(), [0.1] * 4, 0.9, 0.5)
     first, second = data_of(page_of(tmp_path / "a.html", empty, bare))
     assert first["curve"] == [0.5] and first["nodes"]["mass"] == [0.0]
     assert len(second["positions"]) == 4 and set(second["nodes"]["value"]) == {None}
@@ -284,11 +308,9 @@ def test_books_without_exits_and_without_positions(tmp_path):
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        *((field.name, ...) for field in dataclasses.fields(ReportBook)),
-        *((name, [...]) for name in ("exits", "matches", "sizes")),
-        *((name, {(): ...}) for name in ("facts", "notes", "games", "played", "evaluations", "plots")),
-        *[("gains", [0.1]), ("gains", [0.1, float("nan"), 0.0]), ("utility", 1.5), ("standard_error", -1.0)],
-        ("played", {(): (0, 0.5)}),
+        *((field.name, ...) for field in dataclasses.fields(BookPage)),
+        *((name, [...]) for name in ("matches", "sizes")),
+        *((name, {(): ...}) for name in ("notes", "plots")),
         ("sizes", [(1, 1.5)]),
         ("plots", {"Unreadable": "<svg"}),
         ("plots", {"Without a size": "<svg/>"}),
@@ -297,7 +319,7 @@ def test_books_without_exits_and_without_positions(tmp_path):
     ],
 )
 def test_books_that_cannot_be_shown(name, wrong, tmp_path):
-    with pytest.raises(ValueError, match=rf"^(ReportBook|write_report)\(\): expected .*(books|{name})"):
+    with pytest.raises(ValueError, match=rf"^(BookPage|write_report)\(\): expected .*(books|{name})"):
         write_report(tmp_path / "a.html", [dataclasses.replace(small(), **{name: wrong})])
     assert not list(tmp_path.iterdir())
 
@@ -527,7 +549,7 @@ def test_search_and_filters(small_page, browser):
 
 @pytest.mark.browser
 def test_games_and_plots_in_the_page(tmp_path, browser, width=360):
-    hostile_book = dataclasses.replace(with_games(small()), plots={"Memory": PLOT} | hostile_plots())
+    hostile_book = changed(with_games(small()), plots={"Memory": PLOT} | hostile_plots())
     opened(browser, written(tmp_path / "a.html", hostile_book, small(chess.BLACK)), width)
     assert not browser.find_element(By.ID, "games").is_displayed()
     press(browser, Keys.ARROW_RIGHT)
@@ -572,16 +594,14 @@ def hostile():
 def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
     each = small()
     bad = hostile()
-    exits = [exit.history for exit in each.exits]
-    hostile_book = dataclasses.replace(
+    exits = [exit.history for exit in each.made.exits]
+    hostile_book = changed(
         each,
-        opponent=bad[2],
+        settings=dataclasses.replace(each.made.settings, opponent=""),
+        engines=(bad[0] + bad[6], bad[2] + bad[4] + bad[5]),
         expect=bad[1] + bad[7],
-        source=bad[0] + bad[6],
-        guess=bad[4],
         person=Person(bad[3], 3),
-        score_name=bad[5],
-        facts={f"{k}{name}": value for k, (name, value) in enumerate(zip(bad, reversed(bad), strict=True))},
+        neighbors=[Neighbor(name, 2, 0.5, 0.5, 0.1) for name in bad],
         notes=dict(zip(exits, bad, strict=False)) | {(): "".join(bad)},
         matches=[ReportMatch(name, 3, 10, 0.5, 0.2, 0.8) for name in bad],
         games={
@@ -605,8 +625,8 @@ def test_hostile_headers_and_comments_do_nothing(tmp_path, browser):
     )
     assert len(browser.find_elements(By.ID, "here")) == 1 and browser.execute_script(elements) == usual
     assert browser.execute_script("return window.hacked") is None
-    facts = texts(browser, ".details .facts dt")
-    assert facts[0] == "0<script>window.hacked=1</script>" and len(facts) == len(bad)
+    facts = texts(browser, ".details .facts dd")
+    assert "<script>window.hacked=1</script>" in facts[1] and len(facts) == 4
     assert not overflows(browser, 1280)
 
 
@@ -623,11 +643,11 @@ def test_five_hundred_positions(tmp_path, browser):
         PlayedGame(f"Surname, First {k}", f"Other, Second {k}", 1900 + k % 120, "1-0", moves)
         for k in range(500)
     ]
-    each = ReportBook(
+    each = page_with(
         book,
         gains,
-        utility=0.4 + sum(gains),
-        unprepared=0.4,
+        0.4 + sum(gains),
+        0.4,
         exits=exits,
         games={exit.history: ReplyGames(9, tuple(rng.sample(pool, 5))) for exit in exits},
         person=Person("Other, Second", 500, 1900, 2019),

@@ -13,14 +13,16 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from precomp_games.chess import Book, BookMove, BookPosition, ReportBook
+from precomp_games.chess import Book, BookMove, BookPosition
 from precomp_games.chess.study.words import GLOSSARY, points
 from tests.chess.test_book import uci
 from tests.chess.test_report import (
+    changed,
     data_of,
     line,
     opened,
     page_of,
+    page_with,
     press,
     resize,
     rows,
@@ -132,9 +134,10 @@ def small_page(tmp_path_factory):
 def person_page(tmp_path_factory):
     """A book against a person, with an evaluation of its first position, and a guess."""
     each = with_games(small())
-    games = {uci("e2e4 e7e5"): each.games[uci("e2e4 e7e5")]}
+    games = {uci("e2e4 e7e5"): each.made.games[uci("e2e4 e7e5")]}
     score = chess.engine.PovScore(chess.engine.Cp(30), chess.WHITE)
-    each = dataclasses.replace(each, games=games, evaluations={(): score}, plots={}, opponent="Bob")
+    settings = dataclasses.replace(each.made.settings, opponent="games(file=bob.pgn,player=Bob)")
+    each = changed(each, settings=settings, games=games, evaluations={(): score}, plots={})
     return written(tmp_path_factory.mktemp("page") / "report.html", each)
 
 
@@ -262,10 +265,10 @@ def test_a_drill_from_the_first_move(browser, small_page):
 )
 def test_what_is_no_move_is_no_answer(browser, tmp_path, words):
     each = small()
-    first, *others = each.book.positions
+    first, *others = each.made.book.positions
     first = dataclasses.replace(first, others=((*uci("d2d4"), 0.02), (*uci("g1f3"), 0.031)))
-    book = Book(each.book.start, each.book.side, [first, *others])
-    page = written(tmp_path / "report.html", dataclasses.replace(each, book=book))
+    book = Book(each.made.book.start, each.made.book.side, [first, *others])
+    page = written(tmp_path / "report.html", changed(each, book=book))
     opened(browser, page)
     browser.execute_script("localStorage.clear()")
     opened(browser, page)
@@ -295,7 +298,7 @@ def test_answers_on_the_page_are_legal_moves(tmp_path):
         board = chess.Board(fen)
         move = next(iter(board.legal_moves))
         book = Book(board, board.turn, [BookPosition((), (BookMove(move, 1.0),), 1.0, 0.1)])
-        (data,) = data_of(page_of(tmp_path / "page.html", ReportBook(book, [0.1], 0.6, 0.5)))
+        (data,) = data_of(page_of(tmp_path / "page.html", page_with(book, [0.1], 0.6, 0.5)))
         told = data["positions"][0]["legal"]
         pairs = {(squares.index(a), squares.index(b)) for a, b in zip(told[::2], told[1::2], strict=True)}
         assert pairs == {(each.from_square, each.to_square) for each in board.legal_moves}

@@ -5,7 +5,6 @@ import pytest
 
 from precomp_games.chess import PreparationSettings
 from precomp_games.chess.opponents.played import Person
-from precomp_games.chess.study.openings import opening_name
 from precomp_games.chess.study.words import (
     SEEN,
     OpponentWords,
@@ -13,6 +12,7 @@ from precomp_games.chess.study.words import (
     limit_words,
     more_points,
     often,
+    opening_name,
     points,
     versus_words,
     why_words,

@@ -61,12 +61,12 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
     made = read_preparation(tmp_path / "out")
     assert "Looks no further; Ctrl-C again ends the program." in said.out
     if presses == 1:
-        assert status == 0 and "unfinished" not in made.search, said.err
-        assert made.search["work"]["evaluations"] < 300 and written[1].search["unfinished"]
+        assert status == 0 and not made.unfinished, said.err
+        assert made.to_json()["work"]["evaluations"] < 300 and written[1].unfinished
         return
     told = f"error: interrupted (the best book so far is in out, {len(written[1].book)} position"
     assert status == 130 and said.err.splitlines()[-1].startswith(told)
-    assert made.search["unfinished"] and made.book.positions == written[1].book.positions
+    assert made.unfinished and made.book.positions == written[1].book.positions
     assert (tmp_path / "out" / "book.bin").exists() and (tmp_path / "out" / "book.pgn").exists()
 
 
@@ -181,7 +181,7 @@ def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypat
 
     def pressed(made, folder, *more):
         write(made, folder, *more)
-        if "unfinished" not in made.search:
+        if not made.unfinished:
             written.append(made.side)
             for _ in range(presses if len(written) == presses else 0):
                 os.kill(os.getpid(), signal.SIGINT)

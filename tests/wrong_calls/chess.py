@@ -61,7 +61,6 @@ def table():
     states, other_states = (list(best_precomputation(each, 0).states()) for each in (tree, other_tree))
     book = face.preparation_book(tree, 0, states)
     position = face.BookPosition((), (face.BookMove(_MOVE, 1.0),), 1.0, 0.1)
-    shown = face.ReportBook(book, [0.01] * len(book), utility=0.6, unprepared=0.5)
 
     scope = CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
     calibration = face.CalibratedUtility((0.5,) * 3, 4.0, scope)
@@ -82,6 +81,7 @@ def table():
     two = face.Engines(engine, engine)
     within = dataclasses.replace(settings, max_plies=2, top_k=1, analyst_limit=limit, opponent_limit=limit)
     made = face.prepare(within, two)
+    shown = face.BookPage(made)
     fitted = dataclasses.replace(within, menu=1, evaluation="calibrated")
     entrant = face.MatchEngine("Us", fake, limit)
     (folder() / "result.json").write_text(json.dumps(made.to_json()))
@@ -215,9 +215,6 @@ def table():
         "from_json.data": Arg(made.to_json(), {"settings": 5}),
         "write_preparation.folder": Arg(folder(), fine=["nonsense"]),
         "more": Arg(None, fine=[{"a": "b"}]),
-        "report_book.matches": Arg({}, fine=[None, {"a": "b"}]),
-        "report_book.rows": Arg([], [7], fine=[{"a": "b"}]),
-        "report_book.notes": Arg({}, {(): 7}),
         "PreparationSettings.player": Arg(0, 2),
         "penalty": Arg(0.001, 0.0),
         # One opponent, or several.
@@ -261,16 +258,9 @@ def table():
         "most": Arg(3, 0),
         "gains": [0.01] * len(book),
         "books": Arg([shown], [], [7]),
-        "ReportBook.gains": Arg([0.01] * len(book), [0.01]),
-        "ReportBook.utility": 0.6,
         "unprepared": 0.5,
-        "ReportBook.opponent": "Bob",
-        "ReportBook.notes": Arg({}, {(): 7}),
-        "ReportBook.matches": Arg((), [7]),
-        "ReportBook.played": Arg({}, {(): 0.5}),
-        "ReportBook.games": Arg({}, {(): 2}),
-        "evaluations": Arg({}, {(): 30}),
-        "facts": Arg({}, {"Opponent": 7}, {7: "Opponent"}),
+        "BookPage.notes": Arg({}, {(): 7}),
+        "BookPage.matches": Arg((), [7]),
         "plots": Arg({}, {"Memory": 7}),
         "write_exports.folder": folder(),
         "formats": Arg(["pgn", "csv"], ["pgn", 7]),

@@ -181,6 +181,11 @@ class Engines(Shown):
         return list(value.utility.misfits(settings, self.analyst.engine_id))
 
     @property
+    def ids(self) -> tuple[str, str]:
+        """The identities of both."""
+        return self.analyst.engine_id, self.opponent.engine_id
+
+    @property
     def searches(self) -> int:
         """How many searches have been made; all others were in the store."""
         return sum(engine.searches for engine in self._distinct())

@@ -25,11 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.arguments import (
+    Check,
     FilePath,
     Ge,
     Le,
     NonNegativeFloat,
+    NonNegativeInt,
     PositiveInt,
+    each_of,
     public,
 )
 from precomp_games._support.checks import (
@@ -60,6 +63,227 @@ _MOST = 1_000_000  # centipawns, or moves to mate, of an evaluation
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
+def _plain(value: Any, name: str) -> str:
+    return plain_text(check_instance(value, str, name))
+
+
+def _interval(value: Any, name: str) -> tuple[float, float]:
+    low, high = check_numbers(value, 2, name).tolist()
+    return low, high
+
+
+def _counts(value: Any, name: str) -> dict[str, int]:
+    counts = check_instance(value, Mapping, name).items()
+    return {each: check_integer(count, f"{name}.{each}", least=0) for each, count in counts}
+
+
+PlainText = Annotated[str, Check(_plain)]
+"""A text from outside, as it can be shown."""
+Share = Annotated[float, Ge(0.0), Le(1.0)]
+_Interval = Annotated[tuple[float, float], Check(_interval)]
+_Counts = Annotated[Mapping[str, int], Check(_counts)]
+
+
+# -- how books are found -----------------------------------------------------------------------------------
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class PlanStep:
+    """A book of a plan: its budget, what is paid for, its utility, and that of the best such book."""
+
+    budget: NonNegativeInt
+    learned: NonNegativeInt
+    utility: float
+    best: float
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What keeping a book costs or saves.
+
+    Attributes:
+      given: Positions that are kept.
+      histories: That are memorized by them.
+      learned: What is paid for besides.
+      free_utility: What the best book without them is worth.
+      free_learned: What is paid for there.
+    """
+
+    given: NonNegativeInt
+    histories: NonNegativeInt
+    learned: NonNegativeInt
+    free_utility: float
+    free_learned: NonNegativeInt
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class AtWorst:
+    """Utilities of a book and of none against the worst opponent around the model."""
+
+    utility: float
+    unprepared: float
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class LookedAt:
+    """How large a tree is, and its digest."""
+
+    expanded: NonNegativeInt
+    histories: NonNegativeInt
+    positions: NonNegativeInt
+    fingerprint: str
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """A book that games did not put above none: its size, and what it scored, with an interval of 95 %."""
+
+    positions: NonNegativeInt
+    utility: float
+    interval: _Interval
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """Where lines leave a book: after which moves (UCI), how often, what games score there, and how many."""
+
+    after: Annotated[Sequence[str], each_of(str)]
+    reach: float
+    value: float
+    games: NonNegativeInt
+
+
+_Stops = Annotated[Sequence[Stop], each_of(Stop)]
+
+
+@public
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WholeTree:
+    """How a book was found of which the whole tree was looked at.
+
+    Attributes:
+      plan: Books that grow, where that was asked.
+      kept: What keeping a book costs or saves, where one was kept.
+      learned: Positions, or histories, that are paid for.
+      truncation_loss: How much more a book might be worth by what the penalty left out.
+      components: The utility against each of several opponents.
+      robust: What there is at worst, where the model is distrusted.
+      tree: The tree.
+      unfinished: Whether the run goes on.
+    """
+
+    plan: Annotated[Sequence[PlanStep], each_of(PlanStep)] = ()
+    kept: Kept | None = None
+    learned: NonNegativeInt
+    truncation_loss: float | None = None
+    components: Annotated[Sequence[float], each_of(float)] = ()
+    robust: AtWorst | None = None
+    tree: LookedAt
+    unfinished: bool = False
+
+
+@public
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestFirst:
+    """How a book was found by looking at lines in the order of their promise.
+
+    Attributes:
+      upper: No such book is worth more.
+      order: One of `ORDERS`.
+      work: What was done, such as "evaluations".
+      unfinished: Whether the run goes on; games may then still say what the book is worth.
+    """
+
+    upper: float | None = None
+    order: str | None = None
+    work: _Counts
+    unfinished: bool = False
+
+
+@public
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ByGames:
+    """How a book was found by games between both sides' play; intervals are of 95 %.
+
+    Attributes:
+      standard_error: Of the book's utility.
+      interval: Of the book's utility.
+      unprepared_interval: Of the utility without it.
+      games: How many "taught" what positions are worth, made the "promise", and were played "unprepared".
+      work: What was done besides.
+      rounds: As of `ConfirmedPrecomputation`.
+      stops: Where lines leave the book.
+      refused: The book, where games put it no higher than none; there is none then.
+    """
+
+    standard_error: NonNegativeFloat
+    interval: _Interval
+    unprepared_interval: _Interval
+    games: _Counts
+    work: _Counts
+    rounds: Annotated[Sequence[Mapping[str, Any]], each_of(Mapping)]
+    stops: _Stops
+    refused: Refused | None = None
+
+
+@public
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BySparring:
+    """How a book was found by games that an opponent played.
+
+    Attributes:
+      games: How many were "played".
+      work: What was done.
+      stops: Where lines leave the book.
+      interval: Of 95 %, of the utility, where a match has said what that is.
+      standard_error: Of the utility, by that match.
+    """
+
+    games: _Counts
+    work: _Counts
+    stops: _Stops
+    interval: _Interval | None = None
+    standard_error: NonNegativeFloat | None = None
+
+
+Search = WholeTree | BestFirst | ByGames | BySparring
+_PARTS: Mapping[str, Any] = {
+    **{"plan": PlanStep, "kept": Kept, "robust": AtWorst, "tree": LookedAt},
+    **{"refused": Refused, "stops": Stop},
+}
+
+
+def _search(data: Mapping[str, Any]) -> Search:
+    """How a book was found, as JSON has it; what else is there is for programs."""
+    games = data.get("games")
+    kind: Any = WholeTree if "tree" in data else BestFirst
+    if games is not None:
+        kind = BySparring if "played" in games else ByGames
+    given = {each.name: data[each.name] for each in dataclasses.fields(kind) if each.name in data}
+    for name, part in _PARTS.items():
+        if name in given:
+            many = isinstance(given[name], list)
+            given[name] = [part(**each) for each in given[name]] if many else part(**given[name])
+    found: Search = kind(**given)
+    return found
+
+
+def _search_json(search: Search) -> dict[str, Any]:
+    """The same as JSON: what has its default is left out."""
+    values = dataclasses.asdict(search)
+    defaults = {each.name: each.default for each in dataclasses.fields(search)}
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+# -- a preparation -----------------------------------------------------------------------------------------
+
+
 @public
 @dataclasses.dataclass(frozen=True)
 class Neighbor:
@@ -73,10 +297,10 @@ class Neighbor:
       standard_error: Of their difference, by these games.
     """
 
-    name: str
+    name: PlainText
     games: PositiveInt
-    score: Annotated[float, Ge(0.0), Le(1.0)]
-    unprepared: Annotated[float, Ge(0.0), Le(1.0)]
+    score: Share
+    unprepared: Share
     standard_error: NonNegativeFloat
 
     @property
@@ -102,7 +326,7 @@ class Preparation(Result):
       evaluations: The analyst's when it chose the book's moves, by the moves up to the position.
       games: In which the opponent's replies were played, by the moves up to the reply and with it.
       person: Whose games they are; None of another opponent.
-      search: How the book was found, as JSON has it: see `prepare`.
+      search: How the book was found.
       neighbors: How it did against opponents near the model, where that was tried (`play_neighbors`).
       files: What the files that the settings name have come to; they are written beside the result.
       frontier: What each size of memory is worth, where the whole tree was looked at; no JSON has it.
@@ -122,7 +346,7 @@ class Preparation(Result):
     evaluations: Mapping[_History, chess.engine.PovScore] = dataclasses.field(default_factory=dict)
     games: Mapping[_History, ReplyGames] = dataclasses.field(default_factory=dict)
     person: Person | None = None
-    search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    search: Search = BestFirst(work={})
     neighbors: Sequence[Neighbor] = ()
     files: ModelFiles | None = dataclasses.field(default=None, repr=False)
     frontier: MemoryFrontier | None = dataclasses.field(default=None, repr=False)
@@ -148,8 +372,7 @@ class Preparation(Result):
     @property
     def standard_error(self) -> float | None:
         """The standard error of `utility`, where it comes from games."""
-        error = self.search.get("standard_error")
-        return None if error is None else check_number(error, "standard_error", least=0.0)
+        return self.search.standard_error if isinstance(self.search, ByGames | BySparring) else None
 
     @property
     def score_name(self) -> str:
@@ -164,7 +387,12 @@ class Preparation(Result):
     @property
     def learned(self) -> int:
         """How many positions, or histories, are paid for."""
-        return check_integer(self.search.get("learned", len(self.book)), "learned", least=0)
+        return self.search.learned if isinstance(self.search, WholeTree) else len(self.book)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether its run had not ended."""
+        return isinstance(self.search, WholeTree | BestFirst) and self.search.unfinished
 
     @property
     def seen(self) -> dict[_History, int] | None:
@@ -174,7 +402,8 @@ class Preparation(Result):
     @property
     def stops(self) -> dict[tuple[str, ...], float]:
         """What games from where lines leave the book are expected to score, by moves in UCI notation."""
-        return {tuple(stop["after"]): float(stop["value"]) for stop in self.search.get("stops", ())}
+        stops = self.search.stops if isinstance(self.search, ByGames | BySparring) else ()
+        return {tuple(stop.after): stop.value for stop in stops}
 
     def columns(self) -> dict[str, Any]:
         """One row for each of the book's positions: those of `Book.columns`, and the gain."""
@@ -201,7 +430,7 @@ class Preparation(Result):
             "size": len(self.book),
             "distinct_positions": self.book.distinct_positions,
             "budget": self.budget,
-            **self.search,
+            **_search_json(self.search),
             "memorized": [self._position_json(position, gain) for position, gain in positions],
             "exits": [
                 {"after": _uci(e.history), "over": e.over, "reach": e.reach, "promised": e.promised}
@@ -268,7 +497,7 @@ class Preparation(Result):
         entries = data["memorized"]
         listed = [_game(each) for each in data.get("played_games", ())]
         positions = list(map(_position, entries))
-        made = cls(
+        return cls(
             settings,
             Book(settings.game().start_board, side, positions),
             engines,
@@ -289,46 +518,9 @@ class Preparation(Result):
             {_moves(each["after"]): _games(each, listed) for each in data.get("replies", ())},
             None if data.get("person") is None else _person(data["person"]),
             _search(data),
-            tuple(
-                Neighbor(**each | {"name": plain_text(each["name"])}) for each in data.get("neighbors", ())
-            ),
+            tuple(Neighbor(**each) for each in data.get("neighbors", ())),
             files,
         )
-        _ = (
-            made.standard_error,
-            made.stops,
-            made.learned,
-        )  # each is checked where it is read
-        return made
-
-
-_OWN_NAMES = {
-    *("settings", "analyst", "opponent", "value", "utility", "unprepared", "score", "size"),
-    *("distinct_positions", "budget", "memorized", "exits", "replies", "played_games", "person", "neighbors"),
-}
-
-# What is known of a search, and what kind of JSON it is. What else a file has is for programs.
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("games", "work", "tree", "kept", "refused", "robust"), dict),
-    **dict.fromkeys(("stops", "plan", "rounds", "components"), list),
-    **dict.fromkeys(("interval", "unprepared_interval"), list),
-    "unfinished": bool,
-    "order": str,
-}
-
-
-def _search(data: Mapping[str, Any]) -> dict[str, Any]:
-    """How a book was found; of what is known, each has its kind."""
-    found = {name: value for name, value in data.items() if name not in _OWN_NAMES}
-    found |= {name: check_instance(found[name], _KINDS[name], name) for name in _KINDS.keys() & found.keys()}
-    for name in {"interval", "unprepared_interval"} & found.keys():
-        found[name] = check_numbers(found[name], 2, name).tolist()
-    for name in {"truncation_loss", "upper"} & found.keys():
-        found[name] = check_number(found[name], name)
-    for name in {"games", "work"} & found.keys():
-        counts = found[name].items()
-        found[name] = {each: check_integer(count, f"{name}.{each}", least=0) for each, count in counts}
-    return found
 
 
 def _uci(moves: Sequence[chess.Move]) -> list[str]:
@@ -365,12 +557,9 @@ def _game(given: Mapping[str, Any]) -> PlayedGame:
 
 
 def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames:
-    """The games of a reply, by their numbers; older results have them as they are."""
-    games = [
-        _game(each) if isinstance(each, Mapping) else listed[check_integer(each, "games", least=0)]
-        for each in given["games"]
-    ]
-    return ReplyGames(given["count"], tuple(games))
+    """The games of a reply, by their numbers."""
+    games = tuple(listed[check_integer(each, "games", least=0)] for each in given["games"])
+    return ReplyGames(given["count"], games)
 
 
 def _person(given: Mapping[str, Any]) -> Person:

@@ -44,7 +44,18 @@ from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
 from precomp_games.chess.preparation.model import Engines, PreparationPolicies
 from precomp_games.chess.preparation.model_files import ModelFiles
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.preparation import (
+    AtWorst,
+    BestFirst,
+    ByGames,
+    Kept,
+    LookedAt,
+    PlanStep,
+    Preparation,
+    Refused,
+    Stop,
+    WholeTree,
+)
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import (
     certified_book,
@@ -102,18 +113,13 @@ def prepare(
       announce: see `preparation_tree`.
       enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
         taken, and games say what it is worth. A whole tree is looked at as far as the deadline allows.
-      improved: called now and then with the best book so far: `search["unfinished"]` is true, no games have
+      improved: called now and then with the best book so far: `search.unfinished` is true, no games have
         said what it is worth, and there is nothing in it of where games leave it. Of a whole tree, where time
         is limited.
 
     Returns:
-      The preparation. Its `search` says how it was found. Of a whole tree: "learned" (positions that are
-      paid for), "plan", "kept", "truncation_loss", "components" (the utility against each of several
-      opponents), "robust" (with distrust: the utility of the book, and of none, against the worst opponent)
-      and "tree". Best first: "upper" (no such book is worth more), "order" and "work". By games:
-      "standard_error", "interval" and "unprepared_interval" (95 %), "games" (how many taught, promised, and
-      were played without the book), "work", "rounds" and "stops", and "refused", of a book that a hundred
-      games did not put above a hundred without one: there is none then.
+      The preparation. Its `search` says how it was found: `WholeTree`, `BestFirst` or `ByGames`. A book that
+      a hundred games did not put above a hundred without one is refused: there is none then.
 
     Raises:
       ValueError, EngineError, StoreError: settings, engines, the store or another argument are not what they
@@ -135,12 +141,13 @@ def prepare(
 
     def so_far(made: Preparation) -> None:
         files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
-        search = {**made.search, "unfinished": True}
+        assert isinstance(made.search, WholeTree | BestFirst)
+        search = dataclasses.replace(made.search, unfinished=True)
         if improved is not None:
             improved(dataclasses.replace(made, budget=budget, files=files, search=search))
 
     def estimated(found: CertifiedPrecomputation) -> None:
-        so_far(_by_estimates(settings, engines, found, {"work": found.work}))
+        so_far(_by_estimates(settings, engines, found, BestFirst(work=found.work)))
 
     tell = None if improved is None else estimated
     if is_by_games(settings, games, whole_tree=whole_tree):
@@ -275,13 +282,13 @@ def _by_tree(
         return _robust(tree, settings, engines, budget)
     known = None if keep is None else kept_entries(tree, player)
     how: dict[str, Any] = {"price": settings.price, "keep": known}
-    search: dict[str, Any] = {}
+    steps: Sequence[PlanStep] = ()
+    kept = None
     if plan:
-        steps = precomputation_plan(tree, player, plan, time_limit=_SECONDS, **how)
-        best, learned = steps[-1].chosen, steps[-1].learned
-        search["plan"] = [
-            {"budget": s.budget, "learned": s.learned, "utility": s.chosen.utility, "best": s.best.utility}
-            for s in steps
+        books = precomputation_plan(tree, player, plan, time_limit=_SECONDS, **how)
+        best, learned = books[-1].chosen, books[-1].learned
+        steps = [
+            PlanStep(each.budget, each.learned, each.chosen.utility, each.best.utility) for each in books
         ]
     elif budget is None:
         best = best_precomputation(tree, player, time_limit=_SECONDS, **how)
@@ -295,28 +302,19 @@ def _by_tree(
         free = best_precomputation(
             expanded(None), player, price=settings.price, budget=room, time_limit=_SECONDS
         )
-        search["kept"] = {
-            "given": len(keep),
-            "histories": int(np.isin(best.memorization_set, known).sum()),
-            "learned": learned,
-            "free_utility": free.utility,
-            "free_learned": round(free.paid),
-        }
-    search |= {"learned": learned, "truncation_loss": best.truncation_loss}
-    if tree.mixture is not None:
-        search["components"] = value_against_components(best).tolist()
-    search["tree"] = _tree_facts(tree)
-    return Preparation(
-        settings,
-        preparation_book(tree, player, best.states()),
-        (engines.analyst.engine_id, engines.opponent.engine_id),
-        best.utility,
-        best.unprepared,
-        best.value,
-        best.gain.tolist(),
-        search=search,
-        frontier=frontier,
+        same = int(np.isin(best.memorization_set, known).sum())
+        kept = Kept(len(keep), same, learned, free.utility, round(free.paid))
+    search = WholeTree(
+        plan=steps,
+        kept=kept,
+        learned=learned,
+        truncation_loss=best.truncation_loss,
+        components=() if tree.mixture is None else value_against_components(best).tolist(),
+        tree=_looked_at(tree),
     )
+    book, gains = preparation_book(tree, player, best.states()), best.gain.tolist()
+    worth = best.utility, best.unprepared, best.value
+    return Preparation(settings, book, engines.ids, *worth, gains, search=search, frontier=frontier)
 
 
 def _robust(
@@ -328,20 +326,11 @@ def _robust(
     best = robust_precomputation(tree, player, Contamination(shares), budget=budget)
     states = memorized_states(MetaStrategy.of_set(tree, player, best.memorization_set))
     gains = [state.gain for state in states]
-    return Preparation(
-        settings,
-        preparation_book(tree, player, states),
-        (engines.analyst.engine_id, engines.opponent.engine_id),
-        best.nominal,
-        best.nominal - math.fsum(gains),
-        best.nominal - best.penalty * best.paid,
-        gains,
-        search={
-            "learned": best.paid,
-            "robust": {"utility": best.utility, "unprepared": best.unprepared},
-            "tree": _tree_facts(tree),
-        },
-    )
+    worst = AtWorst(best.utility, best.unprepared)
+    search = WholeTree(learned=best.paid, robust=worst, tree=_looked_at(tree))
+    worth = best.nominal, best.nominal - math.fsum(gains), best.nominal - best.penalty * best.paid
+    book = preparation_book(tree, player, states)
+    return Preparation(settings, book, engines.ids, *worth, gains, search=search)
 
 
 def distrusted_shares(
@@ -363,14 +352,9 @@ def distrusted_shares(
     return shares
 
 
-def _tree_facts(tree: HistoryTree) -> dict[str, Any]:
-    """What is told of a tree."""
-    return {
-        "expanded": int(tree.work["expanded"]),
-        "histories": tree.num_histories,
-        "positions": tree.num_positions,
-        "fingerprint": tree.fingerprint,
-    }
+def _looked_at(tree: HistoryTree) -> LookedAt:
+    expanded = int(tree.work["expanded"])
+    return LookedAt(expanded, tree.num_histories, tree.num_positions, tree.fingerprint)
 
 
 # -- best first --------------------------------------------------------------------------------------------
@@ -404,25 +388,18 @@ def _by_best_first(
         enough=enough,
         improved=improved,
     )
-    how = {"upper": found.upper, "order": order, "work": found.work}
+    how = BestFirst(upper=found.upper, order=order, work=found.work)
     return _by_estimates(settings, engines, found, how)
 
 
 def _by_estimates(
-    settings: PreparationSettings, engines: Engines, found: CertifiedPrecomputation, search: dict[str, Any]
+    settings: PreparationSettings, engines: Engines, found: CertifiedPrecomputation, search: BestFirst
 ) -> Preparation:
     """What evaluations say of what was found, and no games."""
     utility = min(found.lower + found.penalty * found.size, 1.0)  # by rounding, it may be above
-    return Preparation(
-        settings,
-        certified_book(found),
-        (engines.analyst.engine_id, engines.opponent.engine_id),
-        utility,
-        max(utility - float(found.gain.sum()), 0.0),
-        found.lower,
-        found.gain.tolist(),
-        search=search,
-    )
+    worth = utility, max(utility - float(found.gain.sum()), 0.0), found.lower
+    book, gains = certified_book(found), found.gain.tolist()
+    return Preparation(settings, book, engines.ids, *worth, gains, search=search)
 
 
 # -- by games ----------------------------------------------------------------------------------------------
@@ -461,7 +438,7 @@ def _by_games(
     )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()
-    promise, error, interval, refused = found.promise, found.standard_error, found.interval, {}
+    promise, error, interval, refused = found.promise, found.standard_error, found.interval, None
     unplayed, unprepared, ends = 0, promise, interval
     if book.positions:
         # What an evaluation says of the start may be of another world: of another opponent than it was
@@ -477,42 +454,30 @@ def _by_games(
         if promise > unprepared or min(found.games, unplayed) < _TELLING:
             book, gains = _gaining(book, gains, found.unprepared - unprepared)
         else:  # what its own games do not put above no book is no advice
-            refused = {"refused": {"positions": len(book), "utility": promise, "interval": interval}}
+            refused = Refused(len(book), promise, interval)
             book, gains, promise, error, interval = empty, [], unprepared, without.standard_error, ends
-    return Preparation(
-        settings,
-        book,
-        (engines.analyst.engine_id, engines.opponent.engine_id),
-        promise,
-        unprepared,
-        promise - settings.penalty * len(book),
-        gains,
-        search={
-            "standard_error": error,
-            "interval": interval,
-            "unprepared_interval": ends,
-            "games": {
-                "taught": sum(each.games for each in found.rounds),
-                "promise": found.games,
-                "unprepared": unplayed,
-            },
-            "work": preparation.work,
-            "rounds": [dataclasses.asdict(each) for each in found.rounds],
-            "stops": told_stops(found),
-        }
-        | refused,
+    search = ByGames(
+        standard_error=error,
+        interval=interval,
+        unprepared_interval=ends,
+        games={
+            "taught": sum(each.games for each in found.rounds),
+            "promise": found.games,
+            "unprepared": unplayed,
+        },
+        work=preparation.work,
+        rounds=[dataclasses.asdict(each) for each in found.rounds],
+        stops=told_stops(found),
+        refused=refused,
     )
+    value = promise - settings.penalty * len(book)
+    return Preparation(settings, book, engines.ids, promise, unprepared, value, gains, search=search)
 
 
-def told_stops(found: ConfirmedPrecomputation) -> list[dict[str, Any]]:
-    """Where lines leave a book, and what games have taught of it, as JSON has it: see `Preparation.stops`."""
+def told_stops(found: ConfirmedPrecomputation) -> list[Stop]:
+    """Where lines leave a book, and what games have taught of it."""
     return [
-        {
-            "after": [move_of(action).uci() for action in stop.history],
-            "reach": stop.reach,
-            "value": stop.value,
-            "games": stop.games,
-        }
+        Stop([move_of(action).uci() for action in stop.history], stop.reach, stop.value, stop.games)
         for stop in found.stops
     ]
 

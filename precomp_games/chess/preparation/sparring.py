@@ -51,7 +51,7 @@ from precomp_games.chess.preparation.model import (
     modelled_play,
     preparation_policies,
 )
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.preparation.preparation import BySparring, Preparation
 from precomp_games.chess.preparation.prepare import told_stops
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import certified_book
@@ -348,22 +348,11 @@ def prepare_from_games(
         seed=settings.seed,
         enough=enough,
     )
-    book = certified_book(found.preparation)
-    return Preparation(
-        settings,
-        book,
-        (engines.analyst.engine_id, engines.opponent.engine_id),
-        found.promise,
-        found.unprepared,
-        found.promise - settings.penalty * len(book),
-        found.preparation.gain.tolist(),
-        budget=budget,
-        search={
-            "games": {"played": len(games.records)},
-            "work": found.preparation.work,
-            "stops": told_stops(found),
-        },
-    )
+    book, gains = certified_book(found.preparation), found.preparation.gain.tolist()
+    played = {"played": len(games.records)}
+    search = BySparring(games=played, work=found.preparation.work, stops=told_stops(found))
+    worth = found.promise, found.unprepared, found.promise - settings.penalty * len(book)
+    return Preparation(settings, book, engines.ids, *worth, gains, budget=budget, search=search)
 
 
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:

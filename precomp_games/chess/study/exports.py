@@ -39,8 +39,7 @@ from precomp_games._support.files import write_together
 from precomp_games.chess.books.book import Node, percent
 from precomp_games.chess.books.pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.study.drill import DrillCard, book_cards
-from precomp_games.chess.study.page import book_nodes
-from precomp_games.chess.study.report import ReportBook, ReportBooks, shown_books
+from precomp_games.chess.study.page import BookPage, BookPages, book_nodes, shown_title
 from precomp_games.chess.study.studies import studies
 from precomp_games.chess.study.words import SEEN, pawns_text, points
 
@@ -68,7 +67,7 @@ _BACK = (
 @public
 def write_exports(
     folder: FilePath,
-    books: ReportBooks,
+    books: BookPages,
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
     *,
@@ -94,8 +93,8 @@ def write_exports(
       ImportError: "anki" without genanki.
       OSError: as `write_together`.
     """
-    books, title = shown_books(books, title)
-    if len({each.book.side for each in books}) < len(books):
+    title = shown_title(books, title)
+    if len({each.made.book.side for each in books}) < len(books):
         raise ArgumentError(f"expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):
         raise ArgumentError(f"expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
@@ -103,11 +102,11 @@ def write_exports(
     written = []
     with write_together(folder) as drafts:
         for each in books:
-            begin = f"{chess.COLOR_NAMES[each.book.side]}-" if len(books) > 1 else ""
+            begin = f"{each.made.side}-" if len(books) > 1 else ""
             if "lichess" in wanted or "pgn" in wanted:
                 game = _decorated(each)
                 if "lichess" in wanted:
-                    for number, text in enumerate(studies(each.book, game, title), start=1):
+                    for number, text in enumerate(studies(each.made.book, game, title), start=1):
                         (drafts / f"{begin}lichess-{number}.pgn").write_text(text, encoding="utf-8")
                 if "pgn" in wanted:
                     set_headers(game, {"Event": title})
@@ -129,10 +128,11 @@ def _comment(text: str) -> str:
     return text.replace("[%", "[ %")
 
 
-def _decorated(each: ReportBook) -> chess.pgn.Game:
+def _decorated(each: BookPage) -> chess.pgn.Game:
     """A book's game with arrows, evaluations and notes."""
-    seen = None if each.person is None else {moves: found.count for moves, found in each.games.items()}
-    game, nodes = book_game(each.book, each.exits, seen, each.guess)
+    made = each.made
+    seen = None if made.person is None else {moves: found.count for moves, found in made.games.items()}
+    game, nodes = book_game(made.book, made.exits, seen, each.opponent.guess)
     histories: dict[int, tuple[chess.Move, ...]] = {id(game): ()}
     for pgn_node, node in nodes:
         if isinstance(pgn_node, chess.pgn.ChildNode):
@@ -142,8 +142,8 @@ def _decorated(each: ReportBook) -> chess.pgn.Game:
             pgn_node.comment = " ".join(filter(None, (pgn_node.comment, _comment(each.notes[history]))))
         if node is not None:
             pgn_node.set_arrows(_arrows(node, history))
-        if history in each.evaluations:
-            pgn_node.set_eval(each.evaluations[history])
+        if history in made.evaluations:
+            pgn_node.set_eval(made.evaluations[history])
     return game
 
 
@@ -165,19 +165,19 @@ def _arrows(node: Node, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow
 # -- Anki --------------------------------------------------------------------------------------------------
 
 
-def _write_cards(each: ReportBook, path: pathlib.Path, title: str, changed: float | None) -> None:
+def _write_cards(each: BookPage, path: pathlib.Path, title: str, changed: float | None) -> None:
     """A package: a database of notes, and pictures."""
     try:
         import genanki
     except ImportError:
         raise ImportError("expected genanki to be installed: pip install 'precomp-games[study]'") from None
-    side = chess.COLOR_NAMES[each.book.side]
+    side = each.made.side
     templates = [{"name": "Position", "qfmt": _FRONT, "afmt": _BACK}]
     fields = [{"name": name} for name in _FIELDS]
     model = genanki.Model(_MODEL, "precomp-games position", fields=fields, templates=templates, css=_CSS)
-    deck = genanki.Deck(_DECKS[each.book.side], f"{title}: {side.capitalize()}".replace("::", ": :"))
+    deck = genanki.Deck(_DECKS[each.made.book.side], f"{title}: {side.capitalize()}".replace("::", ": :"))
     pictures: dict[str, str] = {}
-    for card in sorted(book_cards(each.book), key=lambda card: (-card.worth, card.epd)):
+    for card in sorted(book_cards(each.made.book), key=lambda card: (-card.worth, card.epd)):
         guid = genanki.guid_for("precomp-games", card.epd, side)
         deck.add_note(genanki.Note(model=model, fields=_fields(each, card, pictures), guid=guid))
     database = path.with_name(f".{path.name}.collection")
@@ -209,9 +209,9 @@ def _drawn_time(fields: Sequence[str]) -> int:
     return int(_MOMENT) - int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % 500_000_000
 
 
-def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list[str]:
+def _fields(each: BookPage, card: DrillCard, pictures: dict[str, str]) -> list[str]:
     """A card's fields, as HTML."""
-    book = each.book
+    book = each.made.book
     board = chess.Board(f"{card.epd} 0 1")
     positions = sorted(card.positions, key=lambda position: -position.reach)
     lines = [book.start.variation_san(position.history) or "(start)" for position in positions]
@@ -220,7 +220,7 @@ def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list
         f"comes up in {percent(math.fsum(position.reach for position in positions))} of games",
         f"forgetting it costs {points(card.worth)} points in 100 games",
     ]
-    if each.person is not None and positions[0].history:
+    if each.made.person is not None and positions[0].history:
         details.append(f"the last reply: {_seen(each, positions[0].history)}")
     details += [f"also after {line}" for line in lines[1:3]]
     notes = [each.notes[position.history] for position in positions if position.history in each.notes]
@@ -237,10 +237,10 @@ def _fields(each: ReportBook, card: DrillCard, pictures: dict[str, str]) -> list
     ]
 
 
-def _seen(each: ReportBook, history: tuple[chess.Move, ...]) -> str:
+def _seen(each: BookPage, history: tuple[chess.Move, ...]) -> str:
     """In how many of a person's games the last reply of a line was seen, in words."""
-    found = each.games.get(history)
-    return SEEN.format(found.count) if found is not None else each.guess
+    found = each.made.games.get(history)
+    return SEEN.format(found.count) if found is not None else each.opponent.guess
 
 
 def _picture(
@@ -261,7 +261,7 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _write_table(each: ReportBook, path: pathlib.Path) -> None:
+def _write_table(each: BookPage, path: pathlib.Path) -> None:
     """A row for each history."""
     scores = {
         node["position"]: node["value"] / node["mass"]
@@ -269,7 +269,7 @@ def _write_table(each: ReportBook, path: pathlib.Path) -> None:
         if "position" in node and node["value"] is not None
     }
     text = io.StringIO()
-    rows = [_row(each, k, board, scores.get(k)) for k, board in enumerate(each.book.boards)]
+    rows = [_row(each, k, board, scores.get(k)) for k, board in enumerate(each.made.book.boards)]
     columns = list(rows[0]) if rows else ["after", "play"]
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -277,14 +277,15 @@ def _write_table(each: ReportBook, path: pathlib.Path) -> None:
     path.write_text(text.getvalue(), encoding="utf-8")
 
 
-def _row(each: ReportBook, number: int, board: chess.Board, score: float | None) -> dict[str, Any]:
-    position = each.book.positions[number]
+def _row(each: BookPage, number: int, board: chess.Board, score: float | None) -> dict[str, Any]:
+    made = each.made
+    position = made.book.positions[number]
     played = [entry for entry in position.moves if entry.probability > 0.0]
-    evaluation = each.evaluations.get(position.history)
+    evaluation = made.evaluations.get(position.history)
     others = [(move, loss) for move, loss in position.others if board.is_legal(move)]
     return {
-        "side": chess.COLOR_NAMES[each.book.side],
-        "after": each.book.start.variation_san(position.history),
+        "side": made.side,
+        "after": made.book.start.variation_san(position.history),
         "after_uci": " ".join(move.uci() for move in position.history),
         "fen": board.fen(),
         "play": " ".join(board.san(entry.move) for entry in played),
@@ -293,8 +294,8 @@ def _row(each: ReportBook, number: int, board: chess.Board, score: float | None)
         "reach": position.reach,
         "score": score,
         "forgetting_costs": position.worth,
-        "gain": float(each.gains[number]),
-        "reply": "" if each.person is None or not position.history else _seen(each, position.history),
+        "gain": float(made.gains[number]),
+        "reply": "" if made.person is None or not position.history else _seen(each, position.history),
         "evaluation_pawns_white": None if evaluation is None else pawns_text(evaluation),
         "instead": _cell("; ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in others)),
         "note": _cell(each.notes.get(position.history, "")),

@@ -1,4 +1,12 @@
-"""The text of a page about books: what its script reads, what stands there without one, and its files.
+"""A page that shows books to people: one HTML file with a board, its lines, and what they are worth.
+
+The file needs no network and no other file. Its scripts and styles stand in it, and a content security
+policy names them by their hashes, so that nothing else in the file can run or load anything. Text from
+outside (names, notes) is escaped, cut to a length that a page can show, and rid of characters that control
+how text is laid out.
+
+What the page shows of a smaller budget is the best part of the book (`best_parts`), worth what its gains
+add up to. A book that was made for that budget may have other moves, and may be worth more.
 
 A game that is behind several replies is told once. Positions are not: the script plays the moves.
 """
@@ -6,6 +14,7 @@ A game that is behind several replies is told once. Positions are not: the scrip
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import hashlib
 import importlib.resources
@@ -15,7 +24,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import chess
 import chess.engine
@@ -23,23 +32,43 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from precomp_games._support.arguments import Check, FilePath, NonNegativeInt, each_of, public
+from precomp_games._support.checks import (
+    ArgumentError,
+    check_instance,
+    check_integer,
+    check_number,
+    check_pair,
+    shown,
+)
+from precomp_games._support.files import atomic_write
+from precomp_games._support.messages import plain_text
+from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import BookExit, BookPosition, Node, trie_with_exits
 from precomp_games.chess.opponents.played import PlayedGame, rests_on_guesses
-from precomp_games.chess.preparation.preparation import best_parts
-from precomp_games.chess.study.openings import opening_name
+from precomp_games.chess.play.match import MatchResult
+from precomp_games.chess.preparation.preparation import (
+    PlainText,
+    Preparation,
+    Share,
+    best_parts,
+)
 from precomp_games.chess.study.plots import embedded_plot
 from precomp_games.chess.study.words import (
     GLOSSARY,
     SEEN,
+    OpponentWords,
+    evaluation_words,
     guesses_words,
+    limit_words,
+    opening_name,
     points,
     versus_words,
     why_words,
 )
 
-if TYPE_CHECKING:
-    from precomp_games.chess.study.report import ReportBook
-
+_History = tuple[chess.Move, ...]
+_LONGEST_NAME = 80  # characters of what a player is called
 # In an order in which each has what it needs; `import` and `export` lines are left out.
 _BOARD_MODULES = (
     "lib/Utils.js",
@@ -61,59 +90,216 @@ _SQUARES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"  #
 _DIGITS = 9  # of numbers in the page
 
 
-def page_text(books: Sequence[ReportBook], title: str) -> str:
-    """The page; the same books give the same text.
+# -- what is shown -----------------------------------------------------------------------------------------
+
+
+def _score(value: Any, name: str) -> tuple[int, float]:
+    """A number of games or positions, and a score."""
+    count, score = check_pair(value, name)
+    return check_integer(count, name, least=0), check_number(score, name, least=0.0, most=1.0)
+
+
+def _scores(value: Any, name: str) -> list[tuple[int, float]]:
+    return [_score(each, name) for each in check_instance(value, Sequence, name)]
+
+
+def _texts(value: Any, name: str) -> dict[Any, str]:
+    texts = check_instance(value, Mapping, name).items()
+    return {what: check_instance(text, str, name) for what, text in texts}
+
+
+def _by_moves(value: Any, name: str) -> dict[_History, tuple[int, float]]:
+    scores = check_instance(value, Mapping, name).items()
+    return {moves: _score(each, name) for moves, each in scores}
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class ReportMatch:
+    """How one player did in a match, in the words and numbers of the page; scores are its side's, in [0, 1].
+
+    Attributes:
+      player: its name, such as "the book".
+      positions: how many it had memorized.
+      games: how many it played.
+      score: their mean.
+      low: lower end of the 95 % interval of its expected score.
+      high: upper end.
+      promised: what was expected beforehand, or None.
+      exits: (games, mean score) by the moves up to where they left the book.
+    """
+
+    player: PlainText
+    positions: NonNegativeInt
+    games: NonNegativeInt
+    score: Share
+    low: Share
+    high: Share
+    promised: Share | None = None
+    exits: Annotated[Mapping[_History, tuple[int, float]], Check(_by_moves)] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def report_matches(
+    made: Preparation, results: Mapping[str, MatchResult], rows: Sequence[Mapping[str, Any]] = ()
+) -> list[ReportMatch]:
+    """What a page shows of matches.
+
+    Args:
+      made: the preparation.
+      results: by the player's name; "the book" is the preparation's own.
+      rows: of other matches, as the result.json of `precomp-games match` has them.
 
     Raises:
-      ValueError: a plot that is no plain SVG file.
+      ValueError, LookupError, TypeError: rows are of another kind.
+    """
+    shown = []
+    for name, match in results.items():
+        left = match.exit_scores(made.exits) if name == "the book" else ()
+        exits = {row.exit.history: (row.games, row.score) for row in left if row.games}
+        promised = made.utility if name == "the book" else None
+        games, ends = len(match.games), match.interval
+        shown.append(ReportMatch(name, len(match.book), games, match.score, *ends, promised, exits))
+    names = [field.name for field in dataclasses.fields(ReportMatch) if field.name != "exits"]
+    for row in (row for row in rows if row["side"] == made.side):
+        told = row["exits"] if row["player"] == "the book" else ()
+        exits = {
+            tuple(map(chess.Move.from_uci, each["after"])): (each["games"], each["score"])
+            for each in told
+            if each["games"]
+        }
+        shown.append(ReportMatch(**{name: row[name] for name in names}, exits=exits))
+    return shown
+
+
+@public
+@dataclasses.dataclass(frozen=True)
+class BookPage(Shown):
+    """A preparation, and what a page, or files to study with, show beside it.
+
+    Attributes:
+      made: the preparation. Replies and scores are known where it has exits.
+      expect: what will probably happen, in sentences; the page begins with it.
+      notes: texts at positions, by the moves up to them.
+      matches: how the book and others did.
+      sizes: (positions, utility) of the best book of each size, where that was asked.
+      plots: SVG files that belong to the book, by what they show.
+    """
+
+    made: Preparation
+    expect: PlainText = ""
+    notes: Annotated[Mapping[_History, str], Check(_texts)] = dataclasses.field(default_factory=dict)
+    matches: Annotated[Sequence[ReportMatch], each_of(ReportMatch)] = ()
+    sizes: Annotated[Sequence[tuple[int, float]], Check(_scores)] = ()
+    plots: Annotated[Mapping[str, str], Check(_texts)] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Makes notes such as can be shown."""
+        notes = {moves: plain_text(note) for moves, note in self.notes.items()}
+        object.__setattr__(self, "notes", notes)
+
+    @property
+    def opponent(self) -> OpponentWords:
+        """The opponent in words."""
+        return OpponentWords(self.made.settings, self.made.engines[1])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was prepared with and against, by name."""
+        made = self.made
+        settings = made.settings
+        ends = evaluation_words(settings, corrected=made.standard_error is not None)
+        ends += ", of a run that had not finished" if made.unfinished else ""
+        price = f"{points(settings.penalty)} points in 100 games for each position"
+        if made.budget is not None:
+            price = f"at most {made.budget} positions are learned"
+        return {
+            "Opponent": self.opponent.source,
+            "The book's moves": plain_text(f"{made.engines[0]}, {limit_words(str(settings.analyst_limit))}"),
+            "Where lines end": ends,
+            "What learning costs": price,
+        }
+
+
+BookPages = Annotated[Sequence[BookPage], each_of(BookPage)]
+"""Books that a page, or files to study with, are about."""
+
+
+@public
+def write_report(path: FilePath, books: BookPages, title: str = "Opening preparation") -> None:
+    """Writes a page about books, replacing `path` atomically; the same books give the same bytes.
+
+    Args:
+      path: the file.
+      books: one or several, usually one a color.
+      title: of the page.
+
+    Raises:
+      ValueError: no path or title, no books, or a plot that is no plain SVG file.
+      OSError: as `atomic_write`.
     """
     script, style, sprites = _assets()
-    data = [_data(each) for each in books]
-    return _template().render(
-        title=title,
+    page = _template().render(
+        title=shown_title(books, title),
         books=[_summary(each) for each in books],
         glossary=GLOSSARY,
-        data=Markup(_embedded(data)),
+        data=Markup(_embedded([_data(each) for each in books])),
         script=Markup(script),
         style=Markup(style),
         sprites=Markup(sprites),
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'",
     )
+    with atomic_write(path) as file:
+        file.write(page)
+
+
+def shown_title(books: Sequence[BookPage], title: str) -> str:
+    """What a page, or files to study with, are called.
+
+    Raises:
+      ValueError: no title, or no books.
+    """
+    if not title.strip():
+        raise ArgumentError(f"expected title to be a text, got {shown(title)}")
+    if not books:
+        raise ArgumentError("expected books to be BookPages, at least one, got none")
+    return plain_text(title)
 
 
 # -- what the script reads ---------------------------------------------------------------------------------
 
 
-def _data(each: ReportBook) -> dict[str, Any]:
+def _data(each: BookPage) -> dict[str, Any]:
     """What the page's script reads of a book."""
-    book = each.book
-    parts = best_parts(book, each.gains)
+    made, book = each.made, each.made.book
+    parts = best_parts(book, made.gains)
     # Between one budget and the next: the positions that come in, or go for better ones.
     changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
     listed: dict[PlayedGame, int] = {}
-    for behind in each.games.values():
+    for behind in made.games.values():
         for game in behind.games:
             listed.setdefault(game, len(listed))
-    curve = each.unprepared + parts @ np.array(each.gains, np.float64)
+    curve = made.unprepared + parts @ np.array(made.gains, np.float64)
     return {
         "side": chess.COLOR_NAMES[book.side],
         "start": book.start.fen(),
-        "scoreName": each.score_name,
-        "opponent": each.opponent,
-        "source": each.source,
+        "scoreName": made.score_name,
+        "opponent": plain_text(each.opponent.title, _LONGEST_NAME),
+        "source": each.opponent.replies,
         "seen": SEEN,
-        "guess": None if each.person is None else each.guess,
-        "utility": _short(each.utility),
-        "unprepared": _short(each.unprepared),
-        "error": None if each.standard_error is None else _short(each.standard_error),
-        "price": _short(_price(each)),
+        "guess": None if made.person is None else each.opponent.guess,
+        "utility": _short(made.utility),
+        "unprepared": _short(made.unprepared),
+        "error": None if made.standard_error is None else _short(made.standard_error),
+        "price": _short(_price(made)),
         "curve": list(map(_short, curve.tolist())),
         "sizes": [[size, _short(utility)] for size, utility in each.sizes],
         "changes": changes,
-        "gains": list(map(_short, each.gains)),
+        "gains": list(map(_short, made.gains)),
         "positions": [
-            _position_data(position, board, each.evaluations.get(position.history))
+            _position_data(position, board, made.evaluations.get(position.history))
             for position, board in zip(book.positions, book.boards, strict=True)
         ],
         "games": list(map(_game_data, listed)),
@@ -125,18 +311,18 @@ def _short(number: float) -> float:
     return float(f"{number:.{_DIGITS}g}")
 
 
-def _price(each: ReportBook) -> float:
+def _price(made: Preparation) -> float:
     """What a position costs in `BookPosition.worth`.
 
     A worth is the gains of a position and of all that follow it, less a price for each of them.
     """
-    known = {position.history for position in each.book.positions}
+    known = {position.history for position in made.book.positions}
     first = [
         position.worth
-        for position in each.book.positions
+        for position in made.book.positions
         if not any(position.history[:ply] in known for ply in range(len(position.history)))
     ]
-    return (math.fsum(each.gains) - math.fsum(first)) / len(known) if known else 0.0
+    return (math.fsum(made.gains) - math.fsum(first)) / len(known) if known else 0.0
 
 
 def _position_data(
@@ -180,10 +366,11 @@ def _game_data(game: PlayedGame) -> list[Any]:
         # Under-promotions are told by their SAN.
         squares.append(_squares(move))
         board.push(move)
-    return [game.white, game.black, game.year, game.result, " ".join(sans), "".join(squares)]
+    white, black, result = map(plain_text, (game.white, game.black, game.result))
+    return [white, black, game.year, result, " ".join(sans), "".join(squares)]
 
 
-def _node_data(each: ReportBook, listed: Mapping[PlayedGame, int]) -> dict[str, Any]:
+def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, Any]:
     """The book's nodes, column by column; what few of them have stands by their numbers."""
     columns: dict[str, Any] = {name: [] for name in ("parent", "uci", "san", "mass", "value")}
     few: dict[str, dict[int, Any]] = {
@@ -202,24 +389,25 @@ def _node_data(each: ReportBook, listed: Mapping[PlayedGame, int]) -> dict[str, 
             few["exit"][number] = int(node["exit"]["over"])
         if (opening := opening_name(node["board"])) is not None:
             few["name"][number] = opening
-        if (found := each.games.get(history)) is not None:
+        if (found := each.made.games.get(history)) is not None:
             few["games"][number] = [found.count, *(listed[game] for game in found.games)]
     return columns | few
 
 
-def book_nodes(each: ReportBook) -> list[tuple[tuple[chess.Move, ...], dict[str, Any]]]:
+def book_nodes(each: BookPage) -> list[tuple[tuple[chess.Move, ...], dict[str, Any]]]:
     """The book's histories and exits, parents before children, the most reached child first.
 
     Each comes with the moves up to it, and has its parent's number, board, move, position, mass (the reach of
     the exits here or below), and value (the sum of their reaches times what is promised there; None where
     that is unknown).
     """
-    index = {position.history: k for k, position in enumerate(each.book.positions)}
+    index = {position.history: k for k, position in enumerate(each.made.book.positions)}
+    played = {moves: score for match in each.matches for moves, score in match.exits.items()}
     found: list[dict[str, Any]] = []
     histories: list[tuple[chess.Move, ...]] = []
     values: list[float | None] = []
     stack: list[tuple[Node, int, tuple[chess.Move, ...], str]] = [
-        (trie_with_exits(each.book, each.exits), -1, (), "")
+        (trie_with_exits(each.made.book, each.made.exits), -1, (), "")
     ]
     while stack:
         node, parent, history, san = stack.pop()
@@ -231,8 +419,8 @@ def book_nodes(each: ReportBook) -> list[tuple[tuple[chess.Move, ...], dict[str,
             told["position"] = index[history]
         if node.exit is not None:
             told["exit"] = {"over": node.exit.over, "promised": node.exit.promised}
-        if history in each.played:
-            told["played"] = list(each.played[history])
+        if history in played:
+            told["played"] = list(played[history])
         if history in each.notes:
             told["note"] = each.notes[history]
         found.append(told)
@@ -259,20 +447,21 @@ def _own_value(exit: BookExit | None) -> float | None:
 # -- what stands in the page without its script ------------------------------------------------------------
 
 
-def _summary(each: ReportBook) -> dict[str, Any]:
-    side = chess.COLOR_NAMES[each.book.side]
+def _summary(each: BookPage) -> dict[str, Any]:
+    """What stands in the page without its script."""
+    made, book, side = each.made, each.made.book, each.made.side
     summary = {
         "side": side,
         "expect": each.expect,
-        "versus": versus_words(side, each.opponent, each.person),
-        "size": len(each.book),
-        "distinct": each.book.distinct_positions,
-        "score_name": each.score_name,
-        "gain": points(abs(each.utility - each.unprepared)),
-        "more": "more" if each.utility >= each.unprepared else "fewer",
-        "utility": points(each.utility),
-        "unprepared": points(each.unprepared),
-        "error": None if each.standard_error is None else points(each.standard_error),
+        "versus": versus_words(side, plain_text(each.opponent.title, _LONGEST_NAME), made.person),
+        "size": len(book),
+        "distinct": book.distinct_positions,
+        "score_name": made.score_name,
+        "gain": points(abs(made.utility - made.unprepared)),
+        "more": "more" if made.utility >= made.unprepared else "fewer",
+        "utility": points(made.utility),
+        "unprepared": points(made.unprepared),
+        "error": None if made.standard_error is None else points(made.standard_error),
         "guesses": None,
         "facts": list(each.facts.items()),
         "matches": [
@@ -289,16 +478,16 @@ def _summary(each: ReportBook) -> dict[str, Any]:
             }
             for match in each.matches
         ],
-        "neighbors": each.neighbors,
+        "neighbors": made.neighbors,
         "plots": [
-            (name, embedded_plot(svg, name, f"{side}-plot-{k}-"))
+            (plain_text(name), embedded_plot(svg, plain_text(name), f"{side}-plot-{k}-"))
             for k, (name, svg) in enumerate(each.plots.items())
         ],
     }
-    if each.person is not None and each.book.positions:
-        guessed = rests_on_guesses(each.book, each.games)
-        share = math.fsum(gain for gain, is_guess in zip(each.gains, guessed, strict=True) if is_guess)
-        summary["guesses"] = guesses_words(sum(guessed), len(guessed), share, math.fsum(each.gains))
+    if made.person is not None and book.positions:
+        guessed = rests_on_guesses(book, made.games)
+        share = math.fsum(gain for gain, is_guess in zip(made.gains, guessed, strict=True) if is_guess)
+        summary["guesses"] = guesses_words(sum(guessed), len(guessed), share, math.fsum(made.gains))
     return summary
 
 

@@ -1,4 +1,4 @@
-"""What is said of a book to people: points in 100 games, guesses, and opponents, in whole words.
+"""What is said of a book to people: points in 100 games, guesses, opponents and openings, in whole words.
 
 Utilities are points of the book's side in a game, in [0, 1]. People count points, so a gain of 0.17 is told
 as "17 more points in 100 games". Opponents that stand in flags and files as specs are described; neither the
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import importlib.resources
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import chess
 import chess.engine
 
 from precomp_games._support.messages import counted, plain_text
@@ -170,13 +173,13 @@ class OpponentWords:
             return plain_text(_described(self._spec, self.engine, _DEEP))
         who = f"{self.engine}, {limit_words(str(settings.opponent_limit))}"
         if settings.opponent_plays in ANSWERS:
-            return f"{who}: the move that it answers"
+            return plain_text(f"{who}: the move that it answers")
         each = " or ".join(f"{r:g}" for r in settings.opponent_temperatures_cp)
         drawn = ", drawn for each game" if " or " in each else ""
         if settings.opponent_weights:
             drawn += f" as {' to '.join(f'{weight:g}' for weight in settings.opponent_weights)}"
         best = f"one of its {settings.top_k} best moves, the better the likelier"
-        return f"{who}: {best} (r = {each} cp{drawn})"
+        return plain_text(f"{who}: {best} (r = {each} cp{drawn})")
 
     @property
     def replies(self) -> str:
@@ -326,3 +329,40 @@ def _percent(share: Any) -> str:
     with contextlib.suppress(TypeError, ValueError):
         return f"{100.0 * float(share):.3g}%"
     return "some"
+
+
+# -- openings ----------------------------------------------------------------------------------------------
+
+_MOVE = 4  # characters; no opening has a promotion
+
+
+def opening_name(board: chess.Board) -> str | None:
+    """Code and name of the opening at a position, such as "B33 Sicilian Defense: Lasker-Pelikan Variation".
+
+    By lichess's list of names (vendor/chess-openings, CC0), whatever the order of moves.
+
+    None where the list has no name for it: then the game's opening is that of the last position with one.
+    """
+    return _openings().get(_position(board))
+
+
+@functools.cache
+def _openings() -> Mapping[Hashable, str]:
+    """Of several entries that come to a position, the first one by its moves counts."""
+    folder = importlib.resources.files("precomp_games.chess.study")
+    text = folder.joinpath("vendor", "chess-openings", "openings.tsv").read_text(encoding="utf-8")
+    board, names = chess.Board(), dict[Hashable, str]()
+    for line in text.splitlines():
+        code, shared, moves, name = line.split("\t")
+        while len(board.move_stack) > int(shared):
+            board.pop()
+        for first in range(0, len(moves), _MOVE):
+            board.push(chess.Move.from_uci(moves[first : first + _MOVE]))
+        names.setdefault(_position(board), f"{code} {name}")
+    return names
+
+
+def _position(board: chess.Board) -> Hashable:
+    """Where the pieces stand, and who is to move: so much tells openings apart, and an EPD takes longer."""
+    pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
+    return *pieces, board.occupied_co[chess.WHITE], board.turn
