@@ -298,6 +298,13 @@ def test_games_of_a_person_are_told_once_and_read_again(engines):
     assert len(data["played_games"]) == 2 and data["played_games"][0]["moves"] == "e2e4 c7c5"
     read = Preparation.from_json(data)
     assert (read.games, read.person) == (behind, person)
+    # Results of before have each reply's games as they are, and none of their moves.
+    old = {"white": "Ann", "black": "Bob", "year": 1999, "result": "1-0"}
+    replies = [{"after": ["e2e4"], "count": 1, "games": [old]}]
+    without = {name: value for name, value in data.items() if name not in ("played_games", "person")}
+    read = Preparation.from_json(without | {"replies": replies})
+    assert read.person is None
+    assert read.games == {(move("e2e4"),): ReplyGames(1, (dataclasses.replace(game, moves=()),))}
 
 
 @pytest.mark.seconds("a preparation with an engine")

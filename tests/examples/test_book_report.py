@@ -271,7 +271,10 @@ def test_wrong_input(prepared, answer, tmp_path):
     refused(book, "--notes=empty.pgn", told="--notes")
     for flag in ("--plot=bad.svg", "--match_dir=bad"):
         refused(flag, told="--from: expected an output folder")
-    (bad / "result.json").write_text(json.dumps(answer | {"budget": 9, "truncation_loss": 0.0}))
+    tree = {"expanded": 3, "histories": 3, "positions": 3, "fingerprint": "x"}
+    whole = {name: value for name, value in answer.items() if name != "games"}
+    whole |= {"budget": 9, "learned": 1, "truncation_loss": 0.0, "tree": tree}
+    (bad / "result.json").write_text(json.dumps(whole))
     for words in ("a,b\n1,2\n", "positions,utility\n1\n", f"positions,utility\n{'x' * 200_000},1\n"):
         (bad / "memory.csv").write_text(words)
         refused("--from=bad", told=("a table of precomp-games prepare", "memory.csv"))

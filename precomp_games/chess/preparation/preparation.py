@@ -261,10 +261,9 @@ _PARTS: Mapping[str, Any] = {
 
 def _search(data: Mapping[str, Any]) -> Search:
     """How a book was found, as JSON has it; what else is there is for programs."""
-    games = data.get("games")
     kind: Any = WholeTree if "tree" in data else BestFirst
-    if games is not None:
-        kind = BySparring if "played" in games else ByGames
+    if "games" in data:
+        kind = BySparring if "played" in data["games"] else ByGames
     given = {each.name: data[each.name] for each in dataclasses.fields(kind) if each.name in data}
     for name, part in _PARTS.items():
         if name in given:
@@ -557,9 +556,12 @@ def _game(given: Mapping[str, Any]) -> PlayedGame:
 
 
 def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames:
-    """The games of a reply, by their numbers."""
-    games = tuple(listed[check_integer(each, "games", least=0)] for each in given["games"])
-    return ReplyGames(given["count"], games)
+    """The games of a reply, by their numbers; older results have them as they are."""
+    games = [
+        _game(each) if isinstance(each, Mapping) else listed[check_integer(each, "games", least=0)]
+        for each in given["games"]
+    ]
+    return ReplyGames(given["count"], tuple(games))
 
 
 def _person(given: Mapping[str, Any]) -> Person:
