@@ -202,7 +202,7 @@ class BestFirst:
 
     upper: float | None = None
     order: str | None = None
-    work: _Counts
+    work: _Counts = dataclasses.field(default_factory=dict)
     unfinished: bool = False
 
 
@@ -345,7 +345,7 @@ class Preparation(Result):
     evaluations: Mapping[_History, chess.engine.PovScore] = dataclasses.field(default_factory=dict)
     games: Mapping[_History, ReplyGames] = dataclasses.field(default_factory=dict)
     person: Person | None = None
-    search: Search = BestFirst(work={})
+    search: Search = BestFirst()
     neighbors: Sequence[Neighbor] = ()
     files: ModelFiles | None = dataclasses.field(default=None, repr=False)
     frontier: MemoryFrontier | None = dataclasses.field(default=None, repr=False)
