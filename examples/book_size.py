@@ -21,10 +21,11 @@ from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchComparison
 from precomp_games.commands import match
+from precomp_games.commands._flags import define_flags
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
 from precomp_games.commands._showing import (
+    ShowingFlags,
     check_exports,
-    define_showing_flags,
     told_opponent,
     write_shown,
 )
@@ -32,15 +33,14 @@ from precomp_games.commands._showing import (
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
 flags.DEFINE_string("output_dir", "output/book_size", "Where files go.")
+_GAMES = flags.DEFINE_integer("games", 100, "Games of each book, by the rules of chess.", lower_bound=1)
+_SEED = flags.DEFINE_integer("match_seed", 0, "Seed of these games.", lower_bound=0)
 define_preparation_flags(FLAGS)
-flags.DEFINE_alias("games", "match_games")
-define_showing_flags(FLAGS)
+define_flags(FLAGS, ShowingFlags)
 
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    if not FLAGS.match_games:
-        raise ValueError("--games: expected an integer of at least 1, got 0")
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
     check_exports(FLAGS.export)
     folder = common.output_folder(FLAGS.output_dir)
@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> None:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
             matches: dict[str, Any] = {}
             for name, book in books.items():
-                matches[name] = engines.match(book, made.settings, FLAGS.match_games, seed=FLAGS.match_seed)
+                matches[name] = engines.match(book, made.settings, _GAMES.value, seed=_SEED.value)
             compared = MatchComparison(matches, {"the book": made.utility})
             rows += [{"budget": size} | row for row in common.rows_of(compared.columns())]
     common.write_csv(folder / "sizes.csv", rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
@@ -17,23 +16,9 @@ from precomp_games.commands._engines import open_engines
 FLAGS = flags.FLAGS
 
 
-def settings(
-    player: int,
-    opponent_r: float | Sequence[float],
-    *,
-    weights: Sequence[float] = (),
-    evaluated: bool = False,
-    menu: tuple[int, float] = (0, 100.0),
-) -> PreparationSettings:
+def settings(player: int, opponent_r: float, *, evaluated: bool = False) -> PreparationSettings:
     """`settings_of` absl's global flags."""
-    return _flags.settings_of(
-        FLAGS,
-        player,
-        opponent_r,
-        weights=weights,
-        evaluated=evaluated,
-        menu=menu,
-    )
+    return _flags.settings_of(FLAGS, player, evaluated=evaluated, opponent_temperature_cp=opponent_r)
 
 
 def engines() -> AbstractContextManager[Engines]:

@@ -57,11 +57,12 @@ FLAGS = flags.FLAGS
 
 
 def define_memory_flag() -> None:
-    _flags.define_memory_flag(FLAGS)
+    _flags.define_flags(FLAGS, _flags.MemoryFlags)
 
 
 def define_chess_flags() -> None:
-    _flags.define_chess_flags(FLAGS)
+    without = ("opponent_temperature_cp", "opponent_weights", "opponent", "distrust", "price")
+    _flags.define_chess_flags(FLAGS, (*without, "menu", "menu_window_cp"))
 
 
 def policy(game: pyspiel.Game, spec: str) -> Any:

@@ -24,9 +24,13 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from precomp_games import map_on_cluster
-from precomp_games.commands._flags import CLUSTER as CLUSTER
 from precomp_games.commands._flags import check_workers as check_workers
 
+CLUSTER = (
+    'a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json, or "local:4" for '
+    "four workers on this machine. See docs/cluster.md."
+)
+"""What --cluster may be, for its help."""
 _MOST_DEATHS = 3  # with a task, until it is blamed for them
 
 

@@ -74,14 +74,20 @@ INFINITE = object()
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """`Annotated[Any, Check(function)]`: it takes a value and the argument's name, and gives what is kept."""
+    """`Annotated[Any, Check(function)]`: it takes a value and the argument's name, and gives what is kept.
+
+    Attributes:
+      function: the check.
+      words: those that there are, where the value is one of several words.
+    """
 
     function: _Test
+    words: Collection[str] = ()
 
 
 def one_of(words: Collection[str]) -> Check:
     """In an annotation, beside str: one of these words, as `Literal` of words that are kept elsewhere."""
-    return Check(lambda value, name: check_choice(value, words, name))
+    return Check(lambda value, name: check_choice(value, words, name), words)
 
 
 def each_of(kind: type) -> Check:

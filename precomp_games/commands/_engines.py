@@ -59,12 +59,12 @@ def open_engines(given: flags.FlagValues, settings: PreparationSettings | None =
             own = given["store"].present or os.path.exists(given.store)
             shipped = given.store if own else shown_path(DATA / "evaluations.sqlite")
             store = stack.enter_context(EvaluationStore(shipped, read_only=True))
-            if given.stored_engine is None and len(store.engines()) > 1:
+            if len(store.engines()) > 1:
                 raise EngineError(
-                    f"--stored_engine: expected one of {', '.join(map(repr, store.engines()))}, whose "
-                    f"searches are in {shipped}, got none"
+                    f"--store: expected searches of one engine where no engine is found, got {shipped}, with "
+                    f"those of {', '.join(map(repr, store.engines()))}"
                 ) from None
-            stored = StoredEngine(store, engine_id=given.stored_engine)
+            stored = StoredEngine(store)
             print(
                 f"No engine found: using the stored searches of {stored.engine_id} in {shipped}. "
                 "To search other positions, install Stockfish (Debian: apt-get install stockfish) or "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 from absl import flags
 
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
@@ -21,16 +22,14 @@ from precomp_games.chess.study.words import OpponentWords, more_points, often, p
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import DATA, print_table, shown_path, write_csv, write_json
 from precomp_games.commands._flags import (
-    Define,
+    MinutesFlags,
+    Repeated,
     define_chess_flags,
-    define_export_store_flag,
-    define_menu_flags,
-    define_minutes_flag,
-    define_opponent_flag,
+    define_flags,
+    said_in,
     settings_of,
-    with_flags,
 )
-from precomp_games.commands._showing import as_said, define_from_flag, earlier_run
+from precomp_games.commands._showing import FolderFlags, as_said, earlier_run
 from precomp_games.policies.specs import quoted
 
 _SHARES = ("reach", "was", "is")  # columns that are no points
@@ -40,41 +39,35 @@ _MINUTES = 3.0
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
 
+@dataclasses.dataclass
+class Flags:
+    """Which book is judged, and how.
+
+    Attributes:
+      book: Your book, PGN or Polyglot (.bin); may be repeated. Default: that of --from, or a shipped sample.
+      known: What you know: each position of the book, whatever moves led to it, or its lines alone.
+      horizon: How many half-moves the analyst's books may be long. Default: one more than your longest line.
+      learn: How many positions to learn next.
+      rows: Rows of each table that are printed.
+      output_dir: Where files go.
+      export_store: Also write the searches that this run needs to a store of their own.
+    """
+
+    book: Repeated = ()
+    known: Annotated[str, one_of(KNOWN)] = "positions"
+    horizon: PositiveInt | None = None
+    learn: NonNegativeInt = 10
+    rows: PositiveInt = 10
+    output_dir: str = ""
+    export_store: str | None = None
+
+
 def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
-    """Which book is judged, against whom, and how; `output_dir` is where files go by default."""
-    define = Define(own)
-    define_from_flag(own)
-    define.multi_string(
-        "book",
-        [],
-        "Your book, PGN or Polyglot (.bin); may be repeated. Default: that of --from, or a shipped sample.",
-    )
+    """Defines which book is judged, against whom, and how; `output_dir` is where files go by default."""
+    define_flags(own, FolderFlags, Flags, MinutesFlags, output_dir=output_dir, minutes=_MINUTES)
+    without = ("opponent_weights", "distrust", "price")
+    define_chess_flags(own, without, evaluation="calibrated", penalty=1e-3, menu=1)
     own["side"].help = "Whose book it is. Default: white."
-    define.float(
-        "r", 10.0, "Randomness of the opponent's engine, in centipawns, where --opponent names none.", 1e-9
-    )
-    define.enum(
-        "known",
-        "positions",
-        list(KNOWN),
-        "What you know: each position of the book, whatever moves led to it, or its lines alone.",
-    )
-    define.integer(
-        "horizon",
-        None,
-        "How many half-moves the analyst's books may be long. Default: one more than your longest line.",
-        lower_bound=1,
-    )
-    define.integer("learn", 10, "How many positions to learn next.", lower_bound=0)
-    define.integer("rows", 10, "Rows of each table that are printed.", lower_bound=1)
-    define.string("output_dir", output_dir, "Where files go.")
-    define_export_store_flag(own)
-    define_minutes_flag(own, _MINUTES)
-    define_chess_flags(own)
-    define_opponent_flag(own)
-    define_menu_flags(own, 1, "With more, the analyst's books grow quickly.")
-    own.set_default("evaluation", "calibrated")
-    own.set_default("penalty", 1e-3)
 
 
 def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
@@ -107,19 +100,19 @@ def _settings(
         flag = "evaluation" if given.evaluation == "rollouts" else "menu"
         wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
         raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {given[flag].value!r}")
-    sample = before is None and not (given.book or given.opponent or given["r"].present)
     opponent, calibration = given.opponent, given.calibration
-    if sample:
+    if before is None and not (given.book or given.opponent or given["r"].present):
         games = shown_path(DATA / "karpov_sample.pgn")
         opponent = f"games(file={quoted(games)},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
     if opponent and not given["calibration"].present:
         calibration = "people"  # most of those who have a name
-    menu = (given.menu, given.menu_window_cp)
-    settings = settings_of(given, book.player, given.r, evaluated=True, menu=menu, opponent=opponent)
-    settings = dataclasses.replace(settings, calibration=calibration)
-    if before is not None:
-        settings = dataclasses.replace(with_flags(before, given, settings), distrust=0.0, price="infosets")
-        settings = as_said(given, settings)
+    if before is None:
+        settings = settings_of(given, book.player, opponent=opponent, calibration=calibration)
+    else:
+        said = said_in(given, present=True) | {"distrust": 0.0, "price": "infosets"}
+        if given.opponent:
+            said["calibration"] = calibration
+        settings = as_said(given, dataclasses.replace(before, **said))
         if settings.evaluation == "rollouts":
             raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
     if settings.kind.fitted:

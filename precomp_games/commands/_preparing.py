@@ -8,12 +8,13 @@ import itertools
 import math
 import pathlib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 import chess
 from absl import flags
 
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of
 from precomp_games._support.deadlines import seconds_left
 from precomp_games._support.messages import counted
 from precomp_games.algorithms import ORDERS
@@ -33,18 +34,18 @@ from precomp_games.chess.study.words import more_points, points, range_words, si
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._files import print_table
 from precomp_games.commands._flags import (
-    Define,
+    Listed,
+    MemoryFlags,
+    MinutesFlags,
+    Repeated,
     define_chess_flags,
-    define_match_flags,
-    define_memory_flag,
-    define_menu_flags,
-    define_minutes_flag,
-    define_opponent_flag,
+    define_flags,
     positive_numbers,
     settings_of,
 )
 from precomp_games.commands._progress import pressed_once
 
+_LINES = 12  # of a book, that are printed
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
 LINES = "Lines, what carries most first, and how often each comes up:"
 _SHOWN = 8  # opponents of a mixture, each with its value
@@ -54,91 +55,42 @@ _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
 
-def define_preparation_flags(own: flags.FlagValues, *, person: bool = False) -> None:
-    """Who prepares, against whom, how much, how, and with which match at the end.
+@dataclasses.dataclass
+class Flags:
+    """Who prepares, how much, and how.
 
-    Against a person, both sides prepare by default, and there is no match.
+    Attributes:
+      side: Who prepares.
+      budget: Learn at most so many positions, as well as possible. --penalty then only says how far is
+        looked: the smaller, the less may be missed. Default: 150 where games are played, else as many as
+        are worth it.
+      order: With --menu of 2 or more and without games, which lines are looked at first: those that promise
+        most, which is quick, or those that settle what the best book is worth.
+      max_evaluations: With --menu of 2 or more: stop after so many evaluations.
+      play_budget: With --evaluation=calibrated: games between both sides' play. A sixth of them at most
+        teaches what positions are worth; the others say what the book is worth, as many as that takes, and
+        100 at most besides what there is without it. 0: play no games, and trust the evaluation.
+      keep: A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the
+        preparing side are in the book wherever it comes to them, and cost nothing. May be repeated.
+      plan: Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book
+        has in it the one before.
     """
-    define = Define(own)
-    sides = ["white", "black", *["both"] * person]
-    define.enum("side", sides[-1] if person else "white", sides, "Who prepares.")
-    define.list(
-        "r",
-        ["10"],
-        "Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a pawn. Several, such as "
-        "5,10,40: one of these opponents is drawn for the whole game, and the book is for all of them.",
-    )
-    define.list(
-        "r_weights",
-        [],
-        "How often each of several opponents is drawn, such as 1,2,1. Default: equally often.",
-    )
-    define.integer(
-        "budget",
-        None,
-        "Learn at most so many positions, as well as possible. --penalty then only says how far is looked: "
-        "the smaller, the less may be missed. Default: 150 where games are played, else as many as are worth "
-        "it.",
-        lower_bound=0,
-    )
-    define.enum(
-        "order",
-        "optimistic",
-        list(ORDERS),
-        "With --menu of 2 or more and without games, which lines are looked at first: those that promise "
-        "most, which is quick, or those that settle what the best book is worth.",
-    )
-    define.float(
-        "gap", 0.001, "With --menu of 2 or more and without games: stop when no book is worth more by this."
-    )
-    define.integer(
-        "max_evaluations", 20_000, "With --menu of 2 or more: stop after so many evaluations.", lower_bound=1
-    )
-    define.integer(
-        "play_budget",
-        1200,
-        "With --evaluation=calibrated: games between both sides' play. A sixth of them at most teaches what "
-        "positions are worth; the others say what the book is worth, as many as that takes, and 100 at most "
-        "besides what there is without it. 0: none, and the evaluation is taken at its word.",
-        lower_bound=0,
-    )
-    define.enum(
-        "price",
-        "infosets",
-        ["infosets", "positions"],
-        "What --penalty is paid for, and --budget counts: each history, or each position, however it is "
-        "reached.",
-    )
-    define.float(
-        "distrust",
-        0.0,
-        "How far the opponent may be from its model: with this probability, at each of its turns, it plays "
-        "what is worst for us of what the model plays. Games of a person take it back where there are some.",
-        lower_bound=0.0,
-        upper_bound=1.0,
-    )
-    define.multi_string(
-        "keep",
-        [],
-        "A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the preparing "
-        "side are in the book wherever it comes to them, and cost nothing. May be repeated.",
-    )
-    define.list(
-        "plan",
-        [],
-        "Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book has "
-        "in it the one before.",
-    )
-    define_chess_flags(own)
-    define_opponent_flag(own)
-    define_memory_flag(own)
-    define_minutes_flag(own)
-    define_menu_flags(
-        own, None, "Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
-    )
-    if not person:
-        define_match_flags(own)
-    own.set_default("evaluation", "calibrated")
+
+    side: Literal["white", "black"] = "white"
+    budget: NonNegativeInt | None = None
+    order: Annotated[str, one_of(ORDERS)] = "optimistic"
+    max_evaluations: PositiveInt = 20_000
+    play_budget: NonNegativeInt = 1200
+    keep: Repeated = ()
+    plan: Listed = ()
+
+
+def define_preparation_flags(own: flags.FlagValues, without: Collection[str] = ()) -> None:
+    """Defines the flags of whoever prepares: against whom, how much, and how."""
+    define_flags(own, Flags, MemoryFlags, MinutesFlags, without=without)
+    define_chess_flags(own, evaluation="calibrated", menu=None)
+    own["menu"].help += " Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
+    own["top_k"].help += " Default: 2; with --opponent_plays=game, which has no use for it, 1."
 
 
 def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
@@ -146,16 +98,8 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
     menu, needs_tree = given.menu, _whole_tree(given)
     if menu is None:
         menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
-    randomness, weights = opponents_r(given)
-    settings = settings_of(
-        given,
-        0 if (side or given.side) == "white" else 1,
-        randomness,
-        weights=weights,
-        evaluated=menu > 1,
-        menu=(menu, given.menu_window_cp),
-        opponent=given.opponent,
-    )
+    player = 0 if (side or given.side) == "white" else 1
+    settings = settings_of(given, player, evaluated=menu > 1, menu=menu)
     limited = given.budget is not None or given.plan
     if given["minutes"].present and not limited and not _chooses(given, settings):
         raise ValueError(
@@ -170,11 +114,9 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
             raise ValueError(
                 "--plan: expected no --budget beside it, since the plan says how much is learned"
             )
-    if is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree)):
-        for flag in ("order", "gap"):
-            if given[flag].present:
-                raise ValueError(f"--{flag}: expected --play_budget=0 beside it, since games set the order")
-    return dataclasses.replace(settings, price=given.price, distrust=given.distrust)
+    if given["order"].present and is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree)):
+        raise ValueError("--order: expected --play_budget=0 beside it, since games set the order")
+    return settings
 
 
 def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
@@ -192,17 +134,6 @@ def _whole_tree(given: flags.FlagValues) -> str:
         "distrust": given.distrust > 0.0,
     }
     return next((flag for flag, is_given in needs.items() if is_given), "")
-
-
-def opponents_r(given: flags.FlagValues) -> tuple[float | list[float], list[float]]:
-    """The r of --r, or several of them, and their --r_weights."""
-    each = positive_numbers(given["r"])
-    weights = positive_numbers(given["r_weights"]) if given.r_weights else []
-    if len(weights) not in (0, len(each)):
-        raise ValueError(
-            f"--r_weights: expected {len(each)} numbers, one for each --r, got {','.join(given.r_weights)!r}"
-        )
-    return (each[0], []) if len(each) == 1 else (each, weights)
 
 
 def _plan_sizes(given: flags.FlagValues) -> list[int]:
@@ -243,7 +174,6 @@ def prepared(
             budget=budget,
             games=given.play_budget,
             order=given.order,
-            gap=given.gap,
             max_evaluations=given.max_evaluations,
             plan=_plan_sizes(given) if given.plan else (),
             keep=_kept_moves(given.keep, settings) if given.keep else None,
@@ -352,8 +282,7 @@ def print_preparation(
     if book.positions:
         if made.score_note:
             print(made.score_note)
-        if given.lines:
-            print(f"{LINES}\n{book.first_lines(given.lines)}\n")
+        print(f"{LINES}\n{book.first_lines(_LINES)}\n")
         _print_most_valuable(made)
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import importlib.util
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import chess
 from absl import flags
@@ -22,21 +22,23 @@ from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.page import BookPage, report_matches, write_report
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._app import errors_by_flag
-from precomp_games.commands._flags import Define
+from precomp_games.commands._flags import Listed, Repeated
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
 
-def define_showing_flags(own: flags.FlagValues, *, report: bool = False) -> None:
-    """Whether to write a page, and which files to study with; `report` is the page's default."""
-    define = Define(own)
-    define.bool("report", report, "Also write a page to look at the book with: report.html.")
-    define.list(
-        "export",
-        [],
-        f"Also write the book for study: {', '.join(EXPORTS)}, or several of them; anki needs the extra "
-        "precomp-games[study].",
-    )
+@dataclasses.dataclass
+class ShowingFlags:
+    """Whether to write a page, and which files to study with.
+
+    Attributes:
+      report: Also write a page to look at the book with: report.html.
+      export: Also write the book for study: lichess, pgn, anki, csv, or several of them; anki needs the extra
+        precomp-games[study].
+    """
+
+    report: bool = False
+    export: Listed = ()
 
 
 def check_exports(formats: Sequence[str]) -> None:
@@ -60,16 +62,18 @@ def print_games(settings: PreparationSettings, engines: Engines) -> None:
         print(f"Opponent's games    {model.report}", flush=True)
 
 
-def define_from_flag(own: flags.FlagValues) -> None:
-    """Defines the flags of an earlier run, whose settings count, and of which of its books is meant."""
-    define = Define(own)
-    define.multi_string(
-        "from",
-        [],
-        "Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all settings "
-        "that do not stand beside this flag. May be repeated, for a folder of each color.",
-    )
-    define.enum("side", None, ["white", "black"], "Whose book. Default: each that there is.")
+@dataclasses.dataclass
+class FolderFlags:
+    """An earlier run, whose settings count, and which of its books is meant.
+
+    Attributes:
+      folder: Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all
+        settings that do not stand beside this flag. May be repeated, for a folder of each color.
+      side: Whose book. Default: each that there is.
+    """
+
+    folder: Repeated = dataclasses.field(default=(), metadata={"flag": "from"})  # a word of Python's
+    side: Literal["white", "black"] | None = None
 
 
 class Earlier(NamedTuple):

@@ -23,7 +23,7 @@ import itertools
 import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
@@ -31,12 +31,13 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
 
+from precomp_games._support.arguments import Ge, NonNegativeInt, PositiveInt
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
 from precomp_games._support.messages import counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.books.book import points, points_axis
-from precomp_games.chess.engines.searches import SearchResult
+from precomp_games.chess.engines.searches import Multipv, SearchResult
 from precomp_games.chess.evaluation.calibration import (
     CalibratedUtility,
     CalibrationSample,
@@ -55,9 +56,11 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
 from precomp_games.commands._flags import (
-    Define,
+    Listed,
+    MinutesFlags,
+    Repeated,
     define_chess_flags,
-    define_minutes_flag,
+    define_flags,
     positive_numbers,
     settings_of,
 )
@@ -69,37 +72,50 @@ _BINS = 8
 _MOST_OF_GAMES = 50  # times --positions
 
 
+@dataclasses.dataclass
+class Flags:
+    """What is prepared, and which games are played.
+
+    Attributes:
+      sides: Who prepares.
+      r_values: Opponents, by r in centipawns.
+      fens: A start position, may be repeated.
+      test_r_values: Opponents to test with.
+      test_fens: As --fens, to test with.
+      positions: How many positions that the search looked at, for each setting.
+      exits: How many ends of its book, drawn by how often they are reached.
+      games: Games from each position.
+      budget: Positions of the books.
+      menu: How many moves the books choose among.
+      max_evaluations: How many positions the searches look at.
+      pgn: Games with results, in place of games that are played.
+      player: Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.
+      skip_plies: Half-moves at the start of each game in --pgn that are left out.
+      output_dir: Where files go.
+    """
+
+    sides: Listed = ("white", "black")
+    r_values: Listed = ("1", "5", "10", "20", "40")
+    fens: Repeated = ("", _NAJDORF)
+    test_r_values: Listed = ("2.5", "15", "30")
+    test_fens: Repeated = ("", _QUEENS_GAMBIT)
+    positions: PositiveInt = 40
+    exits: PositiveInt = 20
+    games: Annotated[int, Ge(2)] = 3
+    budget: NonNegativeInt = 100
+    menu: Multipv = 8
+    max_evaluations: PositiveInt = 700
+    pgn: str | None = None
+    player: str | None = None
+    skip_plies: NonNegativeInt = 8
+    output_dir: str = "output/calibrate_evaluation"
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    define = Define(own)
-    define.list("sides", ["white", "black"], "Who prepares.")
-    define.list("r_values", ["1", "5", "10", "20", "40"], "Opponents, by r in centipawns.")
-    define.multi_string("fens", ["", _NAJDORF], "A start position, may be repeated.")
-    define.list("test_r_values", ["2.5", "15", "30"], "Opponents to test with.")
-    define.multi_string("test_fens", ["", _QUEENS_GAMBIT], "As --fens, to test with.")
-    define.integer(
-        "positions", 40, "How many positions that the search looked at, for each setting.", lower_bound=1
-    )
-    define.integer(
-        "exits", 20, "How many ends of its book, drawn by how often they are reached.", lower_bound=1
-    )
-    define.integer("games", 3, "Games from each position.", lower_bound=2)
-    define.integer("budget", 100, "Positions of the books.", lower_bound=0)
-    define.integer("menu", 8, "How many moves the books choose among.", lower_bound=1, upper_bound=500)
-    define.integer("max_evaluations", 700, "How many positions the searches look at.", lower_bound=1)
-    define.string("pgn", None, "Games with results, in place of games that are played.")
-    define.string(
-        "player",
-        None,
-        "Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.",
-    )
-    define.integer(
-        "skip_plies", 8, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
-    )
-    define.string("output_dir", "output/calibrate_evaluation", "Where files go.")
-    define_minutes_flag(own)
-    define_chess_flags(own)
-    own.set_default("evaluation", "calibrated")
+    define_flags(own, Flags, MinutesFlags)
+    without = ("opponent_temperature_cp", "opponent_weights", "opponent", "distrust", "price", "fen")
+    define_chess_flags(own, (*without, "menu", "menu_window_cp"), evaluation="calibrated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,8 +185,8 @@ def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettin
     for test, r_values, fens in ((False, "r_values", "fens"), (True, "test_r_values", "test_fens")):
         r_of_opponents = positive_numbers(given[r_values])
         for fen, side, r in itertools.product(getattr(given, fens), given.sides, r_of_opponents):
-            settings = settings_of(given, int(side == "black"), r, evaluated=True, menu=(given.menu, 100.0))
-            every.append((test, dataclasses.replace(settings, fen=fen)))
+            what = {"opponent_temperature_cp": r, "menu": given.menu, "fen": fen}
+            every.append((test, settings_of(given, int(side == "black"), evaluated=True, **what)))
     return every
 
 

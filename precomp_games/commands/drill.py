@@ -13,6 +13,7 @@ the searches in --store know it. Progress is kept in --progress; each answer cou
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import math
 import os
@@ -22,6 +23,7 @@ from collections.abc import Sequence
 import chess
 from absl import flags
 
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt
 from precomp_games.chess.books.book import BookPosition
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.evaluation.scores import pov_score
@@ -30,33 +32,39 @@ from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import DATA, output_folder
-from precomp_games.commands._flags import STORE, Define
+from precomp_games.commands._flags import STORE, define_flags
 from precomp_games.commands._progress import typed
-from precomp_games.commands._showing import define_from_flag, earlier_run
+from precomp_games.commands._showing import FolderFlags, earlier_run
 
 _KNOWN = 0.9  # from which probability on a position counts as known
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
 _STOP = ("q", "quit", "exit", "stop")
 
 
+@dataclasses.dataclass
+class Flags:
+    """What is asked, and how.
+
+    Attributes:
+      questions: How many questions at most.
+      progress: Where it is kept what you know.
+      store: Where searches are kept: what wrong answers cost, and the replies to them, are read.
+      unicode: Whether the board has chess symbols. Default: where the terminal's encoding has them.
+      from_move_1: Ask whole lines, from move 1 to what costs most, and on to their ends.
+      drill_seed: Of drawn lines. Default: others each time.
+    """
+
+    questions: PositiveInt = 20
+    progress: str = "output/drill.sqlite"
+    store: str = STORE
+    unicode: bool | None = None
+    from_move_1: bool = False
+    drill_seed: NonNegativeInt | None = None
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define = Define(own)
-    define_from_flag(own)
-    define.integer("questions", 20, "How many questions at most.", lower_bound=1)
-    define.string("progress", "output/drill.sqlite", "Where it is kept what you know.")
-    define.bool(
-        "unicode",
-        None,
-        "Whether the board has chess symbols. Default: where the terminal's encoding has them.",
-    )
-    define.bool(
-        "from_move_1", False, "Ask whole lines, from move 1 to what costs most, and on to their ends."
-    )
-    define.string(
-        "store", STORE, "Where searches are kept: what wrong answers cost, and the replies to them, are read."
-    )
-    define.integer("drill_seed", None, "Of drawn lines. Default: others each time.", lower_bound=0)
+    define_flags(own, FolderFlags, Flags)
 
 
 def run(given: flags.FlagValues) -> None:

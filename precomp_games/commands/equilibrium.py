@@ -21,12 +21,13 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import numpy as np
 from absl import flags
 
+from precomp_games._support.arguments import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games._support.files import write_together
 from precomp_games.algorithms.preparation.best_precomputation import (
     BestPrecomputation,
@@ -45,10 +46,10 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, solved_by, write_csv, write_json
 from precomp_games.commands._flags import (
-    Define,
+    Listed,
+    MemoryFlags,
     define_chess_flags,
-    define_memory_flag,
-    define_menu_flags,
+    define_flags,
     numbers,
     settings_of,
 )
@@ -59,47 +60,42 @@ from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy
 _SIDES = ("white", "black")
 
 
+@dataclasses.dataclass
+class Flags:
+    """How the equilibrium is computed, and what is told of it.
+
+    Attributes:
+      variant: Which CFR. Default: none, but the double oracle, which is exact.
+      iterations: At most so many iterations of CFR.
+      target_nash_conv: Stop at this NashConv. Default: none, up to rounding.
+      penalty_factors: Also solve for --penalty times these, at least 1; the first one is what books are
+        drawn for.
+      states: How many positions of each side to print that it learns because the other one prepares, and
+        how many that it learns in any case.
+      max_histories: Give up beyond so many; menus make trees grow fast.
+      output_dir: Where files go.
+      export_store: Also write the whole store, compact, to a file of its own.
+    """
+
+    variant: Annotated[str, one_of(tuple(CFR_VARIANTS))] | None = None
+    iterations: PositiveInt | None = None
+    target_nash_conv: Annotated[float, Ge(0.0)] | None = None
+    penalty_factors: Listed = ("1", "1.5", "2", "3", "5", "10")
+    states: NonNegativeInt = 5
+    max_histories: PositiveInt = 5_000_000
+    output_dir: str = "output/chess_equilibrium"
+    export_store: str | None = None
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    define = Define(own)
-    define.float("r", 10.0, "Randomness of both sides' play, in centipawns.")
-    define.enum(
-        "variant",
-        None,
-        list(CFR_VARIANTS),
-        "Which CFR. Default: none, but the double oracle, which is exact.",
-    )
-    define.integer("iterations", None, "At most so many iterations of CFR.", lower_bound=1)
-    define.float(
-        "target_nash_conv", None, "Stop at this NashConv. Default: none, up to rounding.", lower_bound=0.0
-    )
-    define.list(
-        "penalty_factors",
-        ["1", "1.5", "2", "3", "5", "10"],
-        "Also solve for --penalty times these, at least 1; the first one is what books are drawn for.",
-    )
-    define.integer(
-        "states",
-        5,
-        "How many positions of each side to print that it learns because the other one prepares, and how "
-        "many that it learns in any case.",
-        lower_bound=0,
-    )
-    define.integer(
-        "max_histories", 5_000_000, "Give up beyond so many; menus make trees grow fast.", lower_bound=1
-    )
-    define.string("output_dir", "output/chess_equilibrium", "Where files go.")
-    define.string("export_store", None, "Also write the whole store, compact, to a file of its own.")
-    define_chess_flags(own)
-    define_memory_flag(own)
-    define_menu_flags(own, 0, "Both sides' books. Trees grow fast with it: begin with a large --penalty.")
-    own.set_default("penalty", 5e-3)
-    own.set_default("max_plies", 30)
+    define_flags(own, Flags, MemoryFlags)
+    define_chess_flags(own, ("opponent_weights", "opponent", "distrust", "price"), penalty=5e-3, max_plies=30)
 
 
 def run(given: flags.FlagValues) -> None:
     """Solves the game in which both sides prepare, draws books, writes and prints what both sides learn."""
-    settings = settings_of(given, 0, given.r, menu=(given.menu, given.menu_window_cp))
+    settings = settings_of(given, 0)
     factors = numbers(given["penalty_factors"], "numbers of at least 1", lambda f: 1.0 <= f < math.inf)
     folder = output_folder(given.output_dir)
     with open_engines(given, settings) as engines:

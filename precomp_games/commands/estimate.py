@@ -23,22 +23,25 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from absl import flags
 
+from precomp_games._support.arguments import NonNegativeInt, PositiveInt
 from precomp_games._support.deadlines import part, sample_in_time
 from precomp_games._support.messages import counted
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.opponents.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.preparation.model import Engines
+from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
 from precomp_games.commands._flags import (
-    Define,
+    Listed,
+    MinutesFlags,
     define_chess_flags,
-    define_minutes_flag,
-    limit_of,
+    define_flags,
     numbers,
+    said_in,
     settings_of,
 )
 
@@ -47,30 +50,40 @@ _FIRST = 16  # positions that are looked at in any case
 _SEARCHING = 0.5  # of the others; the rest is for fits
 
 
+@dataclasses.dataclass
+class Flags:
+    """Whose moves are looked at, and what is fitted to them.
+
+    Attributes:
+      pgn: Games: whose moves are fitted, or where an engine is asked.
+      player: Whose moves in --pgn, as its White and Black tags have the name. Default: everyone's.
+      skip_plies: Half-moves at the start of each game in --pgn that are left out.
+      games: An engine's games with itself.
+      plies: Half-moves of each of them.
+      positions: At most so many positions are looked at, drawn with --seed.
+      nodes: Nodes of the model's searches to try.
+      top_k_values: Numbers of moves to try.
+      confidence: How often the interval shall have the true r in it.
+      output_dir: Where files go.
+    """
+
+    pgn: str | None = None
+    player: str | None = None
+    skip_plies: NonNegativeInt = 16
+    games: PositiveInt = 20
+    plies: PositiveInt = 40
+    positions: PositiveInt = 1000
+    nodes: Listed = ("250", "500", "1000", "2000", "4000")
+    top_k_values: Listed = ("2", "3", "5")
+    confidence: float = 0.95
+    output_dir: str = "output/estimate_opponent"
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    define = Define(own)
-    define.string("pgn", None, "Games: whose moves are fitted, or where an engine is asked.")
-    define.string(
-        "player",
-        None,
-        "Whose moves in --pgn, as its White and Black tags have the name. Default: everyone's.",
-    )
-    define.integer(
-        "skip_plies", 16, "Half-moves at the start of each game in --pgn that are left out.", lower_bound=0
-    )
-    define.integer("games", 20, "An engine's games with itself.", lower_bound=1)
-    define.integer("plies", 40, "Half-moves of each of them.", lower_bound=1)
-    define.integer(
-        "positions", 1000, "At most so many positions are looked at, drawn with --seed.", lower_bound=1
-    )
-    define.list("nodes", ["250", "500", "1000", "2000", "4000"], "Nodes of the model's searches to try.")
-    define.list("top_k_values", ["2", "3", "5"], "Numbers of moves to try.")
-    define.float("confidence", 0.95, "How often the interval shall have the true r in it.")
-    define.string("output_dir", "output/estimate_opponent", "Where files go.")
-    define_minutes_flag(own)
-    define_chess_flags(own)
-    own.set_default("opponent_plays", "bestmove")  # whose answers are read
+    define_flags(own, Flags, MinutesFlags)
+    asked = {"opponent_limit", "opponent_samples", "seed"}
+    define_chess_flags(own, {field.name for field in dataclasses.fields(PreparationSettings)} - asked)
 
 
 def run(given: flags.FlagValues) -> None:
@@ -84,7 +97,8 @@ def run(given: flags.FlagValues) -> None:
     if given.player is not None and given.pgn is None:
         raise ValueError("--player: expected --pgn with it, got none")
     folder = output_folder(given.output_dir)
-    settings = dataclasses.replace(settings_of(given, 0, 10.0), analyst_limit=SearchLimit(nodes=max(limits)))
+    searched = {"analyst_limit": SearchLimit(nodes=max(limits)), "top_k": max(top_ks)}
+    settings = settings_of(given, 0, opponent_plays="bestmove", **searched)  # whose answers are read
     with open_engines(given, settings) as engines:
         with part(_PLAYING):
             name, every = _observed(given, engines)
@@ -132,7 +146,7 @@ def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
         of_pgn = _sampled(moves, most, seed)
         if given.opponent_engine is None and not given.opponent_option:
             return given.player or "everyone", of_pgn
-    limit = limit_of(given.opponent_nodes, given.opponent_movetime_ms)
+    limit = said_in(given)["opponent_limit"]
     opponent, samples = engines.opponent, given.opponent_samples
     name = f"{opponent.engine_id} ({limit})"
     if of_pgn is not None:

@@ -24,10 +24,11 @@ import pathlib
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from absl import flags
 
+from precomp_games._support.arguments import Ge, Le, NonNegativeInt, PositiveInt
 from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.books.book import Book, BookExit
@@ -52,19 +53,8 @@ from precomp_games.chess.study.words import points, range_words
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import (
-    Define,
-    define_engine_flags,
-    define_minutes_flag,
-    define_opponent_flag,
-)
-from precomp_games.commands._showing import (
-    as_said,
-    define_from_flag,
-    earlier_runs,
-    print_games,
-    told_opponent,
-)
+from precomp_games.commands._flags import EngineFlags, Listed, MinutesFlags, define_flags
+from precomp_games.commands._showing import FolderFlags, as_said, earlier_runs, print_games, told_opponent
 from precomp_games.commands.prepare import match_line
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -73,33 +63,39 @@ _PLAYERS = 6  # at most
 _FEW = 8  # games of a control, for fewer of which it is not worth the time
 
 
+@dataclasses.dataclass
+class Flags:
+    """What is played, and what is made of it.
+
+    Attributes:
+      opponent: Another opponent than the book's own, by name, such as uci(nodes=500,r=40); see
+        docs/opponents.md. An engine or files that the folder names are opened where this says the same.
+      calibration: That of the folder, where it is a file of yours that is to be read.
+      games: Games of each player, by the rules of chess.
+      match_seed: Seed of these games; they train nothing, whatever other seeds are.
+      controls: Whether to play controls, and the analyst all game.
+      exits: How many exits of the book to print.
+      sprt: Two Elo differences of the book's player to the opponent, H0 and H1, such as 0,5, between which
+        its games decide, with errors of 5 %.
+      openings: Also write start positions for other tests, openings.epd and openings.pgn: where games left
+        a book, four or more of them, and White scored within 0.1 of this, such as 0.5.
+      output_dir: Where files go.
+    """
+
+    opponent: str = ""
+    calibration: str = ""
+    games: PositiveInt = 100
+    match_seed: NonNegativeInt = 0
+    controls: bool = True
+    exits: NonNegativeInt = 12
+    sprt: Listed | None = None
+    openings: Annotated[float, Ge(0.0), Le(1.0)] | None = None
+    output_dir: str = "output/book_match"
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define = Define(own)
-    define_from_flag(own)
-    define_opponent_flag(own)
-    define.string("calibration", "", "That of the folder, where it is a file of yours that is to be read.")
-    define.integer("games", 100, "Games of each player, by the rules of chess.", lower_bound=1)
-    define.integer("match_seed", 0, "Seed of these games; they train nothing, whatever other seeds are.", 0)
-    define.bool("controls", True, "Whether to play controls, and the analyst all game.")
-    define.integer("exits", 12, "How many exits of the book to print.", lower_bound=0)
-    define.list(
-        "sprt",
-        None,
-        "Two Elo differences of the book's player to the opponent, H0 and H1, such as 0,5, between which its "
-        "games decide, with errors of 5 %.",
-    )
-    define.float(
-        "openings",
-        None,
-        "Also write start positions for other tests, openings.epd and openings.pgn: where games left a book, "
-        "four or more of them, and White scored within 0.1 of this, such as 0.5.",
-        lower_bound=0.0,
-        upper_bound=1.0,
-    )
-    define.string("output_dir", "output/book_match", "Where files go.")
-    define_minutes_flag(own, 10.0)
-    define_engine_flags(own)
+    define_flags(own, FolderFlags, Flags, MinutesFlags, EngineFlags, minutes=10.0)
 
 
 def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:

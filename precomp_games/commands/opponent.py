@@ -28,11 +28,12 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import chess
 from absl import flags
 
+from precomp_games._support.arguments import Ge, Le, PositiveInt
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.messages import counted, plain_text
 from precomp_games.chess.books.book import percent
@@ -53,7 +54,7 @@ from precomp_games.chess.study.words import SEEN, OpponentWords, guesses_words, 
 from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, print_table, write_csv
-from precomp_games.commands._flags import Define, define_export_store_flag
+from precomp_games.commands._flags import define_flags
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
     LINES,
@@ -63,8 +64,9 @@ from precomp_games.commands._preparing import (
     prepared,
 )
 from precomp_games.commands._progress import typed
-from precomp_games.commands._showing import check_exports, define_showing_flags, sizes_of, write_books
+from precomp_games.commands._showing import ShowingFlags, check_exports, sizes_of, write_books
 
+_LINES = 5  # of each book, that are printed
 _SELDOM = 3  # games; what came up less often is told
 _LISTED = 8  # names, of several that fit, and
 _SHOWN = 2  # first moves, and
@@ -72,40 +74,46 @@ _ROWS = 5  # positions that are told
 _LONGEST_NAME = 60  # characters of a folder's name
 
 
+@dataclasses.dataclass
+class Flags:
+    """Whose games are read, and what is written.
+
+    Attributes:
+      games: The person's games, in PGN: the first word.
+      player: Who, as the file has the name: the second word.
+      side: Who prepares.
+      all_spellings: Whether all names in the file that may be that person's are.
+      population: Games of others, in PGN; the person's are left out.
+      behind: What is behind the games: fitted, engines that err as the person did before the last games; or
+        a policy by name, such as uniform, any move.
+      plies: Half-moves of each game that count.
+      min_probability: Replies that the model finds less likely are not prepared for: most are any legal
+        move, by lapse.
+      last_years: How many years the last games are.
+      output_dir: Where files go. Default: output, and a folder named after the person.
+      export_store: Also write the searches that this run needs to a store of their own.
+    """
+
+    games: str | None = None
+    player: str | None = None
+    side: Literal["white", "black", "both"] = "both"
+    all_spellings: bool = False
+    population: str | None = None
+    behind: str = FITTED
+    plies: PositiveInt = 30
+    min_probability: Annotated[float, Ge(0.0), Le(0.01)] = 0.01
+    last_years: PositiveInt = 1
+    output_dir: str | None = None
+    export_store: str | None = None
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of a preparation, and whose games are read."""
-    define = Define(own)
-    define.string("games", None, "The person's games, in PGN: the first word.")
-    define.string("player", None, "Who, as the file has the name: the second word.")
-    define.bool("all_spellings", False, "Whether all names in the file that may be that person's are.")
-    define.string("population", None, "Games of others, in PGN; the person's are left out.")
-    define.string(
-        "behind",
-        FITTED,
-        "What is behind the games: fitted, engines that err as the person did before the last games; or a "
-        "policy by name, such as uniform, any move.",
-    )
-    define.integer("plies", 30, "Half-moves of each game that count.", lower_bound=1)
-    define.float(
-        "min_probability",
-        0.01,
-        "Replies that the model finds less likely are not prepared for: most are any legal move, by lapse.",
-        lower_bound=0.0,
-        upper_bound=0.01,
-    )
-    define.integer("last_years", 1, "How many years the last games are.", lower_bound=1)
-    define_preparation_flags(own, person=True)
-    define_showing_flags(own, report=True)
-    define_export_store_flag(own)
-    define.integer("lines", 5, "How many lines of each book to print.", lower_bound=0)
-    define.string("output_dir", None, "Where files go. Default: output, and a folder named after the person.")
-    own.set_default("budget", 60)
-    own.set_default("menu", 1)
-    own.set_default("penalty", 5e-4)
-    own.set_default("analyst_nodes", 20_000)  # the book is to see no less than those who are behind the games
-    own.set_default("calibration", "people_20000")
-    own.set_default("play_budget", 0)
-    own.set_default("minutes", 10.0)
+    define_preparation_flags(own, without=("side",))
+    defaults: dict[str, Any] = {"budget": 60, "menu": 1, "penalty": 5e-4, "play_budget": 0, "minutes": 10.0}
+    # The book is to see no less than those who are behind the games.
+    defaults |= {"analyst_nodes": 20_000, "calibration": "people_20000", "report": True}
+    define_flags(own, ShowingFlags, Flags, **defaults)
 
 
 def run(given: flags.FlagValues) -> None:
@@ -372,8 +380,7 @@ def _print_book(
         f"they have {rare['share'] or 0.0:.0%} of what the book adds\n"
         f"{'Guesses':<20}{guesses_words(positions, len(rows), adds, math.fsum(made.gains))}"
     )
-    if given.lines:
-        print(f"{LINES}\n{made.book.first_lines(given.lines)}")
+    print(f"{LINES}\n{made.book.first_lines(_LINES)}")
     most = sorted(
         zip(rows, made.book.positions, strict=True),
         key=lambda pair: (-pair[0]["last_games"], -pair[0]["games"], -pair[0]["reach"]),

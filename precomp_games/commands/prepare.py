@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 
 from absl import flags
 
+from precomp_games._support.arguments import NonNegativeInt
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.play.match import MatchResult
@@ -42,7 +43,7 @@ from precomp_games.chess.study.words import points, range_words, signed_points
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table
-from precomp_games.commands._flags import Define, define_export_store_flag
+from precomp_games.commands._flags import define_flags
 from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
     best_book_in,
@@ -52,8 +53,8 @@ from precomp_games.commands._preparing import (
     print_preparation,
 )
 from precomp_games.commands._showing import (
+    ShowingFlags,
     check_exports,
-    define_showing_flags,
     print_games,
     told_opponent,
     write_shown,
@@ -62,22 +63,31 @@ from precomp_games.commands._showing import (
 _NEAR = 20  # games against a neighbor
 
 
+@dataclasses.dataclass
+class Flags:
+    """What else is done with the book.
+
+    Attributes:
+      match_games: Games that the book is tried in, by the rules of chess. 0: none.
+      match_seed: Seed of these games; they train nothing, whatever other seeds are.
+      neighbors: Games that the book, and no book, is tried in against each of the opponent's neighbors:
+        half and twice the nodes, 5 and 20 % more, half and twice the r, a move more, and the engine as it
+        answers. 0: none. Default: 20, or --match_games where that is less.
+      output_dir: Where files go.
+      export_store: Also write the searches that this run needs to a store of their own.
+    """
+
+    match_games: NonNegativeInt = 100
+    match_seed: NonNegativeInt = 0
+    neighbors: NonNegativeInt | None = None
+    output_dir: str = "output/chess_preparation"
+    export_store: str | None = None
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define = Define(own)
     define_preparation_flags(own)
-    define_showing_flags(own)
-    define_export_store_flag(own)
-    define.integer(
-        "neighbors",
-        None,
-        "Games that the book, and no book, is tried in against each of the opponent's neighbors: half and "
-        "twice the nodes, 5 and 20 % more, half and twice the r, a move more, and the engine as it answers. "
-        "0: none. Default: 20, or --match_games where that is less.",
-        lower_bound=0,
-    )
-    define.integer("lines", 12, "How many lines of the book to print.", lower_bound=0)
-    define.string("output_dir", "output/chess_preparation", "Where files go.")
+    define_flags(own, ShowingFlags, Flags)
 
 
 def run(given: flags.FlagValues) -> None:

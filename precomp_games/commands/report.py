@@ -32,12 +32,12 @@ from precomp_games.chess.records.pgn_files import GameReport, game_texts
 from precomp_games.chess.study.page import BookPage, report_matches
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
-from precomp_games.commands._flags import Define
+from precomp_games.commands._flags import Repeated, define_flags
 from precomp_games.commands._showing import (
     Earlier,
+    FolderFlags,
+    ShowingFlags,
     check_exports,
-    define_from_flag,
-    define_showing_flags,
     earlier_runs,
     sizes_of,
     write_books,
@@ -48,17 +48,30 @@ _MOST_PLIES = 1000
 _MOST_PLOT = 2**20
 
 
+@dataclasses.dataclass
+class Flags:
+    """What else the page shows.
+
+    Attributes:
+      output_dir: Where files go.
+      match_dir: Output folder of `precomp-games match`, for a match of these books.
+      notes: PGN file whose comments are shown at its games' positions.
+      games: PGN file of the opponent's games, which are listed behind its replies.
+      player: Who the opponent is in --games. Default: everybody.
+      plot: SVG file of a plot to show; may be repeated.
+    """
+
+    output_dir: str = "output/book_report"
+    match_dir: str | None = None
+    notes: str | None = None
+    games: str | None = None
+    player: str | None = None
+    plot: Repeated = ()
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define = Define(own)
-    define_from_flag(own)
-    define_showing_flags(own, report=True)
-    define.string("output_dir", "output/book_report", "Where files go.")
-    define.string("match_dir", None, "Output folder of `precomp-games match`, for a match of these books.")
-    define.string("notes", None, "PGN file whose comments are shown at its games' positions.")
-    define.string("games", None, "PGN file of the opponent's games, which are listed behind its replies.")
-    define.string("player", None, "Who the opponent is in --games. Default: everybody.")
-    define.multi_string("plot", [], "SVG file of a plot to show; may be repeated.")
+    define_flags(own, FolderFlags, ShowingFlags, Flags, report=True)
 
 
 def run(given: flags.FlagValues) -> None:

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Annotated
 
 import chess
 from absl import flags
 
+from precomp_games._support.arguments import Ge
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.messages import counted
 from precomp_games.chess.books.repertoire import Repertoire
@@ -35,7 +37,7 @@ from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, shown_path
-from precomp_games.commands._flags import Define
+from precomp_games.commands._flags import define_flags
 from precomp_games.commands._judging import (
     book_and_settings,
     define_judging_flags,
@@ -48,12 +50,24 @@ from precomp_games.commands._judging import (
 from precomp_games.commands._showing import print_games, told_opponent
 
 
+@dataclasses.dataclass
+class Flags:
+    """Whose games are reviewed.
+
+    Attributes:
+      games: Your new games, in PGN. Default: a shipped sample.
+      player: Who you are, as the file has the name.
+      prior_games: Games that the model of the opponent was worth before these.
+    """
+
+    games: str | None = None
+    player: str | None = None
+    prior_games: Annotated[float, Ge(1e-9)] = 5.0
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of judging, and whose games are reviewed."""
-    define = Define(own)
-    define.string("games", None, "Your new games, in PGN. Default: a shipped sample.")
-    define.string("player", None, "Who you are, as the file has the name.")
-    define.float("prior_games", 5.0, "Games that the model of the opponent was worth before these.", 1e-9)
+    define_flags(own, Flags)
     define_judging_flags(own, "output/review_games")
 
 

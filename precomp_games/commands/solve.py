@@ -16,44 +16,57 @@ result.json and, of regret minimization, nash_conv.png; with --efg also the game
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from absl import flags
 
+from precomp_games._support.arguments import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games._support.files import write_together
 from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import save_policy
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import Define, define_memory_flag, named_game
+from precomp_games.commands._flags import MemoryFlags, define_flags, named_game
 from precomp_games.meta_game.gambit import write_efg
 from precomp_games.tree.history_tree import HistoryTree
 
 _LONGEST = 60  # characters of an information state in the table
 
 
+@dataclasses.dataclass
+class Flags:
+    """Which game is solved, and how.
+
+    Attributes:
+      game: The game, as OpenSpiel loads it.
+      method: How to solve it.
+      refine: Find an equilibrium of every proper subgame as well. Of the exact method.
+      iterations: Of regret minimization, at most so many.
+      target_nash_conv: Stop at this NashConv.
+      seconds: Stop regret minimization after so many.
+      infosets: How many of the information states that matter most to print.
+      efg: Also write the game as game.efg, for Gambit.
+      output_dir: Where files go. Default: nowhere.
+    """
+
+    game: str = "kuhn_poker"
+    method: Annotated[str, one_of(tuple(METHODS))] = "exact"
+    refine: bool = False
+    iterations: PositiveInt | None = None
+    target_nash_conv: Annotated[float, Ge(0.0)] | None = None
+    seconds: Annotated[float, Ge(0.001)] | None = None
+    infosets: NonNegativeInt = 10
+    efg: bool = False
+    output_dir: str | None = None
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define = Define(own)
-    define.string("game", "kuhn_poker", "The game, as OpenSpiel loads it.")
-    define.enum("method", "exact", list(METHODS), "How to solve it.")
-    define.bool(
-        "refine",
-        False,
-        "Find an equilibrium of every proper subgame as well. Of the exact method.",
-    )
-    define.integer("iterations", None, "Of regret minimization, at most so many.", lower_bound=1)
-    define.float("target_nash_conv", None, "Stop at this NashConv.", lower_bound=0.0)
-    define.float("seconds", None, "Stop regret minimization after so many.", lower_bound=0.001)
-    define.integer(
-        "infosets", 10, "How many of the information states that matter most to print.", lower_bound=0
-    )
-    define.bool("efg", False, "Also write the game as game.efg, for Gambit.")
-    define.string("output_dir", None, "Where files go. Default: nowhere.")
-    define_memory_flag(own)
+    define_flags(own, Flags, MemoryFlags)
 
 
 def run(given: flags.FlagValues) -> None:

@@ -32,10 +32,11 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from absl import flags
 
+from precomp_games._support.arguments import Ge, Le, NonNegativeInt, PositiveInt
 from precomp_games._support.checks import shown
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.files import read_json
@@ -48,17 +49,15 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, write_json
 from precomp_games.commands._flags import (
-    Define,
+    MinutesFlags,
+    Repeated,
     define_chess_flags,
-    define_menu_flags,
-    define_minutes_flag,
-    define_opponent_flag,
+    define_flags,
     settings_of,
 )
 from precomp_games.commands._sparring import Sparring
 
 _CALIBRATION = "engines"  # under a clock
-_R = 10.0  # centipawns, of an opponent that plays by its scores
 # What an engine under a clock plays with the games before it in its hash, as searches by nodes from scratch:
 # so many times what it visits in its time in the start position. Of its best moves it plays any that are
 # about as good, by a temperature in centipawns. See docs/sparring.md.
@@ -68,50 +67,49 @@ _LEAST = 1e-3  # less likely replies of it are not looked at: a temperature give
 _ROUNDS = 0.6  # of --minutes; half of the others are for the last book, and the rest for its match
 
 
+@dataclasses.dataclass
+class Flags:
+    """Who plays whom, and how often.
+
+    Attributes:
+      side: Who prepares.
+      clock: Seconds and increment that each side has for a game, such as 1+0.01, in place of a limit for
+        each move.
+      own_engine: UCI engine that plays for us where the book ends. Default: that of --engine.
+      own_option: UCI option of it, "Name=value"; may be repeated.
+      play: Games to learn from, the first ones without a book.
+      round: Games of a round, after which the book is made anew.
+      last: Games at the end, which say what the book is worth; where games are random, as many without a
+        book are played in turns with them.
+      concurrency: Games that are played side by side. More than there are cores take each other's time.
+      budget: Learn at most so many positions, as well as possible.
+      max_evaluations: Stop looking after so many evaluations.
+      games: A PGN file to learn from; nothing is played.
+      opponent_name: With --games: the opponent's name there.
+      output_dir: Where files go, and where a run goes on that was ended.
+    """
+
+    side: Literal["white", "black"] = "white"
+    clock: str | None = None
+    own_engine: str | None = None
+    own_option: Repeated = ()
+    play: NonNegativeInt = 200
+    round: PositiveInt = 20
+    last: NonNegativeInt = 100
+    concurrency: Annotated[int, Ge(1), Le(256)] = 1
+    budget: NonNegativeInt = 400
+    max_evaluations: PositiveInt = 20_000
+    games: str | None = None
+    opponent_name: str | None = None
+    output_dir: str = "output/sparring"
+
+
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define = Define(own)
-    define.enum("side", "white", ["white", "black"], "Who prepares.")
-    define.string(
-        "clock",
-        None,
-        "Seconds and increment that each side has for a game, such as 1+0.01, in place of a limit for each "
-        "move.",
-    )
-    define.string(
-        "own_engine", None, "UCI engine that plays for us where the book ends. Default: that of --engine."
-    )
-    define.multi_string("own_option", [], 'UCI option of it, "Name=value"; may be repeated.')
-    define.integer("play", 200, "Games to learn from, the first ones without a book.", lower_bound=0)
-    define.integer("round", 20, "Games of a round, after which the book is made anew.", lower_bound=1)
-    define.integer(
-        "last",
-        100,
-        "Games at the end, which say what the book is worth; where games are random, as many without a book "
-        "are played in turns with them.",
-        lower_bound=0,
-    )
-    define.integer(
-        "concurrency",
-        1,
-        "Games that are played side by side. More than there are cores take each other's time.",
-        lower_bound=1,
-        upper_bound=256,
-    )
-    define.integer("budget", 400, "Learn at most so many positions, as well as possible.", lower_bound=0)
-    define_minutes_flag(own)
-    define.integer("max_evaluations", 20_000, "Stop looking after so many evaluations.", lower_bound=1)
-    define.string("games", None, "A PGN file to learn from; nothing is played.")
-    define.string("opponent_name", None, "With --games: the opponent's name there.")
-    define_chess_flags(own)
-    define_opponent_flag(own)
-    define_menu_flags(own, 4, "")
-    define.string("output_dir", "output/sparring", "Where files go, and where a run goes on that was ended.")
-    own.set_default("evaluation", "calibrated")
-    own.set_default("opponent_plays", "game")
-    own.set_default("opponent_samples", 1)
-    own.set_default("analyst_nodes", 50_000)
-    own.set_default("penalty", 3e-5)
+    define_flags(own, Flags, MinutesFlags)
+    without = ("opponent_temperature_cp", "opponent_weights", "distrust", "price")
+    plays = {"opponent_plays": "game", "opponent_samples": 1, "evaluation": "calibrated"}
+    define_chess_flags(own, without, analyst_nodes=50_000, penalty=3e-5, menu=4, **plays)
 
 
 def run(given: flags.FlagValues) -> None:
@@ -150,14 +148,7 @@ def _settings(given: flags.FlagValues) -> PreparationSettings:
             "--evaluation: expected calibrated, and a --menu of 1 or more, got "
             f"{given.evaluation} and {given.menu}"
         )
-    settings = settings_of(
-        given,
-        0 if given.side == "white" else 1,
-        _R,
-        evaluated=True,
-        menu=(given.menu, given.menu_window_cp),
-        opponent=given.opponent,
-    )
+    settings = settings_of(given, 0 if given.side == "white" else 1)
     if settings.game().new_initial_state().is_terminal():
         raise ValueError(f"--fen: expected a position in which the game goes on, got {given.fen!r}")
     if given.clock is None:

@@ -84,6 +84,7 @@ EVALUATIONS: Mapping[str, Evaluation] = {
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
+_R, _R_WEIGHTS = {"flag": "r"}, {"flag": "r_weights"}  # what commands call them
 
 
 @public
@@ -91,45 +92,62 @@ _OPPONENT_LIMIT = SearchLimit(nodes=1000)
 class PreparationSettings(Shown):
     """What is prepared, against whom, and how it is valued.
 
+    What is said of an attribute is also the help of its flag, where commands have one.
+
     Attributes:
       player: Whose book, 0 White, 1 Black.
-      penalty: lambda, utility in [0, 1] that a memorized history costs.
-      opponent_temperature_cp: r of the opponent. Several: one of these opponents is drawn for the whole game
-        (`MixturePolicy`).
-      own_temperature_cp: r of the book and of our own play.
-      analyst_limit, opponent_limit: Searches behind the book and behind the opponent's play.
-      own_limit: Searches behind our own play out of book; None: as the opponent's.
-      own_repeats: Whether our own play goes by the position alone, or remembers the game, see `EnginePolicy`.
-      top_k: Moves a position.
-      opponent_plays, opponent_samples: How the opponent chooses its move, see `EnginePolicy`. "bestmove" and
-        "game" have use for neither a temperature nor a number of moves.
-      menu: How many of the analyst's best moves the book may choose among. 1: the best one, and of several
-        best moves one. 0: the paper's sigma_pre, which plays them all and must know them all.
-      menu_window_cp: How much worse than the best move, in centipawns, one of several may be.
-      max_plies: L.
-      fen: The start position, "" for the usual one.
-      evaluation: What stopped play is worth: one of `EVALUATIONS`.
-      scale_cp: Centipawns of a sure win.
-      rollout_epsilon, rollout_delta, seed: For "rollouts", see `RolloutValues`.
+      penalty: Memory penalty lambda: utility in [0, 1] that a position costs.
+      opponent_temperature_cp: Randomness of the opponent, in centipawns; 0.1 is predictable, 100 costs a
+        pawn. Several, such as 5,10,40: one of these opponents is drawn for the whole game, and the book is
+        for all of them.
+      own_temperature_cp: Randomness of the book and of our own play, in centipawns.
+      analyst_limit: Limit of a search for a move of the book.
+      opponent_limit: Limit of a search for a move of the opponent.
+      own_limit: Limit of a search for a move of our own play out of book. Default: the opponent's.
+      own_repeats: Whether our own play may repeat positions while it is ahead: it then goes by the position
+        alone, and else remembers the game, see `EnginePolicy`.
+      top_k: Moves considered in a position (MultiPV).
+      opponent_plays: How the opponent chooses its move: at random by its scores (softmax), the move that its
+        engine answers (bestmove), or what its engine answers in games that are played to it as match programs
+        do (game). What it answers has use for neither a temperature nor a number of moves.
+      opponent_samples: Of an engine that draws its answers, by its options or under a clock: how often it
+        is asked in each position.
+      menu: How many of the analyst's best moves a book may choose among. 1: the best one, and of several
+        best moves one. 0: all of several best moves, as in the paper, which must all be known.
+      menu_window_cp: How much worse than the best move one of several may be, in centipawns.
+      max_plies: Half-moves until a draw is declared.
+      fen: Start position. Default: the usual one.
+      evaluation: What play after the book is worth: linear in centipawns, won from a threshold on, by the
+        engine's win-draw-loss model, the mean of games that both sides' engines play on, or by a function
+        of the analyst's score that was fitted to such games.
+      scale_cp: Centipawns of a sure win, for linear and threshold.
+      rollout_epsilon: What roll-outs may cost in value, see `RolloutValues`.
+      rollout_delta: How likely they may cost more.
+      seed: Seed of games that say what positions are worth.
       min_probability: Less likely moves are not looked at.
-      calibration: For "calibrated", a file of `save_calibration`; "" for the fit that is shipped.
-      opponent_weights: How often each of several opponents is drawn; (): equally often.
-      opponent: Another opponent, as a spec (see `opponent_policy`). The other fields that are named after
-        the opponent then say what our own play is like, and nothing of it. "": the engine's softmax.
+      calibration: For calibrated: a file of `precomp-games calibrate`, or a fit that is shipped: people (to
+        games of grandmasters, by 5000 nodes), people_20000 (by 20000 nodes), engines (to games of Stockfish
+        15.1 under a clock, by 50000 nodes). Default: the fit for Stockfish 15.1 with 1000 and 5000 nodes.
+      opponent_weights: How often each of several opponents is drawn, such as 1,2,1. Default: equally often.
+      opponent: Another opponent than the engine's softmax, by name: a person's games, such as
+        games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), an
+        engine, uci(r=40,top_k=8), or mixture(a=...,b=...) of them; see docs/opponents.md. What is said of
+        the opponent's engine, its limit and its number of moves then says how we play out of book.
       distrust: How far the opponent may be from its model: with this probability, at each of its turns, it
-        plays what is worst for us of all that the model plays. A person's games take it back where there are
-        some: it is `distrust` alpha / (n + alpha) in a position of n games (`CountsPolicy`).
-      price: What the penalty is paid for: "infosets", each history, or "positions", each position, however it
-        is reached. A position then has one move: of several best ones, the first that the analyst reports.
-      trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and run
-        (see `make_policy`). False of settings that come from a file; `as_dict` leaves it out.
+        plays what is worst for us of what the model plays. Positions with many games of a person are
+        distrusted less: by `distrust` alpha / (n + alpha) in one of n games (`CountsPolicy`).
+      price: What the penalty is paid for, and a budget counts: each history (infosets), or each position,
+        however it is reached (positions). A position then has one move: of several best ones, the first
+        that the analyst reports.
+      trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and
+        run (see `make_policy`). False of settings that come from a file; `as_dict` leaves it out.
       files: What these files came to (`ModelFiles`), where `read_preparation` found it in the folder; it is
         played where settings are not trusted. `as_dict` leaves it out as well.
     """
 
     player: Player = 0
     penalty: PositiveFloat = 1e-4
-    opponent_temperature_cp: float | Sequence[float] = 10.0
+    opponent_temperature_cp: float | Sequence[float] = dataclasses.field(default=10.0, metadata=_R)
     own_temperature_cp: PositiveFloat = 1e-6
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
@@ -149,7 +167,7 @@ class PreparationSettings(Shown):
     seed: NonNegativeInt = 0
     min_probability: LeastProbability = 1e-9
     calibration: str = ""
-    opponent_weights: Sequence[float] = ()
+    opponent_weights: Sequence[float] = dataclasses.field(default=(), metadata=_R_WEIGHTS)
     opponent: str = ""
     distrust: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
     price: Price = "infosets"
