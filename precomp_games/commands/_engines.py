@@ -102,7 +102,7 @@ def _refuse_troubles(
     theirs, top_k, few = settings.opponent_limit, settings.top_k, "--top_k=1 --menu=1"
     demands = [
         Demand(settings.analyst_limit, settings.multipv, "--analyst_movetime_ms=50", few),
-        Demand(theirs, top_k, "--opponent_movetime_ms=50", few),
+        Demand(theirs, settings.multipv, "--opponent_movetime_ms=50", few),
     ]
     own = named_options(given.engine_option, "engine_option")
     asked = [(path, own, "engine_option", demands)]

@@ -89,7 +89,7 @@ def _define(own: flags.FlagValues, field: Any, hint: Any, told: str, bounded: bo
     elif Repeated.__metadata__[0] in marks:  # type: ignore[attr-defined]
         flags.DEFINE_multi_string(name, default, told, **how)
     elif len(kinds) > 1 or typing.get_origin(kind) is collections.abc.Sequence:
-        several = default if default is None or isinstance(default, Sequence) else [f"{default:g}"]
+        several = [f"{default:g}"] if isinstance(default, float) else default and list(default)
         flags.DEFINE_list(name, several, told, **how)
     else:
         by_kind: dict[Any, Callable[..., Any]] = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer}
@@ -162,8 +162,9 @@ class MinutesFlags:
 
 def define_chess_flags(own: flags.FlagValues, without: Collection[str] = (), **defaults: Any) -> None:
     """Defines the flags of engines, and of settings but for some fields."""
-    without = {*_NO_FLAGS, *without}
-    define_flags(own, EngineFlags, PreparationSettings, without=without, top_k=None, **defaults)
+    if "top_k" not in without:
+        defaults["top_k"] = None
+    define_flags(own, EngineFlags, PreparationSettings, without={*_NO_FLAGS, *without}, **defaults)
 
 
 # -- what flags say ----------------------------------------------------------------------------------------
@@ -221,6 +222,8 @@ def said_in(given: flags.FlagValues, *, present: bool = False) -> dict[str, Any]
     said = {}
     for field in dataclasses.fields(PreparationSettings):
         names = _names(field)
+        if field.name in _NO_FLAGS:  # another flag may have its name
+            continue
         if names[0] in given and (not present or any(given[name].present for name in names)):
             value = _value(given, names)
             if value is not None:

@@ -163,7 +163,7 @@ def prepared(
         most = positions * games * settings.max_plies
         print(
             f"Roll-outs: {games} games from each of {positions} positions, at most {most} searches, since "
-            "what comes up again is not searched again; a larger --rollout_epsilon takes fewer.",
+            "what comes up again is not searched again.",
             flush=True,
         )
 
