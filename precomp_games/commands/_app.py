@@ -58,6 +58,7 @@ def run_command(
     line = list(sys.argv if argv is None else argv)
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=given)
+    flags.DEFINE_alias("helpfull", "help", flag_values=given)  # as absl's programs have it
     flags.DEFINE_bool("only_check_args", False, "Check the flags, and end.", flag_values=given)
     define(given)
     with _output():
@@ -75,7 +76,7 @@ def run_command(
         if given["help"].value:
             named = "".join(f" [{flag.upper()}]" for flag in words)
             print(f"usage: {line[0]}{named} [--flags]\n\n{description}\nflags:")
-            del given.help, given.only_check_args  # which all have
+            del given.helpfull, given.help, given.only_check_args  # which all have
             print(given.get_help(include_special_flags=False))
             return 0
         if given["only_check_args"].value:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import json
 import os
 import pathlib
@@ -16,15 +17,18 @@ import re
 import signal
 import tempfile
 
-from precomp_games import commands
+from absl import flags
+
 from precomp_games.chess import write_polyglot
-from tools.forked_runs import EXAMPLES, RunServer
+from precomp_games.commands._flags import define_flags
+from precomp_games.commands._preparing import define_preparation_flags
+from precomp_games.commands._showing import ShowingFlags
+from tools.forked_runs import EXAMPLES, RunServer, command_of
 from tools.fuzz import target
 from tools.samples import sample_games, small_book
 
 _EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
-_COMMANDS = pathlib.Path(commands.__file__).parent
-_IMPORT = r"^\s*(?:import|from) (?:precomp_games\.commands(?:\.| import ))?(\w+)"
+_IMPORT = r"^\s*(?:import|from) (\w+)"
 _SERVER = RunServer()
 _NUMERALS = "0 1 2 3 7 50 1000 -1 0.5 1e-9 1e300 nan inf"
 _NUMBERS = (*_NUMERALS.split(), "9" * 30)
@@ -36,6 +40,7 @@ _WORDS = (
     "lichess,pgn,anki,csv pgn,x Name=value softmax bestmove rollouts calibrated people linear audit "
     "cfr+ double_oracle games(file=games.pgn,player=Karpov) polyglot(file=book.bin) uci(r=1)"
 )
+_KINDS = {flags.IntegerParser: "integer", flags.FloatParser: "float"}
 _VALUES = (
     *(*_NUMBERS, *_WORDS.split(), "", "9" * 5000, "\x1b[2J", "a\nb", "Karpov Anatoli"),
     *("8/8/8/8/8/8/8/K1k5 w - - 0 1", "8/P7/8/8/8/k7/8/K7 w - - 0 1"),
@@ -48,12 +53,19 @@ def flags_of(example: str) -> dict[str, str]:
     waiting, whole = [example], {}
     while waiting:
         name = waiting.pop()
-        for path in (_EXAMPLES / f"{name}.py", _COMMANDS / f"{name}.py"):
-            if path.exists() and path not in whole:
-                whole[path] = path.read_text(encoding="utf-8")
-                waiting += re.findall(_IMPORT, whole[path], re.M)
-    kinds = re.findall(r'(?:DEFINE_|define\.|Define\(own\)\.)(\w+)\(\s*"(\w+)"', "".join(whole.values()))
-    return {flag: kind for kind, flag in sorted(kinds, key=lambda kind: kind[1])}
+        path = _EXAMPLES / f"{name}.py"
+        if path.exists() and path not in whole:
+            whole[path] = path.read_text(encoding="utf-8")
+            waiting += re.findall(_IMPORT, whole[path], re.M)
+    given = flags.FlagValues()  # type: ignore[no-untyped-call]
+    if (name := command_of(example)) is not None:
+        importlib.import_module(f"precomp_games.commands.{name}").define(given)
+    else:  # those that prepare have some of these
+        define_preparation_flags(given)
+        define_flags(given, ShowingFlags)
+    found = {flag: _KINDS.get(type(given[flag].parser), "string") for flag in given}
+    found |= {flag: kind for kind, flag in re.findall(r'DEFINE_(\w+)\(\s*"(\w+)"', "".join(whole.values()))}
+    return dict(sorted(found.items()))
 
 
 @functools.cache
