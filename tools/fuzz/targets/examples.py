@@ -57,7 +57,7 @@ def flags_of(example: str) -> dict[str, str]:
         if path.exists() and path not in whole:
             whole[path] = path.read_text(encoding="utf-8")
             waiting += re.findall(_IMPORT, whole[path], re.M)
-    given = flags.FlagValues()  # type: ignore[no-untyped-call]
+    given = flags.FlagValues()
     if (name := command_of(example)) is not None:
         importlib.import_module(f"precomp_games.commands.{name}").define(given)
     else:  # those that prepare have some of these
