@@ -21,8 +21,16 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python.policy import TabularPolicy
 
-from precomp_games._support.arguments import Check, Ge, Le, public
-from precomp_games._support.checks import ArgumentError, check_pair, real_array, shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    Ge,
+    Le,
+    check_pair,
+    public,
+    real_array,
+    shown,
+)
 
 from .sequence_game import SequenceGame
 

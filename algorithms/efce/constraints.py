@@ -29,10 +29,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import public
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import ArgumentError, public
 
 from .bounds import PlayerBounds, SubgameBounds
 from .correlation_plans import CorrelationPlan

@@ -26,10 +26,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from precomp_games._support.arguments import Check, public
-from precomp_games._support.checks import ArgumentError, check_indices, check_integer, real_array, shown
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Result, Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    check_indices,
+    check_integer,
+    public,
+    real_array,
+    shown,
+)
 
 from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread

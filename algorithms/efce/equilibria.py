@@ -26,9 +26,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import Check, PositiveFloat, public
-from precomp_games._support.checks import ArgumentError, check_numbers, check_player, shown
 from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    PositiveFloat,
+    check_numbers,
+    check_player,
+    public,
+    shown,
+)
 
 from ..programs import Clock, ProgramSolution
 from .blueprints import uniform_blueprint

@@ -14,9 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games._support.arguments import NonNegativeInt, public
-from precomp_games._support.checks import ArgumentError, check_instance, check_state, shown
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    NonNegativeInt,
+    check_instance,
+    check_state,
+    public,
+    shown,
+)
 
 from .correlation_plans import AnyBlueprint, Blueprint, check_blueprint
 from .sequence_game import SequenceGame

@@ -28,9 +28,8 @@ from typing import Annotated, Literal
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import INFINITE, Gt, PositiveFloat, public
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.results import Result
+from precomp_games._support.validation import INFINITE, ArgumentError, Gt, PositiveFloat, public
 
 from ..programs import Clock, Program, ProgramBuilder, ProgramSolution
 from .constraints import PlayerConstraints, RefinementProblem

@@ -37,16 +37,16 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import (
+from precomp_games._support.config import bar
+from precomp_games._support.kernels import kernel, read_only
+from precomp_games._support.validation import (
+    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     public,
 )
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.config import bar
-from precomp_games._support.kernels import kernel, read_only
 
 from .constraints import DeviatorState, NormalizedConstraints, RefinementProblem, add_gradient, evaluate
 from .correlation_plans import CorrelationPlan

@@ -21,9 +21,8 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games._support.arguments import each_of, public
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.config import bar
+from precomp_games._support.validation import ArgumentError, each_of, public, shown
 
 from .bounds import Inherited, SubgameBounds, trunk_bounds
 from .constraints import RefinementProblem

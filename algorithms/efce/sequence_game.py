@@ -27,9 +27,17 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import Check, Player, PositiveInt, public
-from precomp_games._support.checks import ArgumentError, check_game, check_integer, shown
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    Player,
+    PositiveInt,
+    check_game,
+    check_integer,
+    public,
+    shown,
+)
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.checks import ArgumentError
+from precomp_games._support.validation import ArgumentError
 
 from .sequence_game import SequenceGame
 

@@ -38,20 +38,22 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import (
+from precomp_games._support.results import Result
+from precomp_games._support.validation import (
     INFINITE,
+    ArgumentError,
     GeneralSumGame,
     Gt,
     NonNegativeInt,
     Player,
     PositiveFloat,
     PositiveInt,
+    check_numbers,
     each_of,
     one_of,
     public,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_numbers, shown
-from precomp_games._support.results import Result
 
 from .evaluation_functions import StrategyPolicy, evaluate_histories
 from .follower import (

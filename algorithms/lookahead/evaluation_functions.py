@@ -33,8 +33,16 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import Game, GeneralSumGame, NonNegativeFloat, Player, Seed, public
-from precomp_games._support.checks import check_evaluation, check_turn
+from precomp_games._support.validation import (
+    Game,
+    GeneralSumGame,
+    NonNegativeFloat,
+    Player,
+    Seed,
+    check_evaluation,
+    check_turn,
+    public,
+)
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

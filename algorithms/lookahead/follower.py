@@ -36,9 +36,18 @@ from typing import Any, Literal
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import GeneralSumGame, Player, PositiveInt, public
-from precomp_games._support.checks import ArgumentError, check_evaluation, check_ranking, check_turn, shown
 from precomp_games._support.results import Result, Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    GeneralSumGame,
+    Player,
+    PositiveInt,
+    check_evaluation,
+    check_ranking,
+    check_turn,
+    public,
+    shown,
+)
 from precomp_games.policies.rows import (
     BatchPolicy,
     PolicyLike,

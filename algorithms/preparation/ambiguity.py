@@ -32,9 +32,16 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import Check, public
-from precomp_games._support.checks import ArgumentError, check_number, check_numbers, real_array, shown
 from precomp_games._support.kernels import kernel
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    check_number,
+    check_numbers,
+    public,
+    real_array,
+    shown,
+)
 from precomp_games.tree.history_tree import HistoryTree
 
 CONTAMINATION, TOTAL_VARIATION, DIVERGENCE = range(3)

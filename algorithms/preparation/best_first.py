@@ -38,7 +38,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games._support.arguments import (
+from precomp_games._support.config import bar
+from precomp_games._support.validation import (
+    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     Player,
@@ -47,8 +49,6 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.config import bar
 from precomp_games.policies.leaf_values import Evaluator, evaluated, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest

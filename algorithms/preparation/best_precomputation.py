@@ -45,9 +45,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import NonNegativeFloat, NonNegativeInt, Player, public
-from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    ArgumentError,
+    NonNegativeFloat,
+    NonNegativeInt,
+    Player,
+    check_integer,
+    public,
+    shown,
+)
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import (

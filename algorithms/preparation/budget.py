@@ -28,8 +28,8 @@ import math
 
 import numpy as np
 
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
+from precomp_games._support.validation import ArgumentError
 
 from .decisions import StrategyValue, Treeplex
 from .frontier import MemoryFrontier

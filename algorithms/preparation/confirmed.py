@@ -47,7 +47,11 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from precomp_games._support.arguments import (
+from precomp_games._support.config import bar
+from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
+from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    ArgumentError,
     Ge,
     Le,
     NonNegativeFloat,
@@ -59,10 +63,6 @@ from precomp_games._support.arguments import (
     each_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.config import bar
-from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
-from precomp_games._support.results import Result
 from precomp_games.policies.leaf_values import Evaluator
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability

@@ -42,7 +42,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games._support.arguments import (
+from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    ArgumentError,
     Check,
     Gt,
     Lt,
@@ -50,11 +53,11 @@ from precomp_games._support.arguments import (
     Player,
     PositiveFloat,
     PositiveInt,
+    check_indices,
+    check_number,
     public,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_indices, check_number, shown
-from precomp_games._support.kernels import kernel
-from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 

@@ -36,10 +36,17 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import INFINITE, NonNegativeFloat, Player, public
-from precomp_games._support.checks import ArgumentError, check_integer, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Axes, Result, axes_of
+from precomp_games._support.validation import (
+    INFINITE,
+    ArgumentError,
+    NonNegativeFloat,
+    Player,
+    check_integer,
+    public,
+    shown,
+)
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 

@@ -35,10 +35,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import NonNegativeInt, Player, public
-from precomp_games._support.checks import ArgumentError, check_indices
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
+from precomp_games._support.validation import ArgumentError, NonNegativeInt, Player, check_indices, public
 from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import check_memorization_set

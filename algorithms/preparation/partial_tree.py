@@ -28,9 +28,8 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import Check, public
-from precomp_games._support.checks import check_game, check_pair, utility_sum
 from precomp_games._support.results import Axes, Result, axes_of
+from precomp_games._support.validation import Check, check_game, check_pair, public, utility_sum
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
 from precomp_games.policies.rows import (
     DistinctStates,

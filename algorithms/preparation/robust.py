@@ -31,11 +31,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import NonNegativeInt, Player, public
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.config import memory_limit
 from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
+from precomp_games._support.validation import ArgumentError, NonNegativeInt, Player, public
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import (

@@ -31,17 +31,20 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from precomp_games._support.arguments import Check, PositiveFloat, PositiveInt, public
-from precomp_games._support.checks import (
+from precomp_games._support.results import Result
+from precomp_games._support.validation import (
     ArgumentError,
+    Check,
+    PositiveFloat,
+    PositiveInt,
     check_evaluation,
     check_game,
     check_ranking,
     check_state,
+    public,
     shown,
     utility_sum,
 )
-from precomp_games._support.results import Result
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

@@ -47,10 +47,16 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import NonNegativeFloat, PositiveFloat, PositiveInt, public
-from precomp_games._support.checks import check_evaluation, utility_sum
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    check_evaluation,
+    public,
+    utility_sum,
+)
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

@@ -21,16 +21,19 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import (
+from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
     Check,
     GeneralSumGame,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
+    check_game,
+    check_turn,
     public,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_game, check_turn, shown
-from precomp_games._support.results import Shown
 from precomp_games.policies.rows import legal_actions, policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 

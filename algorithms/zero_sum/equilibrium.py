@@ -16,9 +16,18 @@ from typing import Annotated
 
 import numpy as np
 
-from precomp_games._support.arguments import NonNegativeFloat, PositiveInt, Seconds, one_of, public
-from precomp_games._support.checks import ArgumentError, check_number, check_pair, shown
 from precomp_games._support.config import bar
+from precomp_games._support.validation import (
+    ArgumentError,
+    NonNegativeFloat,
+    PositiveInt,
+    Seconds,
+    check_number,
+    check_pair,
+    one_of,
+    public,
+    shown,
+)
 from precomp_games.tree.history_tree import HistoryTree
 
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle

@@ -54,8 +54,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import one_of
 from precomp_games._support.kernels import kernel
+from precomp_games._support.validation import one_of
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 

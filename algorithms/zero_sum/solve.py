@@ -37,17 +37,18 @@ import numpy as np
 import scipy
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import (
+from precomp_games._support.kernels import kernel
+from precomp_games._support.results import Axes, Result
+from precomp_games._support.validation import (
+    ArgumentError,
     NonNegativeFloat,
     Player,
     PositiveInt,
     Seconds,
+    check_pair,
     one_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError, check_pair
-from precomp_games._support.kernels import kernel
-from precomp_games._support.results import Axes, Result
 from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, strategy_columns

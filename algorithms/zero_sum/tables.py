@@ -25,11 +25,20 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import Check, FilePath, Game, public
-from precomp_games._support.checks import ArgumentError, check_game, check_instance, check_pair, shown
 from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Game,
+    check_game,
+    check_instance,
+    check_pair,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, legal_actions, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
 from precomp_games.tree.history_tree import HistoryTree

@@ -24,9 +24,7 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import FilePath, public
-from precomp_games._support.checks import ArgumentError, shown
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import ArgumentError, FilePath, one_line, public, shown
 
 _DEEPEST = 40  # lists and objects in each other, in JSON
 

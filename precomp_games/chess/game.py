@@ -30,9 +30,16 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import pyspiel
 
-from precomp_games._support.arguments import Ge, Le, public
-from precomp_games._support.checks import ArgumentError, check_integer, check_parameters, shown
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import (
+    ArgumentError,
+    Ge,
+    Le,
+    check_integer,
+    check_parameters,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.games.openspiel_game import StringObserver, open_observer
 from precomp_games.games.registered import game_type
 

@@ -23,9 +23,16 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from typing import Annotated, Any, TypeVar
 
-from precomp_games._support.arguments import Check, Seconds, public
-from precomp_games._support.checks import ArgumentError, Unnamed, check_instance, shown
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    Seconds,
+    Unnamed,
+    check_instance,
+    one_line,
+    public,
+    shown,
+)
 
 
 class ClusterError(Unnamed, ConnectionError):

@@ -36,8 +36,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from precomp_games._support.arguments import Seconds, public
-from precomp_games._support.checks import check_instance, shown
+from precomp_games._support.validation import Seconds, check_instance, public, shown
 from precomp_games.cluster.client import (
     ANSWER_SECONDS,
     Cluster,

@@ -12,8 +12,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-from precomp_games._support.messages import did_you_mean, one_line
-
 COMMANDS = {
     "prepare": "the positions that are worth knowing by heart against an opponent, as a book",
     "match": "what a book scores in games against that opponent, beside other books and none",
@@ -52,6 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
+        from precomp_games._support.validation import did_you_mean  # with numpy, which a list does without
+
         hint = did_you_mean(name, COMMANDS)
         print(f"error: expected one of {', '.join(COMMANDS)}, got {name[:100]!r}{hint}", file=sys.stderr)
         return 1
@@ -74,7 +74,8 @@ def of_address_space(error: BaseException) -> str:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return ""
-    return f"expected more address space than {limit >> 20} MiB: raise ulimit -v ({one_line(error)})"
+    text = " ".join(str(error).split())[:300] or repr(error)
+    return f"expected more address space than {limit >> 20} MiB: raise ulimit -v ({text})"
 
 
 def _overview() -> str:

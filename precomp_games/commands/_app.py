@@ -24,7 +24,7 @@ from absl import app, flags
 from precomp_games import commands
 from precomp_games._support.config import config
 from precomp_games._support.deadlines import OutOfTimeError
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
 from precomp_games.commands import of_address_space

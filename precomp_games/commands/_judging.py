@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import chess
 from absl import flags
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of
-from precomp_games._support.messages import counted
+from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire

@@ -14,9 +14,8 @@ from typing import Annotated, Any, Literal
 import chess
 from absl import flags
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of
 from precomp_games._support.deadlines import seconds_left
-from precomp_games._support.messages import counted
+from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
 from precomp_games.algorithms import ORDERS
 from precomp_games.chess.books.book import BookPosition, percent
 from precomp_games.chess.books.repertoire import read_repertoire

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import chess
 from absl import flags
 
-from precomp_games._support.messages import one_line, pasteable
+from precomp_games._support.validation import one_line, pasteable
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.model import Engines

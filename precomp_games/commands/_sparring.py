@@ -17,7 +17,7 @@ from absl import flags
 
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, seconds_left, time_is_up
-from precomp_games._support.messages import counted
+from precomp_games._support.validation import counted
 from precomp_games.chess.books.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import find_engine
 from precomp_games.chess.engines.searches import named_options, weakened_by

@@ -31,10 +31,9 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
 
-from precomp_games._support.arguments import Ge, NonNegativeInt, PositiveInt
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
-from precomp_games._support.messages import counted
+from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.books.book import points, points_axis
 from precomp_games.chess.engines.searches import Multipv, SearchResult

@@ -27,8 +27,8 @@ import chess
 import numpy as np
 from absl import flags
 
-from precomp_games._support.arguments import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games._support.files import write_together
+from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games.algorithms.preparation.best_precomputation import (
     BestPrecomputation,
     best_precomputation,

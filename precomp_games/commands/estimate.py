@@ -23,9 +23,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from absl import flags
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt
 from precomp_games._support.deadlines import part, sample_in_time
-from precomp_games._support.messages import counted
+from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.opponents.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in

@@ -33,9 +33,8 @@ from typing import Annotated, Any, Literal
 import chess
 from absl import flags
 
-from precomp_games._support.arguments import Ge, Le, PositiveInt
 from precomp_games._support.deadlines import limited, part
-from precomp_games._support.messages import counted, plain_text
+from precomp_games._support.validation import Ge, Le, PositiveInt, counted, plain_text
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.opponents.played import rests_on_guesses

@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 
 from absl import flags
 
-from precomp_games._support.arguments import NonNegativeInt
+from precomp_games._support.validation import NonNegativeInt
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.play.match import MatchResult

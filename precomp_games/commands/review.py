@@ -21,9 +21,8 @@ from typing import Annotated
 import chess
 from absl import flags
 
-from precomp_games._support.arguments import Ge
 from precomp_games._support.deadlines import limited, part
-from precomp_games._support.messages import counted
+from precomp_games._support.validation import Ge, counted
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.preparation.review import (
     AT_ITS_END,

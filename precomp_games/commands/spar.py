@@ -36,10 +36,9 @@ from typing import Annotated, Any, Literal
 
 from absl import flags
 
-from precomp_games._support.arguments import Ge, Le, NonNegativeInt, PositiveInt
-from precomp_games._support.checks import shown
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.files import read_json
+from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt, shown
 from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, weakened_by
 from precomp_games.chess.play.engine_games import Clock

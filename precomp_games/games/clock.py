@@ -32,17 +32,20 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import NonNegativeInt, Player, PositiveInt, public
-from precomp_games._support.checks import (
+from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
     ArgumentError,
+    NonNegativeInt,
+    Player,
+    PositiveInt,
     check_game,
     check_integer,
     check_parameters,
     check_turn,
+    public,
     shown,
     utility_sum,
 )
-from precomp_games._support.results import Shown
 from precomp_games.games.openspiel_game import StringObserver, load_base_game, open_observer
 from precomp_games.games.registered import CLOCK
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.validation import ArgumentError, shown
 
 
 def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pyspiel.IIGObservationType | None:

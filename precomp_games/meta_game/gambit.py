@@ -32,8 +32,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import FilePath, public
 from precomp_games._support.files import atomic_write
+from precomp_games._support.validation import FilePath, public
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree

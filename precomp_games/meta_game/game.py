@@ -46,13 +46,13 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.arguments import public
-from precomp_games._support.checks import (
+from precomp_games._support.validation import (
     ArgumentError,
     check_integer,
     check_number,
     check_parameters,
     check_path,
+    public,
     shown,
 )
 from precomp_games.games.openspiel_game import (

@@ -31,7 +31,10 @@ from typing import Annotated, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import (
+from precomp_games._support.config import bar
+from precomp_games._support.memory import MemoryMeter, in_blocks
+from precomp_games._support.validation import (
+    ArgumentError,
     Check,
     Ge,
     Gt,
@@ -41,11 +44,11 @@ from precomp_games._support.arguments import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    check_function,
     public,
+    real_array,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_function, real_array, shown
-from precomp_games._support.config import bar
-from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.playouts import Rollouts, RolloutState
 from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
 

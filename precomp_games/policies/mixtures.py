@@ -31,9 +31,17 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import Player, one_of, public
-from precomp_games._support.checks import ArgumentError, check_numbers, check_state, check_turn, shown
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Player,
+    check_numbers,
+    check_state,
+    check_turn,
+    one_of,
+    public,
+    shown,
+)
 from precomp_games.policies.rows import (
     BatchPolicy,
     DistinctStates,

@@ -34,9 +34,18 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import Check, Ge, Le, Lt, public
-from precomp_games._support.checks import ArgumentError, check_pair, real_array, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    Ge,
+    Le,
+    Lt,
+    check_pair,
+    public,
+    real_array,
+    shown,
+)
 
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""

@@ -38,11 +38,19 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
-from precomp_games._support.arguments import Ge, Le, PositiveFloat, PositiveInt, public
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.config import bar
-from precomp_games._support.messages import did_you_mean, one_line
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Ge,
+    Le,
+    PositiveFloat,
+    PositiveInt,
+    did_you_mean,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
 from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
 

@@ -21,18 +21,22 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import FilePath, Game, PositiveFloat, PositiveInt, public
-from precomp_games._support.checks import (
+from precomp_games._support.pickles import packed, unpacked
+from precomp_games._support.results import Result, as_json
+from precomp_games._support.validation import (
     ArgumentError,
+    FilePath,
+    Game,
+    PositiveFloat,
+    PositiveInt,
     check_integer,
     check_numbers,
     check_pair,
     check_penalties,
     check_state,
+    public,
     shown,
 )
-from precomp_games._support.pickles import packed, unpacked
-from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import Menu, MinProbability, PolicyLike, as_batch_policies
 from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game

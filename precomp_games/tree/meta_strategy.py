@@ -20,11 +20,19 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import Game, Player, public
-from precomp_games._support.checks import ArgumentError, check_indices, check_numbers, check_turn, shown
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.pickles import packed, unpacked
 from precomp_games._support.results import Result, Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Game,
+    Player,
+    check_indices,
+    check_numbers,
+    check_turn,
+    public,
+    shown,
+)
 from precomp_games.policies.rows import PolicyLike, as_batch_policies, check_policies
 from precomp_games.tree.facts import AnyForest, TreeArrays, edge_product
 from precomp_games.tree.history_tree import HistoryTree

@@ -23,10 +23,21 @@ import chess
 import chess.polyglot
 import chess.svg
 
-from precomp_games._support.arguments import Check, FilePath, Ge, Le, NonNegativeInt, each_of, public
-from precomp_games._support.checks import ArgumentError, check_instance, check_number, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Result, as_json
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Ge,
+    Le,
+    NonNegativeInt,
+    check_instance,
+    check_number,
+    each_of,
+    public,
+    shown,
+)
 from precomp_games.chess.game import board_after, is_legal
 
 # How far from 1 a probability, or the sum of a position's, may be.

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import FilePath, public
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.files import atomic_write
+from precomp_games._support.validation import ArgumentError, FilePath, public, shown
 from precomp_games.chess.books.book import Book, Exits, Node, percent, points, trie_with_exits
 from precomp_games.chess.game import is_legal
 

@@ -29,9 +29,8 @@ from typing import Any
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import PositiveInt, public
-from precomp_games._support.checks import ArgumentError, check_path, shown
 from precomp_games._support.results import Result
+from precomp_games._support.validation import ArgumentError, PositiveInt, check_path, public, shown
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
 from precomp_games.chess.records.book_counts import REPEATED, UNWEIGHTED, PolyglotCounts
 from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited

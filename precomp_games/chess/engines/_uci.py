@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import chess
 import chess.engine
 
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import one_line
 from precomp_games.chess.engines._questions import Question, Turn
 from precomp_games.chess.engines.searches import (
     MAX_CP,

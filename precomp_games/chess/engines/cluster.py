@@ -26,9 +26,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from precomp_games._support.arguments import Seconds, public
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import Seconds, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
     Asked,

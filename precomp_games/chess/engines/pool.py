@@ -46,11 +46,9 @@ from typing import Annotated, Any
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import Ge, Le, Seconds, public
-from precomp_games._support.checks import Unnamed
 from precomp_games._support.deadlines import check_finished, deadline
-from precomp_games._support.messages import one_line
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import Ge, Le, Seconds, Unnamed, one_line, public
 from precomp_games.chess.engines._questions import Question, Questions, Turn, turns_before
 from precomp_games.chess.engines._uci import (
     BadOutput,

@@ -38,11 +38,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from precomp_games._support.arguments import Check, FilePath, public
-from precomp_games._support.checks import ArgumentError, Unnamed, check_integer, shown
 from precomp_games._support.files import write_together
-from precomp_games._support.messages import one_line
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Unnamed,
+    check_integer,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     Multipv,

@@ -42,10 +42,23 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import Check, FilePath, Ge, Le, PositiveFloat, Seed, each_of, public
-from precomp_games._support.checks import ArgumentError, check_choice, check_number, check_path, shown
 from precomp_games._support.files import atomic_write, read_json
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    FilePath,
+    Ge,
+    Le,
+    PositiveFloat,
+    Seed,
+    check_choice,
+    check_number,
+    check_path,
+    each_of,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, UnfinishedStates
 from precomp_games.chess.evaluation.scores import centipawns

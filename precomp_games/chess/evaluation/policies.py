@@ -34,18 +34,22 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import (
+from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
     Check,
     Ge,
     Le,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
+    check_instance,
+    check_integer,
+    check_number,
     one_of,
     public,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_instance, check_integer, check_number, shown
-from precomp_games._support.results import Shown
 from precomp_games.chess.engines.searches import (
     Line,
     Multipv,

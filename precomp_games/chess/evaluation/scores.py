@@ -17,8 +17,7 @@ from typing import Annotated, Protocol
 import chess
 import chess.engine
 
-from precomp_games._support.arguments import Gt, Lt, one_of, public
-from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.validation import ArgumentError, Gt, Lt, one_of, public, shown
 from precomp_games.chess.engines.searches import MATE_CP, Line
 
 # Python-chess's models, by Stockfish's versions.

@@ -24,8 +24,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import INFINITE, Ge, Gt, PositiveFloat, public
-from precomp_games._support.checks import ArgumentError, check_number, check_numbers, shown
+from precomp_games._support.validation import (
+    INFINITE,
+    ArgumentError,
+    Ge,
+    Gt,
+    PositiveFloat,
+    check_number,
+    check_numbers,
+    public,
+    shown,
+)
 from precomp_games.chess.records.move_counts import GameTable, GameWeights
 
 Floats = npt.NDArray[np.float64]

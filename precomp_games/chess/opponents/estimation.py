@@ -34,18 +34,20 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.arguments import (
+from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    ArgumentError,
     Check,
     Ge,
     Gt,
     Le,
     Lt,
     PositiveFloat,
+    check_integer,
     each_of,
     public,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_integer, shown
-from precomp_games._support.results import Result
 from precomp_games.chess.engines.searches import (
     MATE_CP,
     MAX_MULTIPV,

@@ -20,8 +20,9 @@ from typing import Annotated, Any, TypeAlias
 import chess
 import numpy as np
 
-from precomp_games._support.arguments import (
+from precomp_games._support.validation import (
     INFINITE,
+    ArgumentError,
     FilePath,
     Ge,
     Le,
@@ -30,7 +31,6 @@ from precomp_games._support.arguments import (
     each_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
 from precomp_games.chess.books.book import Book, Exits, Node, trie_with_exits
 from precomp_games.chess.engines.searches import Positions, SearchLimit, SomeSamples, check_position
 from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see

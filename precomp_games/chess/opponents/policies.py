@@ -29,17 +29,19 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import (
+from precomp_games._support.validation import (
     INFINITE,
+    ArgumentError,
     FilePath,
     Ge,
     PositiveFloat,
     PositiveInt,
+    check_path,
+    one_line,
     one_of,
     public,
+    shown,
 )
-from precomp_games._support.checks import ArgumentError, check_path, shown
-from precomp_games._support.messages import one_line
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore

@@ -38,10 +38,19 @@ import chess.engine
 import chess.pgn
 import numpy as np
 
-from precomp_games._support.arguments import Ge, Gt, Le, NonNegativeInt, Seed, each_of, public
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.deadlines import time_is_up
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import (
+    ArgumentError,
+    Ge,
+    Gt,
+    Le,
+    NonNegativeInt,
+    Seed,
+    each_of,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.books.pgn import pgn_text, set_headers
 from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess, EngineThread

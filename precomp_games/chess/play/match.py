@@ -34,10 +34,18 @@ import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import FilePath, Ge, Le, Seed, public
-from precomp_games._support.checks import ArgumentError, check_number, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Axes, Result, axes_of, html_table
+from precomp_games._support.validation import (
+    ArgumentError,
+    FilePath,
+    Ge,
+    Le,
+    Seed,
+    check_number,
+    public,
+    shown,
+)
 from precomp_games.chess.books.book import Book, BookExit, Exits, points, points_axis
 from precomp_games.chess.books.pgn import pgn_text, set_headers
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of

@@ -17,8 +17,7 @@ import chess
 import chess.engine
 import numpy as np
 
-from precomp_games._support.arguments import Seed, public
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import Seed, one_line, public
 from precomp_games.chess.engines._uci import EngineProcess, EngineThread
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command

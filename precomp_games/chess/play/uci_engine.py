@@ -25,9 +25,7 @@ from typing import Any
 import chess
 import numpy as np
 
-from precomp_games._support.arguments import Seed, public
-from precomp_games._support.checks import ArgumentError, check_instance, shown
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import ArgumentError, Seed, check_instance, one_line, public, shown
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows

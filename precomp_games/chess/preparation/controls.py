@@ -29,9 +29,8 @@ from typing import Any
 
 import chess
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt, Seed, public
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.deadlines import time_is_up
+from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, Seed, public, shown
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine

@@ -19,10 +19,9 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import NonNegativeInt, PositiveInt, one_of, public
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.deadlines import as_far_as_time_goes
 from precomp_games._support.results import Result
+from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.evaluation.policies import EngineMenu

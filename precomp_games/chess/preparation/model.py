@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games._support.arguments import each_of, public
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import each_of, public
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, EngineMenu, EnginePolicy

@@ -18,9 +18,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.checks import ArgumentError, check_integer, check_number, shown
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import ArgumentError, check_integer, check_number, one_line, shown
 from precomp_games.chess.evaluation import calibration as fits
 from precomp_games.chess.evaluation.calibration import CalibratedUtility
 from precomp_games.chess.opponents.policies import opponent_policy

@@ -32,10 +32,9 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import Ge, Lt, public
-from precomp_games._support.checks import ArgumentError, check_instance
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
+from precomp_games._support.validation import ArgumentError, Ge, Lt, check_instance, public
 from precomp_games.chess.books.book import points
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine, StoredEngine

@@ -24,7 +24,10 @@ import chess.engine
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import (
+from precomp_games._support.files import atomic_write, read_json, write_together
+from precomp_games._support.results import Result
+from precomp_games._support.validation import (
+    ArgumentError,
     Check,
     FilePath,
     Ge,
@@ -32,20 +35,16 @@ from precomp_games._support.arguments import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
-    each_of,
-    public,
-)
-from precomp_games._support.checks import (
-    ArgumentError,
     check_instance,
     check_integer,
     check_number,
     check_numbers,
+    each_of,
+    one_line,
+    plain_text,
+    public,
     shown,
 )
-from precomp_games._support.files import atomic_write, read_json, write_together
-from precomp_games._support.messages import one_line, plain_text
-from precomp_games._support.results import Result
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
 from precomp_games.chess.books.pgn import write_pgn

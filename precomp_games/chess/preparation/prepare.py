@@ -11,7 +11,9 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import (
+from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
+from precomp_games._support.validation import (
+    ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
@@ -19,8 +21,6 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
 from precomp_games.algorithms import (
     ORDERS,
     CertifiedPrecomputation,

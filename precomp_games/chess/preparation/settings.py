@@ -19,7 +19,8 @@ from typing import Annotated, Any
 
 import pyspiel
 
-from precomp_games._support.arguments import (
+from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
     Ge,
     Gt,
     Le,
@@ -31,7 +32,6 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.results import Shown
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
 from precomp_games.chess.evaluation.calibration import is_shipped
 from precomp_games.chess.evaluation.policies import SAMPLES, Plays, check_opponents

@@ -26,7 +26,9 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
-from precomp_games._support.arguments import (
+from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
     FilePath,
     NonNegativeFloat,
     NonNegativeInt,
@@ -34,8 +36,6 @@ from precomp_games._support.arguments import (
     each_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.results import Shown
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
 from precomp_games.chess.books.book import Book

@@ -12,8 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.arguments import Player, PositiveInt, each_of, public
-from precomp_games._support.checks import ArgumentError, check_instance, shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Player,
+    PositiveInt,
+    check_instance,
+    each_of,
+    public,
+    shown,
+)
 from precomp_games.algorithms import CertifiedPrecomputation
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores

@@ -21,9 +21,7 @@ import chess.polyglot
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.arguments import FilePath, one_of, public
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.messages import one_line
+from precomp_games._support.validation import ArgumentError, FilePath, one_line, one_of, public
 from precomp_games.chess.game import action_of, is_legal
 
 POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")

@@ -31,7 +31,7 @@ from typing import Any
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import FilePath, PositiveInt, public
+from precomp_games._support.validation import FilePath, PositiveInt, public
 from precomp_games.chess.game import action_of
 from precomp_games.chess.records.movetext import result_of
 from precomp_games.chess.records.names import alike, name_words, resolve_names, same_initials, tag_text

@@ -32,9 +32,19 @@ import numpy.typing as npt
 from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.arguments import INFINITE, Ge, Gt, Le, each_of, one_of, public
-from precomp_games._support.checks import ArgumentError, check_instance, shown
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    INFINITE,
+    ArgumentError,
+    Ge,
+    Gt,
+    Le,
+    check_instance,
+    each_of,
+    one_of,
+    public,
+    shown,
+)
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
 from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of

@@ -20,11 +20,9 @@ from typing import Any, TypeVar
 import chess
 import chess.pgn
 
-from precomp_games._support.arguments import FilePath, public
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.config import bar
-from precomp_games._support.messages import counted
 from precomp_games._support.results import Result
+from precomp_games._support.validation import ArgumentError, FilePath, counted, public
 from precomp_games.chess.records.movetext import languages_of, standard
 from precomp_games.chess.records.names import tag_text
 

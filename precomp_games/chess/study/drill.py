@@ -31,10 +31,17 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
-from precomp_games._support.arguments import Check, FilePath, NonNegativeInt, public
-from precomp_games._support.checks import ArgumentError, check_number, shown
-from precomp_games._support.messages import one_line
 from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
+    ArgumentError,
+    Check,
+    FilePath,
+    NonNegativeInt,
+    check_number,
+    one_line,
+    public,
+    shown,
+)
 from precomp_games.chess.books.book import Book, BookPosition
 from precomp_games.chess.engines.store import first_strange, refuse_journal_of_several
 from precomp_games.chess.preparation.preparation import predecessors

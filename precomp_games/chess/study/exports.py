@@ -33,9 +33,15 @@ import chess
 import chess.pgn
 import chess.svg
 
-from precomp_games._support.arguments import FilePath, NonNegativeFloat, public
-from precomp_games._support.checks import ArgumentError, check_choice, shown
 from precomp_games._support.files import write_together
+from precomp_games._support.validation import (
+    ArgumentError,
+    FilePath,
+    NonNegativeFloat,
+    check_choice,
+    public,
+    shown,
+)
 from precomp_games.chess.books.book import Node, percent
 from precomp_games.chess.books.pgn import book_game, pgn_text, set_headers
 from precomp_games.chess.study.drill import DrillCard, book_cards

@@ -32,18 +32,22 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from precomp_games._support.arguments import Check, FilePath, NonNegativeInt, each_of, public
-from precomp_games._support.checks import (
+from precomp_games._support.files import atomic_write
+from precomp_games._support.results import Shown
+from precomp_games._support.validation import (
     ArgumentError,
+    Check,
+    FilePath,
+    NonNegativeInt,
     check_instance,
     check_integer,
     check_number,
     check_pair,
+    each_of,
+    plain_text,
+    public,
     shown,
 )
-from precomp_games._support.files import atomic_write
-from precomp_games._support.messages import plain_text
-from precomp_games._support.results import Shown
 from precomp_games.chess.books.book import BookExit, BookPosition, Node, trie_with_exits
 from precomp_games.chess.opponents.played import PlayedGame, rests_on_guesses
 from precomp_games.chess.play.match import MatchResult

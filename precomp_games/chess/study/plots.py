@@ -14,8 +14,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
-from precomp_games._support.checks import ArgumentError
-from precomp_games._support.messages import plain_text
+from precomp_games._support.validation import ArgumentError, plain_text
 
 _MOST = 1 << 20  # characters
 _DEEP = 100  # elements within each other

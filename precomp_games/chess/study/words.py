@@ -18,7 +18,7 @@ from typing import Any
 import chess
 import chess.engine
 
-from precomp_games._support.messages import counted, plain_text
+from precomp_games._support.validation import counted, plain_text
 from precomp_games.chess.books.book import points as points
 from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.opponents.played import Person

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.kernels import kernel
+from precomp_games._support.validation import ArgumentError, shown
 from precomp_games.policies.rows import PolicyRows, action_words, entry_rows
 
 _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers are no more exact

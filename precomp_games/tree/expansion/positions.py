@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError
 from precomp_games._support.memory import MemoryMeter, in_blocks
+from precomp_games._support.validation import ArgumentError
 from precomp_games.policies.mixtures import ComponentRows, MixturePolicy, component_name
 from precomp_games.policies.rows import (
     DistinctStates,

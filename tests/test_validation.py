@@ -1,4 +1,4 @@
-"""What signatures say about arguments: `precomp_games._support.arguments`."""
+"""What signatures say about arguments: `precomp_games._support.validation`."""
 
 import dataclasses
 import importlib
@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import precomp_games
-from precomp_games._support import arguments
-from precomp_games._support.arguments import (
+from precomp_games._support import validation
+from precomp_games._support.validation import (
     INFINITE,
+    ArgumentError,
     Check,
     Ge,
     Gt,
@@ -26,7 +27,6 @@ from precomp_games._support.arguments import (
     one_of,
     public,
 )
-from precomp_games._support.checks import ArgumentError
 
 COLORS = ("red", "blue")
 
@@ -198,6 +198,6 @@ def test_all_annotations_can_be_read():
     assert len(functions) > 200
     for name, function in functions.items():
         try:
-            arguments.checks_of(function)
+            validation.checks_of(function)
         except NameError as error:
             pytest.fail(f"{name}: {error}; what a public function takes is imported where it runs")
