@@ -1,7 +1,6 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
-from precomp_games.chess.books.book import Book, BookMove, BookPosition, write_polyglot
-from precomp_games.chess.books.pgn import write_pgn
+from precomp_games.chess.books.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
@@ -9,8 +8,7 @@ from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.evaluation.calibration import CalibratedUtility, load_calibration
-from precomp_games.chess.evaluation.policies import EngineEvaluation, EngineMenu, EnginePolicy
-from precomp_games.chess.evaluation.scores import LinearUtility
+from precomp_games.chess.evaluation.policies import EngineEvaluation, EngineMenu, EnginePolicy, LinearUtility
 from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
 from precomp_games.chess.opponents.estimation import fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import reply_games

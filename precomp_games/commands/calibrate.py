@@ -45,7 +45,7 @@ from precomp_games.chess.evaluation.calibration import (
     played_samples,
     save_calibration,
 )
-from precomp_games.chess.evaluation.scores import LinearUtility, ThresholdUtility, WdlUtility
+from precomp_games.chess.evaluation.policies import LinearUtility, ThresholdUtility, WdlUtility
 from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.played import pgn_results
 from precomp_games.chess.preparation.model import Engines

@@ -26,7 +26,7 @@ from absl import flags
 from precomp_games._support.validation import NonNegativeInt, PositiveInt
 from precomp_games.chess.books.book import BookPosition
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
-from precomp_games.chess.evaluation.scores import pov_score
+from precomp_games.chess.evaluation.policies import pov_score
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.words import pawns_text, points, why_words

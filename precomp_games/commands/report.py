@@ -26,7 +26,7 @@ import chess.pgn
 from absl import flags
 
 from precomp_games._support.files import read_json
-from precomp_games.chess.opponents.played import games_behind
+from precomp_games.chess.opponents.played import reply_games
 from precomp_games.chess.records.movetext import Standard, standard
 from precomp_games.chess.records.pgn_files import GameReport, game_texts
 from precomp_games.chess.study.page import BookPage, report_matches
@@ -157,7 +157,7 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[BookPa
             ) from None
         if given.games is not None:
             read = GameReport()
-            games, person = games_behind(made.book, given.games, given.player, exits=made.exits, report=read)
+            games, person = reply_games(made.book, given.games, given.player, exits=made.exits, report=read)
             print(f"Games behind replies: {read}", flush=True)
             made = dataclasses.replace(made, games=games, person=person)
         books.append(BookPage(made, notes=notes, matches=matches, sizes=sizes, plots=shared))

@@ -13,8 +13,7 @@ import chess.pgn
 import chess.polyglot
 import pytest
 
-from precomp_games.chess.books.book import Book, BookExit, BookLine, BookMove, BookPosition, write_polyglot
-from precomp_games.chess.books.pgn import write_pgn
+from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 
 ITALIAN = "r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4"
 
@@ -98,12 +97,8 @@ RANDOM_BOOKS = [
 # -- the book itself ---------------------------------------------------------------------------------------
 
 
-def test_lines_by_falling_reach() -> None:
+def test_lines_by_falling_worth() -> None:
     book = small_book()
-    assert book.lines() == [
-        BookLine(("e4", "e5", "Nf3", "Nc6", "Bb5"), 0.3),
-        BookLine(("e4", "c5", "Nf3"), 0.25),
-    ]
     text = "     30%  1. e4 e5 2. Nf3 Nc6 3. Bb5\n     25%  1. e4 c5 2. Nf3"
     assert [book.first_lines(n) for n in (5, 1, 0)] == [text, text.splitlines()[0], ""]
 
@@ -112,14 +107,14 @@ def test_lines_by_falling_reach() -> None:
 def test_every_position_is_on_a_line(drawn: Any) -> None:
     book = random_book(*drawn)
     passed = set()
-    for line in book.lines():
+    for line in book.first_lines(len(book)).splitlines():
         board = book.start.copy()
-        for san in line.moves:
-            passed.add(tuple(board.move_stack))
-            board.push_san(san)
+        for word in line[10:].split():
+            san = word.rpartition(".")[2]
+            if san:
+                passed.add(tuple(board.move_stack))
+                board.push_san(san)
     assert {position.history for position in book.positions} <= passed
-    reaches = [line.reach for line in book.lines()]
-    assert reaches == sorted(reaches, reverse=True)
     assert [board.fen() for board in book.boards] == [
         board_after(book, position.history).fen() for position in book.positions
     ]
@@ -145,17 +140,9 @@ def test_the_lines_that_carry_most_come_first() -> None:
     assert lines[0] == "      1%  1. e4 e5 2. Nf3 Nf6 3. Nxe5 d6 4. Nf3"
     assert lines[1] == "      2%  1. e4 e5 2. Nf3 Nc6 3. Bb5" and lines[2].startswith("     12%  1. e4 ")
     shown = {line[10:] for line in book.first_lines(99).splitlines()}
-    assert shown == {chess.Board().variation_san(moves) for moves in _moves_of(book.lines())}
-
-
-def _moves_of(lines: list[BookLine]) -> list[list[chess.Move]]:
-    found = []
-    for line in lines:
-        board = chess.Board()
-        for san in line.moves:
-            board.push_san(san)
-        found.append(board.move_stack)
-    return found
+    played = {(*each.history, each.moves[0].move) for each in book.positions}
+    ends = {line for line in played if not any(other[: len(line)] == line != other for other in played)}
+    assert shown == {chess.Board().variation_san(line) for line in ends}
 
 
 def test_lines_of_black_from_another_start() -> None:
@@ -402,7 +389,7 @@ def test_files_do_not_depend_on_the_order_of_positions(tmp_path: Path) -> None:
         for name, each in (("one", book), ("two", again)):
             write(each, tmp_path / name)
         assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert again.lines() == book.lines()
+    assert again.first_lines(99) == book.first_lines(99)
 
 
 @pytest.mark.parametrize(
@@ -431,7 +418,7 @@ def test_a_long_line(tmp_path: Path) -> None:
     book = Book(chess.Board(), chess.WHITE, positions)
     write_pgn(book, tmp_path / "book.pgn")
     assert len(list(read_back(tmp_path / "book.pgn").mainline())) == len(moves) - 1
-    assert len(book.lines()[0].moves) == len(moves) - 1
+    assert book.first_lines(1).endswith(" 599. Nf3 Nf6 600. Ng1")
 
 
 @pytest.mark.parametrize("start", [chess.Board(), chess.Board(ITALIAN)])
@@ -442,7 +429,7 @@ def test_an_empty_book_gives_valid_empty_files(tmp_path: Path, start: chess.Boar
     assert (tmp_path / "book.bin").read_bytes() == b"" and read_moves(tmp_path / "book.bin", start) == {}
     game = read_back(tmp_path / "book.pgn")
     assert game.board() == start and not game.variations
-    assert (len(book), book.distinct_positions, book.lines(), book.first_lines(3)) == (0, 0, [], "")
+    assert (len(book), book.distinct_positions, book.first_lines(3)) == (0, 0, "")
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

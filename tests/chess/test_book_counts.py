@@ -11,8 +11,7 @@ import pytest
 
 from precomp_games import make_policy
 from precomp_games.chess import ChessGame, GamesPolicy, action_of, polyglot_policy
-from precomp_games.chess.records.book_counts import PolyglotCounts
-from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.chess.records.move_counts import CountsPolicy, PolyglotCounts
 from precomp_games.policies.specs import quoted
 from tests.chess.test_game_records import game, mutated
 
@@ -41,16 +40,16 @@ def test_polyglot(tmp_path: Path) -> None:
     path.write_bytes(BOOK)
     book = PolyglotCounts(path)
     assert len(book) == 6 and not book.left_out
-    assert book.at(START) == (actions(e2e4=30.0, d2d4=10.0, a2a3=0.0), 0.0)
-    assert book.at(CASTLE) == (actions(e1g1=5.0, e1c1=3.0), 0.0)
-    assert PolyglotCounts(path, "score").at(START)[0] == actions(e2e4=30.0, d2d4=10.0, a2a3=1.0)
-    assert PolyglotCounts(path, "uniform").at(START)[0] == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
+    assert book.at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=0.0)
+    assert book.at(CASTLE) == actions(e1g1=5.0, e1c1=3.0)
+    assert PolyglotCounts(path, "score").at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=1.0)
+    assert PolyglotCounts(path, "uniform").at(START) == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
     state = GAME.new_initial_state()
     row = polyglot_policy(GAME, path, alpha=0.0).action_probabilities(state)
     assert row == actions(e2e4=0.75, d2d4=0.25)
     with chess.polyglot.open_reader(path) as reader:  # python-chess reads the same
         read = {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)}
-    assert read == book.at(START)[0]
+    assert read == book.at(START)
     path.write_bytes(BOOK[::-1][:7])
     with pytest.raises(ValueError, match=r"PolyglotCounts\(\): expected Polyglot entries"):
         PolyglotCounts(path)
@@ -106,7 +105,7 @@ def test_polyglot_files_that_are_not_as_they_should_be(
     assert len(book.strange) == len(strange)
     for what, count in strange.items():
         assert [n for reason, n in book.strange.items() if reason.startswith(what)] == [count]
-    assert row is None or book.at(START)[0] == actions(**row)
+    assert row is None or book.at(START) == actions(**row)
     again = PolyglotCounts.of_arrays("frequency", **book.as_arrays())
     assert again.at(START) == book.at(START) and again.at(LATER) == book.at(LATER)
     policy = polyglot_policy(GAME, path)

@@ -66,12 +66,8 @@ def test_games_and_states(process: Pool) -> None:
 
 
 def same_book(again: Book, book: Book) -> bool:
-    return (again.start, again.side, again.positions, again.lines()) == (
-        book.start,
-        book.side,
-        book.positions,
-        book.lines(),
-    )
+    found = (again.start, again.side, again.positions, again.first_lines(9))
+    return found == (book.start, book.side, book.positions, book.first_lines(9))
 
 
 def test_books(process: Pool) -> None:

@@ -25,8 +25,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.books.book import points
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
-from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.evaluation.scores import WdlUtility, centipawns, score_utility
+from precomp_games.chess.evaluation.policies import WdlUtility, centipawns, score_utility, softmax
 from precomp_games.chess.game import RULES_OF_CHESS, repeats
 from precomp_games.chess.study.words import OpponentWords
 

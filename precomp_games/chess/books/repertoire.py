@@ -32,7 +32,7 @@ import chess.pgn
 from precomp_games._support.results import Result
 from precomp_games._support.validation import ArgumentError, PositiveInt, check_path, public, shown
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
-from precomp_games.chess.records.book_counts import REPEATED, UNWEIGHTED, PolyglotCounts
+from precomp_games.chess.records.move_counts import REPEATED, UNWEIGHTED, PolyglotCounts
 from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited
 
 _MAX_GAMES = 100_000
@@ -280,7 +280,7 @@ class _Reader:
         def replies(board: chess.Board, history: tuple[int, ...]) -> None:
             for move in list(board.legal_moves):
                 after = board_after(board, move)
-                if book.at(after)[0]:
+                if book.at(after):
                     meet(after, (*history, action_of(move)))
 
         begin = self.start.copy(stack=False)
@@ -290,7 +290,7 @@ class _Reader:
             replies(begin, ())
         while waiting:
             board, history = waiting.popleft()
-            ranked = sorted((-weight, action) for action, weight in book.at(board)[0].items() if weight > 0.0)
+            ranked = sorted((-weight, action) for action, weight in book.at(board).items() if weight > 0.0)
             for _, action in ranked:
                 used += 1
                 self.add(board.epd(), history, action)

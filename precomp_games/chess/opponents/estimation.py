@@ -55,7 +55,7 @@ from precomp_games.chess.engines.searches import (
     check_position,
 )
 from precomp_games.chess.engines.stored_engine import ScoringEngine
-from precomp_games.chess.evaluation.scores import centipawns
+from precomp_games.chess.evaluation.policies import centipawns
 
 MAX_COUNT = 10**9  # how often a move can have been played
 _Count = Annotated[int, Ge(1), Le(MAX_COUNT)]

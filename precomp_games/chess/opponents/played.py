@@ -287,8 +287,8 @@ def reply_games(
     before: Annotated[float, INFINITE] = math.inf,
     copies: bool = False,
     report: GameReport | None = None,
-) -> dict[History, ReplyGames]:
-    """The games behind each reply that a book has an answer to, or that leaves it.
+) -> tuple[dict[History, ReplyGames], Person | None]:
+    """The games behind each reply that a book has an answer to, or that leaves it, and whose they are.
 
     Args:
       book: whose opponent replies.
@@ -303,40 +303,13 @@ def reply_games(
       report: is filled with what was read and what was not.
 
     Returns:
-      By the moves up to the reply, the reply included; replies that nobody played are not in it.
+      By the moves up to the reply, the reply included (replies that nobody played are not in it), and the
+      player; None where the games are everybody's.
 
     Raises:
       ValueError: arguments of another kind; see `read_games`.
       OSError: the file cannot be read.
     """
-    return games_behind(
-        book,
-        path,
-        player,
-        exits=exits,
-        without=without,
-        most=most,
-        max_plies=max_plies,
-        before=before,
-        copies=copies,
-        report=report,
-    )[0]
-
-
-def games_behind(
-    book: Book,
-    path: str | os.PathLike[str],
-    player: str | None = None,
-    *,
-    exits: Exits = (),
-    without: str | None = None,
-    most: int = 5,
-    max_plies: int = DEFAULT_PLIES,
-    before: float = math.inf,
-    copies: bool = False,
-    report: GameReport | None = None,
-) -> tuple[dict[History, ReplyGames], Person | None]:
-    """`reply_games`, and whose games these are; None where they are everybody's."""
     root = trie_with_exits(book, exits)
     report = GameReport() if report is None else report
     # What is listed can be played through to its end; what counts is a policy's to say.

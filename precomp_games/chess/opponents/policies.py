@@ -49,15 +49,17 @@ from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
 from precomp_games.chess.evaluation.policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.chess.game import ChessGame, ChessState, board_key
 from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
-from precomp_games.chess.records.book_counts import PolyglotCounts, PolyglotWeights, warn_of
 from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.move_counts import (
     CountsPolicy,
     GameTable,
     GameWeights,
     MoveCounts,
+    PolyglotCounts,
+    PolyglotWeights,
     game_tables,
     predicted_rows,
+    warn_of,
 )
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once

@@ -51,8 +51,7 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import Book
-from precomp_games.chess.books.pgn import pgn_text, set_headers
+from precomp_games.chess.books.book import Book, pgn_text, set_headers
 from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess, EngineThread
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command

@@ -30,7 +30,7 @@ from precomp_games.chess.books.book import Book
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows
 from precomp_games.chess.play.players import FOREVER, LONGEST_LINE, NO_MOVE, Player
-from precomp_games.chess.records.book_counts import PolyglotCounts, warn_of
+from precomp_games.chess.records.move_counts import PolyglotCounts, warn_of
 
 _NAME = "precomp-games"
 _AUTHOR = "the precomp-games authors"
@@ -77,7 +77,7 @@ def uci_book(book: Book | str) -> UciBook:
     warn_of(book, counts.strange)
 
     def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
-        return {move_of(action): weight for action, weight in counts.at(board)[0].items() if weight > 0.0}
+        return {move_of(action): weight for action, weight in counts.at(board).items() if weight > 0.0}
 
     return by_position
 

@@ -18,8 +18,13 @@ from precomp_games._support.results import Shown
 from precomp_games._support.validation import each_of, public
 from precomp_games.chess.books.book import Book
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
-from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, EngineMenu, EnginePolicy
-from precomp_games.chess.evaluation.scores import score_utility
+from precomp_games.chess.evaluation.policies import (
+    ANSWERS,
+    EngineEvaluation,
+    EngineMenu,
+    EnginePolicy,
+    score_utility,
+)
 from precomp_games.chess.game import board_key
 from precomp_games.chess.play.match import MatchResult, play_match
 from precomp_games.chess.preparation.model_files import named_calibration, named_opponent

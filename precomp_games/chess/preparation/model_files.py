@@ -24,8 +24,7 @@ from precomp_games.chess.evaluation import calibration as fits
 from precomp_games.chess.evaluation.calibration import CalibratedUtility
 from precomp_games.chess.opponents.policies import opponent_policy
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.book_counts import PolyglotCounts
-from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts, MoveSource
+from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts, MoveSource, PolyglotCounts
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import parsed_spec, touched

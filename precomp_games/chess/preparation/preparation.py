@@ -46,8 +46,7 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.algorithms import MemoryFrontier
-from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_polyglot
-from precomp_games.chess.books.pgn import write_pgn
+from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles

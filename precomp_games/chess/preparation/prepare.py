@@ -37,9 +37,9 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.chess.books.book import Book, BookExit
-from precomp_games.chess.evaluation.scores import pov_score
+from precomp_games.chess.evaluation.policies import pov_score
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
-from precomp_games.chess.opponents.played import Person, ReplyGames, games_behind
+from precomp_games.chess.opponents.played import Person, ReplyGames, reply_games
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
 from precomp_games.chess.preparation.model import Engines, PreparationPolicies
@@ -206,7 +206,7 @@ def _games_behind(
     """The games behind the replies of an opponent who is a person, as its games say, and who that is."""
     if not isinstance(opponent, GamesPolicy) or opponent.read["player"] is None:
         return {}, None
-    return games_behind(book, exits=exits, **opponent.read)
+    return reply_games(book, exits=exits, **opponent.read)
 
 
 # -- where games leave a book ------------------------------------------------------------------------------

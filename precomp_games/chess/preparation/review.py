@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import chess
+import numpy as np
 
 from precomp_games._support.deadlines import sample_in_time
 from precomp_games._support.results import Result
@@ -22,8 +23,8 @@ from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.preparation.judging import line_of
 from precomp_games.chess.preparation.model import PreparationPolicies
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.game_records import GameRecord, position_hash
-from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.chess.records.game_records import GameRecord
+from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts
 from precomp_games.policies.rows import as_batch_policy, is_of_history
 
 # Who left a repertoire, or that its line was at an end.
@@ -221,23 +222,6 @@ def _lessons(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(lessons, key=lambda row: (-row["cost"], row["after"]))
 
 
-class _Replies:
-    """How often each reply was played in games, as `CountsPolicy` asks for it."""
-
-    def __init__(self, games: Sequence[GameRecord], side: chess.Color) -> None:
-        """Counts the moves of one side."""
-        self._played: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
-        for record in games:
-            for ply, (key, action) in enumerate(zip(record.keys, record.actions, strict=True)):
-                if record.mover(ply) == side:
-                    self._played[key][action] += 1
-
-    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
-        """Games by action at a position; none of them with a reply that is not listed."""
-        played = self._played.get(position_hash(board), collections.Counter())
-        return {action: float(count) for action, count in played.items()}, 0.0
-
-
 def _updated(
     policies: PreparationPolicies,
     settings: PreparationSettings,
@@ -247,7 +231,14 @@ def _updated(
 ) -> PreparationPolicies:
     """The same, with an opponent whose model has the replies of these games."""
     rival = 1 - book.player
-    counts = _Replies(games, not book.side)
+    replies = [
+        each
+        for record in games
+        for ply, each in enumerate(zip(record.keys, record.actions, strict=True))
+        if record.mover(ply) != book.side
+    ]
+    keys, actions = (np.array([each[k] for each in replies], kind) for k, kind in enumerate("QH"))
+    counts = MoveCounts(keys, actions, np.ones(len(replies)))
     model = CountsPolicy(settings.game(), counts, prior_games, policies.sigma[rival])
     sigma = (policies.sigma[0], model) if rival == 1 else (model, policies.sigma[1])
     return dataclasses.replace(policies, sigma=sigma)

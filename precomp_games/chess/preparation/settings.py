@@ -34,8 +34,7 @@ from precomp_games._support.validation import (
 )
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
 from precomp_games.chess.evaluation.calibration import is_shipped
-from precomp_games.chess.evaluation.policies import SAMPLES, Plays, check_opponents
-from precomp_games.chess.evaluation.scores import Scale
+from precomp_games.chess.evaluation.policies import SAMPLES, Plays, Scale, check_opponents
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.policies.specs import check_spec, touched

@@ -15,18 +15,27 @@ weight where the half-life is finite; an unknown rating or time control makes no
 
 Counts are three sorted arrays of 18 bytes an entry, by `position_hash`. Games are added in batches, so that
 memory grows with the number of different moves, not of games.
+
+Polyglot books count as well. A file is entries of 16 bytes, big-endian, sorted: key, move, weight, learning
+data. One that is not sorted is read all the same. What a weight is depends on who made the file: a number of
+games, or, by the usual program, 2 wins + draws, or a choice. Files are not to be trusted: what cannot be read
+is left out and counted, and if nothing remains, that is an error.
 """
 
 from __future__ import annotations
 
 import array
+import collections
 import dataclasses
 import itertools
+import logging
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Protocol
 
 import chess
+import chess.polyglot
 import numpy as np
 import numpy.typing as npt
 from numpy.ma import is_masked
@@ -36,17 +45,19 @@ from precomp_games._support.results import Shown
 from precomp_games._support.validation import (
     INFINITE,
     ArgumentError,
+    FilePath,
     Ge,
     Gt,
     Le,
     check_instance,
     each_of,
+    one_line,
     one_of,
     public,
     shown,
 )
 from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
-from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState
+from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of, is_legal
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.records.names import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
@@ -207,10 +218,10 @@ class GameWeights:
 
 
 class MoveSource(Protocol):
-    """What knows how often moves were played: games, a book, a database."""
+    """What knows how often moves were played: games, or a book."""
 
-    def at(self, board: chess.Board) -> tuple[Mapping[int, float], float]:
-        """Weights by action at a position, and the weight of moves that are not listed."""
+    def at(self, board: chess.Board) -> Mapping[int, float]:
+        """Weights by action at a position."""
 
 
 class MoveCounts:
@@ -282,16 +293,15 @@ class MoveCounts:
         return MoveCounts(*total)
 
     @public
-    def at(self, board: chess.Board) -> tuple[dict[int, float], float]:
-        """Weights by action at a position; no weight is that of moves which are not listed.
+    def at(self, board: chess.Board) -> dict[int, float]:
+        """Weights by action at a position.
 
         Raises:
             ValueError: no board.
         """
         key = np.uint64(position_hash(board))
-        first, last = np.searchsorted(self.keys, [key]), np.searchsorted(self.keys, [key], side="right")
-        rows = slice(int(first[0]), int(last[0]))
-        return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True)), 0.0
+        rows = slice(*(int(np.searchsorted(self.keys, key, side)) for side in ("left", "right")))
+        return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True))
 
 
 def _younger(weights: GameWeights, table: GameTable) -> Floats:
@@ -349,8 +359,7 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
 
     def prior_share(self, state: ChessState) -> float:
         """How much of what is played at a state the prior says: alpha / (n + alpha), of n games there."""
-        weights, rest = self.counts.at(state.board)
-        games = math.fsum(weights.values()) + rest
+        games = math.fsum(self.counts.at(state.board).values())
         return 1.0 if games == 0.0 or math.isinf(self.alpha) else self.alpha / (games + self.alpha)
 
     @public
@@ -374,20 +383,13 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
     def _rows(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
         counted = []
         for state in states:
-            weights, rest = self.counts.at(state.board)
-            legal = set(state.legal_actions())
-            # Two positions may share a key, and files hold what they like.
-            rest = rest if rest > 1e-280 else 0.0  # a share of less would be rounded to none
-            counted.append(({a: w for a, w in weights.items() if a in legal and w > 0.0}, rest))
-        totals = [math.fsum(weights.values()) + rest for weights, rest in counted]
-        behind = [
-            k for k, (_, rest) in enumerate(counted) if self.alpha > 0.0 or rest > 0.0 or totals[k] == 0.0
-        ]
-        asked = [states[k] for k in behind]
-        priors = dict(zip(behind, self._prior_rows(asked), strict=True))
+            legal = set(state.legal_actions())  # two positions may share a key, and files hold what they like
+            counted.append({a: w for a, w in self.counts.at(state.board).items() if a in legal and w > 0.0})
+        totals = [math.fsum(weights.values()) for weights in counted]
+        behind = [k for k, total in enumerate(totals) if self.alpha > 0.0 or total == 0.0]
+        priors = dict(zip(behind, self._prior_rows([states[k] for k in behind]), strict=True))
         return [
-            _smoothed(weights, rest, totals[k], self.alpha, priors.get(k, {}))
-            for k, (weights, rest) in enumerate(counted)
+            _smoothed(weights, totals[k], self.alpha, priors.get(k, {})) for k, weights in enumerate(counted)
         ]
 
     def _prior_rows(self, states: list[ChessState]) -> Sequence[Mapping[int, float]]:
@@ -399,23 +401,16 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
 
 
 def _smoothed(
-    weights: Mapping[int, float], rest: float, total: float, alpha: float, prior: Mapping[int, float]
+    weights: Mapping[int, float], total: float, alpha: float, prior: Mapping[int, float]
 ) -> dict[int, float]:
-    """P of the module's docstring; `rest` is the weight of moves that are not among `weights`."""
+    """P of the module's docstring."""
     if math.isinf(alpha) or total + alpha < _NOTHING:
         return dict(prior)
-    others = {action: q for action, q in prior.items() if action not in weights} if rest > 0.0 else {}
-    mass = math.fsum(others.values())
-    if mass <= 0.0:
-        others, mass = dict(prior), math.fsum(prior.values())
     whole = total + alpha
     row = {action: weight / whole for action, weight in weights.items()}
     if alpha > 0.0:
         for action, q in prior.items():
             row[action] = row.get(action, 0.0) + alpha * q / whole
-    if rest > 0.0:
-        for action, q in others.items():
-            row[action] = row.get(action, 0.0) + rest * (q / mass) / whole
     return row
 
 
@@ -468,3 +463,151 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
                 states.setdefault(int(table.keys[ply]), state.clone())
             state.apply_action(int(table.actions[ply]))
     return states
+
+
+POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
+"""What a Polyglot file's weights are taken for."""
+PolyglotWeights = Annotated[str, one_of(POLYGLOT_WEIGHTS)]
+"""One of `POLYGLOT_WEIGHTS`."""
+
+REPEATED = "entries that repeat another, weights added up"
+"""What is strange of a Polyglot file."""
+UNWEIGHTED = "moves of weight 0, which are not played"
+"""Another such thing."""
+
+_ENTRY = np.dtype([("key", ">u8"), ("move", ">u2"), ("weight", ">u2"), ("learn", ">u4")])
+_MAX_BOOK = 1 << 30  # bytes
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def warn_of(path: str | os.PathLike[str], wrong: Mapping[str, int]) -> None:
+    """Says in one line what is wrong with a file, where something is."""
+    if wrong:
+        what = "; ".join(f"{count} {reason}" for reason, count in wrong.items())
+        _LOGGER.warning("%s", one_line(f"{os.fspath(path)}: {what}"))
+
+
+class PolyglotCounts:
+    """The moves of a Polyglot book, as if they had been played so often.
+
+    Attributes:
+        weights: how a file's weights are read. "frequency": numbers of games; a move of weight 0 is deleted.
+            "score": 2 wins + draws, which is the number of games where both sides score the same; a move of
+            weight 0 was played, once, and lost. "uniform": every move of the book counts 1.
+        left_out: what could not be read, by reason.
+        strange: what is not as the format has it, and is read as it says here, by what it is.
+    """
+
+    @public
+    def __init__(self, path: FilePath, weights: PolyglotWeights = "frequency") -> None:
+        """Reads the file.
+
+        Raises:
+            ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
+            OSError: the file cannot be read.
+        """
+        self.weights = weights
+        size = os.path.getsize(path)
+        if size > _MAX_BOOK:
+            raise ArgumentError(f"expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
+        with open(path, "rb") as file:
+            data = file.read(size)  # memory for as many bytes is taken at once
+        if len(data) < _ENTRY.itemsize:
+            raise ArgumentError(f"expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}")
+        self._take(data)
+
+    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """What `of_arrays` makes the same of."""
+        entries = np.zeros(len(self), _ENTRY)
+        entries["key"], entries["move"], entries["weight"] = self._keys, self._moves, self._weights
+        return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
+
+    @staticmethod
+    @public
+    def of_arrays(weights: PolyglotWeights, entries: npt.NDArray[np.uint8]) -> PolyglotCounts:
+        """A book that was read already.
+
+        Raises:
+            ValueError: the arrays are not those of `as_arrays`.
+        """
+        made = PolyglotCounts.__new__(PolyglotCounts)
+        made.weights = weights
+        made._take(entries.tobytes())
+        return made
+
+    def _take(self, data: bytes) -> None:
+        self.left_out: collections.Counter[str] = collections.Counter()
+        if len(data) % _ENTRY.itemsize:
+            self.left_out["an entry that breaks off"] += 1
+        entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
+        given = entries["key"].astype(np.uint64)
+        order = np.argsort(given, kind="stable")
+        self._keys: npt.NDArray[np.uint64] = given[order]
+        self._moves: npt.NDArray[np.uint16] = entries["move"][order].astype(np.uint16)
+        self._weights: npt.NDArray[np.uint16] = entries["weight"][order].astype(np.uint16)
+        self.strange = self._strange(given)
+
+    def _strange(self, given: npt.NDArray[np.uint64]) -> collections.Counter[str]:
+        """What is not as the format has it, where keys were given in this order."""
+        order = np.lexsort((self._moves, self._keys))
+        moves, weights = self._moves[order], self._weights[order]
+        another = self._keys[1:] != self._keys[:-1]  # position, or move
+        distinct = another | (moves[1:] != moves[:-1])
+        most = [  # the largest weight of each move, and of each position
+            np.maximum.reduceat(weights, np.flatnonzero(np.append(True, parts))) if len(weights) else weights
+            for parts in (distinct, another)
+        ]
+        deleted, unplayed = (int((each == 0).sum() * (self.weights == "frequency")) for each in most)
+        found = {
+            "entries not sorted by their keys, found all the same": int((given[1:] < given[:-1]).sum()),
+            REPEATED: int((~distinct).sum()),
+            UNWEIGHTED: deleted,
+            "positions without other moves than these": unplayed,
+        }
+        return +collections.Counter(found)  # without what there is none of
+
+    def __len__(self) -> int:
+        """Entries."""
+        return len(self._keys)
+
+    @public
+    def at(self, board: chess.Board) -> dict[int, float]:
+        """Weights by action at a position.
+
+        Raises:
+            ValueError: no board.
+        """
+        key = np.uint64(chess.polyglot.zobrist_hash(board))
+        first = int(np.searchsorted(self._keys, key))
+        last = int(np.searchsorted(self._keys, key, side="right"))
+        least = 1 if self.weights == "score" else 0
+        totals: dict[int, int] = {}  # first, since a file may have an entry any number of times
+        for raw, weight in zip(
+            self._moves[first:last].tolist(), self._weights[first:last].tolist(), strict=True
+        ):
+            totals[raw] = totals.get(raw, 0) + max(weight, least)
+        counts: dict[int, float] = {}
+        for raw, total in totals.items():
+            move = _move_of(board, raw)
+            if move is not None:  # keys collide, and files hold what they like
+                counts[move] = 1.0 if self.weights == "uniform" else counts.get(move, 0.0) + total
+        return counts
+
+
+def _move_of(board: chess.Board, raw: int) -> int | None:
+    """A Polyglot move's action, None if it is not legal; castling is king takes rook there."""
+    promotion = raw >> 12
+    if promotion > 4:
+        return None
+    move = chess.Move(raw >> 6 & 63, raw & 63, promotion + 1 if promotion else None)
+    return _action(board, move.uci()) if move.from_square != move.to_square else None
+
+
+def _action(board: chess.Board, uci: str) -> int | None:
+    """A legal move's action, castling as king takes rook included; None for all else."""
+    try:
+        move = board.parse_uci(uci)
+    except ValueError:
+        return None
+    return action_of(move) if move and not move.drop and is_legal(board, move) else None
