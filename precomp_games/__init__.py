@@ -11,8 +11,7 @@ from precomp_games.games import registered as _registered  # noqa: F401  (regist
 
 if TYPE_CHECKING:
     from precomp_games._support.config import config
-    from precomp_games.cluster.client import cluster_client
-    from precomp_games.cluster.tasks import map_on_cluster
+    from precomp_games.cluster import cluster_client, map_on_cluster
     from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
     from precomp_games.meta_game.gambit import to_efg, write_efg
     from precomp_games.meta_game.game import MetaPrecomputationGame
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 else:
     _NAMES = {
         "_support.config": ("config",),
-        "cluster.client": ("cluster_client",),
-        "cluster.tasks": ("map_on_cluster",),
+        "cluster": ("cluster_client", "map_on_cluster"),
         "games.clock": ("ClockGame", "ClockPolicy", "SearchClock", "TimedSearch", "clock_position_key"),
         "meta_game.gambit": ("to_efg", "write_efg"),
         "meta_game.game": ("MetaPrecomputationGame",),

@@ -77,11 +77,11 @@ class _Pool(EnginePool):
     def __init__(self) -> None:
         self.engine_id = "Fake 1.0"
 
-    def search_each(self, asked: Any, on_result: Callable[[Any, SearchResult], None]) -> None:
-        for what in asked:
-            moves = sorted(move.uci() for move in chess.Board(f"{what.epd} 0 1").legal_moves)
-            lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[: what.multipv]))
-            on_result(what, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(what.samples, 1)),)))
+    def search(self, epds: Any, limit: Any, multipv: int, on_result: Any = None, samples: int = 0) -> Any:
+        for epd in epds:
+            moves = sorted(move.uci() for move in chess.Board(f"{epd} 0 1").legal_moves)
+            lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[:multipv]))
+            on_result(epd, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(samples, 1)),)))
 
 
 def _played(book: Any, own: Any, opponent: Any, headers: Any, ended: Any, **how: Any) -> None:

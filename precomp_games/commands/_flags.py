@@ -23,7 +23,7 @@ from absl import flags
 from precomp_games._support.validation import Check, Ge, Le, PositiveInt
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.cluster.client import cluster_client
+from precomp_games.cluster import cluster_client
 from precomp_games.tree.base_game import named_game as named_game
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them

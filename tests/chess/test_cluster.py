@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
+from precomp_games import cluster as clusters
 from precomp_games import cluster_client
 from precomp_games.chess import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from precomp_games.cluster import client as clusters
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, ROOT, expected, gone, opening_positions
 from tests.dask_clusters import cluster_address, cluster_of_threads, local_cluster, started
 
@@ -57,7 +57,7 @@ def test_the_same_as_a_pool() -> None:
 @pytest.mark.test_all("a second cluster")
 def test_two_clients(monkeypatch) -> None:
     """Each hears of its own results, however long it would otherwise be until it looks."""
-    monkeypatch.setattr("precomp_games.cluster.tasks._LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr("precomp_games.cluster._LOOK_SECONDS", 3600.0)
     with DaskEngine(FAKE, cluster_address()) as first, DaskEngine(FAKE, "local:1") as second:
         for engine in (first, second, first):
             assert engine.search(EPDS, LIMIT, 2) == [expected(epd, 2) for epd in EPDS]

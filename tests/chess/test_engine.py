@@ -739,8 +739,7 @@ def test_a_result_that_comes_as_a_wait_for_it_ends_is_delivered(pool: EnginePool
     batch = engine_module._Batch(pool, [])
     last = (0, SearchResult((Line("e2e4", 1, None),), 1, 1))
     batch._queue = _LateQueue(batch, last)
-    assert batch._next() == last
-    assert batch._next() is None
+    assert list(batch._results()) == [last]
 
 
 # With a real Stockfish.

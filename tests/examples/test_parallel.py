@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from precomp_games import map_on_cluster
-from precomp_games.cluster.tasks import UnderWay
+from precomp_games.cluster import UnderWay
 from tests.dask_clusters import cluster_of_threads, local_cluster, started
 from tests.examples.launcher import files, imported, printed
 
@@ -187,8 +187,8 @@ def test_a_result_that_goes_with_its_worker() -> None:
 def test_a_result_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its worker is there and says nothing: the task is given to others, some times."""
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr("precomp_games.cluster.tasks.ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr("precomp_games.cluster.tasks._FETCH_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("precomp_games.cluster.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("precomp_games.cluster._FETCH_LOOK_SECONDS", 0.05)
     with cluster_of_threads() as made, distributed.Client(made) as client:
         under_way = UnderWay(client, "tcp://x:1", words=lambda purpose: f"{purpose!r}")
         under_way.submit("late", abs, -7)
@@ -216,7 +216,7 @@ def test_a_task_that_never_reaches_the_scheduler(monkeypatch: pytest.MonkeyPatch
             send(client, message)
 
     monkeypatch.setattr(distributed.Client, "_send_to_scheduler", forgetful)
-    monkeypatch.setattr("precomp_games.cluster.tasks._LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("precomp_games.cluster._LOOK_SECONDS", 0.1)
     with cluster_of_threads() as made:
         found = map_on_cluster(abs, [-1, -2, -3], made.scheduler_address)
         assert sorted(found) == [(0, 1), (1, 2), (2, 3)] and len(dropped) == 2

@@ -57,13 +57,6 @@ _MENU = "what expansions ask, with states of their own"
 EXEMPT = {
     "precomp_games:Menu.entries_batch": _MENU,
     "precomp_games:MixturePolicy.component_rows": _MENU,
-    **dict.fromkeys(
-        (
-            f"precomp_games.chess:{engine}.search_each"
-            for engine in ("EnginePool", "DaskEngine", "StoredEngine")
-        ),
-        "what families ask, of positions of their own",
-    ),
     "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
     "precomp_games.chess:GamesPolicy": _MADE + ": games_policy()",
 }

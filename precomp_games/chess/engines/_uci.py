@@ -23,7 +23,6 @@ import chess
 import chess.engine
 
 from precomp_games._support.validation import one_line
-from precomp_games.chess.engines._questions import Question, Turn
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,
@@ -31,8 +30,10 @@ from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     MAX_NODES,
     Line,
+    Question,
     SearchLimit,
     SearchResult,
+    Turn,
     check_strength,
     line_of,
 )
@@ -409,11 +410,10 @@ def _number(name: str, text: str) -> int:
 class SearchCommand(chess.engine.BaseCommand[SearchResult]):
     """One search of a position by the engine it is given to, in a new game or in the one it plays."""
 
-    def __init__(self, engine: EngineProcess, question: Question, *, goes_on: bool = False) -> None:
+    def __init__(self, engine: EngineProcess, question: Question) -> None:
         super().__init__(engine)
         self._uci = engine
         self._question = question
-        self._goes_on = goes_on
         self._since = time.monotonic()
         self._report = SearchReport(question.lines)
         self._ready = False
@@ -426,7 +426,8 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
             self._uci.multipv = asked.multipv
         # All in one write: an engine takes its input in order. The answer to isready parts the
         # output of this search from anything that was still to come from earlier ones.
-        sent += [] if self._goes_on else ["ucinewgame"]
+        if self._uci.turn is None or asked.turn is None or asked.turn.before != self._uci.turn:
+            sent.append("ucinewgame")
         sent += ["isready", f"position {asked.position}", f"go {asked.limit.uci}"]
         # A longer search than the game's is none of its turns.
         self._uci.turn = asked.turn if asked.turn is None or asked.turn.limit == asked.limit else None

@@ -12,7 +12,7 @@ worker died, changes nothing. Workers may come and go: what one has not finished
 
 Only the client writes a store: results come to it, in any order.
 
-What becomes of searches whose workers die, `precomp_games.cluster.tasks` says.
+What becomes of searches whose workers die, `precomp_games.cluster` says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import functools
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from precomp_games._support.deadlines import check_finished, time_is_up
@@ -31,7 +31,6 @@ from precomp_games._support.results import Shown
 from precomp_games._support.validation import Seconds, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
-    Asked,
     Multipv,
     Options,
     Positions,
@@ -41,15 +40,16 @@ from precomp_games.chess.engines.searches import (
     check_command,
     check_position,
 )
-from precomp_games.cluster.client import (
+from precomp_games.cluster import (
+    AHEAD,
     ANSWER_SECONDS,
     Cluster,
+    UnderWay,
     asked,
     check_dask,
     cluster_client,
     no_worker,
 )
-from precomp_games.cluster.tasks import AHEAD, UnderWay
 
 _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
@@ -208,22 +208,6 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
                     on_result(epd, result)
         check_finished(len(results), len(distinct))
         return [results[epd] for epd in epds]
-
-    def search_each(
-        self, asked: Sequence[Asked], on_result: Callable[[Asked, SearchResult], None]
-    ) -> list[SearchResult]:
-        """Makes searches of several kinds as `EnginePool.search_each` does, one kind after the other."""
-        results: dict[Asked, SearchResult] = {}
-        for kind in dict.fromkeys(each[1:] for each in asked):
-
-            def tell(epd: str, result: SearchResult, kind: _Settings = kind) -> None:
-                results[Asked(epd, *kind)] = result
-                on_result(Asked(epd, *kind), result)
-
-            limit, multipv, samples = kind
-            epds = [each.epd for each in asked if each[1:] == kind]
-            self.search(epds, limit, multipv, tell, samples)
-        return [results[each] for each in asked]
 
     def _batches(self, epds: list[str], settings: _Settings) -> Iterator[_Batch]:
         """Gives positions with their results, in batches as they come.

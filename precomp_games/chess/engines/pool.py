@@ -40,7 +40,7 @@ import shlex
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -49,7 +49,6 @@ import chess.engine
 from precomp_games._support.deadlines import check_finished, deadline
 from precomp_games._support.results import Shown
 from precomp_games._support.validation import Ge, Le, Seconds, Unnamed, one_line, public
-from precomp_games.chess.engines._questions import Question, Questions, Turn, turns_before
 from precomp_games.chess.engines._uci import (
     BadOutput,
     EngineProcess,
@@ -60,15 +59,17 @@ from precomp_games.chess.engines._uci import (
     TooFewLines,
 )
 from precomp_games.chess.engines.searches import (
-    Asked,
     Multipv,
     Options,
     Positions,
+    Question,
     Retries,
     Samples,
     SearchLimit,
     SearchResult,
+    Turn,
     check_command,
+    number_of_lines,
 )
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
@@ -235,7 +236,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         # A place for each worker's engine that searches positions, and then for those that play games.
         self._thread = EngineThread("engine-pool", self.workers + max(self.workers, _GAMES))
         self._slots = self._thread.engines
-        self._last_used, self._busy = [0] * len(self._slots), set[int]()
+        self._idle = list(range(self.workers, len(self._slots)))  # engines of games, the longest idle first
         self._closed = False
         self.engine_id = ""
         # The thread has no reference to the pool, so that a forgotten one is closed; runs at exit too.
@@ -255,28 +256,12 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
 
     # Everything below named async runs in the loop's thread; self._slots is touched there only.
 
-    def _place(self, worker: int, question: Question) -> int:
-        """Where the engine for a question is; in a game, one that has come to it, or the longest idle."""
-        if question.turn is None:
-            return worker
-        idle, before = self._idle_games(), question.turn.before
-        for place in idle:
-            engine = self._slots[place]
-            if engine is not None and engine.turn is not None and engine.turn == before:
-                return place
-        return min(idle, key=self._last_used.__getitem__)
-
-    def _idle_games(self) -> list[int]:
-        """The places of engines for games that nobody waits for."""
-        return [place for place in range(self.workers, len(self._slots)) if place not in self._busy]
-
-    def _idle_turns(self) -> list[Turn]:
-        """Where the games of these engines stand."""
-        engines = (self._slots[place] for place in self._idle_games())
-        return [engine.turn for engine in engines if engine is not None and engine.turn is not None]
+    def _turn(self, place: int) -> Turn | None:
+        """Where the game of an engine stands."""
+        engine = self._slots[place]
+        return None if engine is None else engine.turn
 
     async def _engine(self, place: int) -> EngineProcess:
-        self._last_used[place] = max(self._last_used) + 1
         engine = self._slots[place]
         if engine is None:
             engine = self._slots[place] = await self._spawn()
@@ -348,34 +333,15 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                 was sent.
             EngineError: a search failed `retries` + 1 times, the engine cannot do MultiPV, or does not report
                 nodes where these are limited; or this is called within `on_result`.
-        """
-        asked = [Asked(epd, limit, multipv, samples) for epd in epds]
-
-        def tell(what: Asked, result: SearchResult) -> None:
-            if on_result is not None:
-                on_result(what.epd, result)
-
-        return self.search_each(asked, tell)
-
-    def search_each(
-        self, asked: Sequence[Asked], on_result: Callable[[Asked, SearchResult], None]
-    ) -> list[SearchResult]:
-        """Makes searches of several kinds at once, so that no engine waits while one kind is finished.
-
-        Args:
-            asked: what `search` takes for each.
-            on_result: as there, with what was asked for.
-
-        Raises:
-            ValueError, EngineError: as there.
             OutOfTimeError: time is up (`deadline`); what was begun by then is finished.
         """
-        questions = [Question.of(index, what) for index, what in enumerate(asked)]
+        questions = [Question.of(index, epd, limit, multipv, samples) for index, epd in enumerate(epds)]
         results: dict[int, SearchResult] = {}
 
         def deliver(index: int, result: SearchResult) -> None:
             results[index] = result
-            on_result(asked[index], result)
+            if on_result is not None:
+                on_result(questions[index].epd, result)
 
         if self._searching == threading.get_ident():
             raise EngineError(
@@ -426,8 +392,8 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         """Searches the start position once, with scores or for a move alone."""
         engine = await self._engine(0)
         try:
-            asked = Asked(chess.Board().epd(), limit, 1, samples=0 if scores else 1)
-            await self._ask(engine, Question.of(0, asked))
+            asked = Question.of(0, chess.Board().epd(), limit, 1, samples=0 if scores else 1)
+            await self._ask(engine, asked)
         except (TooFewLines, NoScores):
             raise
         except _Failure:  # it may still be at it
@@ -447,12 +413,17 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         return dataclasses.replace(first, played=tuple(ranked))
 
     async def _search(self, worker: int, question: Question) -> SearchResult:
-        place = self._place(worker, question)
-        self._busy.add(place)
+        if question.turn is None:
+            return await self._search_at(worker, question)
+        # In a game, by an engine that has come to this turn, or by the longest idle.
+        before = question.turn.before
+        stand = [place for place in self._idle if before is not None and self._turn(place) == before]
+        place = [*stand, *self._idle][0]
+        self._idle.remove(place)
         try:
             return await self._search_at(place, question)
         finally:
-            self._busy.discard(place)
+            self._idle.append(place)
 
     async def _search_at(self, place: int, question: Question) -> SearchResult:
         asked, what = question, ""
@@ -504,13 +475,10 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
     async def _ask(self, engine: EngineProcess, asked: Question) -> SearchResult:
         """One search; of a game, after those of the turns before it that the engine has not made."""
         seconds = self.timeout_seconds + (asked.limit.movetime_ms or 0) / 1000
-        for step in (*turns_before(engine.turn, asked), asked):
-            goes_on = (
-                step.turn is not None and step.turn.before is not None and step.turn.before == engine.turn
-            )
+        for step in (*_turns_before(engine.turn, asked), asked):
             async with asyncio.timeout(seconds):
                 try:
-                    result = await engine.ask(SearchCommand(engine, step, goes_on=goes_on))
+                    result = await engine.ask(SearchCommand(engine, step))
                 except TooFewLines:
                     if step is asked:
                         raise
@@ -549,11 +517,11 @@ class _Batch:
 
     def __init__(self, pool: EnginePool, questions: list[Question]) -> None:
         self._pool = pool
-        self._left = Questions(questions)
+        self._left = _Questions(questions)
         self._deadline = deadline()  # the caller's, and not the loop's
         self._workers = min(pool.workers, len(questions))
         self._task: asyncio.Task[None] | None = None
-        # Results, and at the end None: the task is over, and its engines are idle or dead.
+        # Results, and None to wake who waits for them when there are no more.
         self._queue: queue.SimpleQueue[tuple[int, SearchResult] | None] = queue.SimpleQueue()
         self._over = False
 
@@ -563,13 +531,12 @@ class _Batch:
         item = None
         try:
             thread.call(self._start)
-            while (item := self._next()) is not None:
+            for item in self._results():
                 deliver(*item)
         except BaseException as err:
             thread.call(self._cancel)
-            rest = [] if item is None else [item]  # the one that was being delivered, again
-            while (item := self._next()) is not None:
-                rest.append(item)
+            # The one that was being delivered, again, and what was finished meanwhile.
+            rest = [*([] if item is None else [item]), *self._results()]
             if isinstance(err, KeyboardInterrupt):
                 for item in rest:
                     deliver(*item)
@@ -577,18 +544,19 @@ class _Batch:
         task = self._task
         if task is None or task.cancelled() or not task.done():
             raise EngineError("expected an open pool, got it closed meanwhile")
-        error = task.exception()
-        if error is not None:
+        if (error := task.exception()) is not None:
             raise error
 
-    def _next(self) -> tuple[int, SearchResult] | None:
+    def _results(self) -> Iterator[tuple[int, SearchResult]]:
+        """Gives results as they come, until the task is over and its engines are idle or dead."""
         while True:
             # Looked at before the queue is: everything is in the queue by the time that it is over.
             over = self._over or not self._pool._thread.is_alive
             with contextlib.suppress(queue.Empty):
-                return self._queue.get(timeout=0.01 if over else 1.0)
-            if over:  # the end may have been taken from the queue by an interrupted call of this
-                return None
+                while (item := self._queue.get(timeout=0.01 if over else 1.0)) is not None:
+                    yield item
+            if over:
+                return
 
     def _start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -614,10 +582,54 @@ class _Batch:
     async def _work(self, worker: int) -> None:
         """One engine's share: whatever question is next, until there is none, or no time."""
         while self._deadline is None or not self._deadline.is_over():
-            question = self._left.take(self._pool._idle_turns())
+            turns = filter(None, map(self._pool._turn, self._pool._idle))
+            question = self._left.take(turns)
             if question is None:
                 return
             self._queue.put((question.index, await self._pool._answer(worker, question)))
+
+
+def _turns_before(last: Turn | None, question: Question) -> list[Question]:
+    """The searches of a game's earlier turns that an engine has to make before a question.
+
+    None where its last one was the turn before this one; all of them where it was of another game.
+    """
+    found: list[Question] = []
+    if question.turn is None:
+        return found
+    board, moves = chess.Board(question.turn.start), question.turn.moves
+    for k, move in enumerate(moves):
+        if (len(moves) - k) % 2 == 0:
+            turn = question.turn._replace(moves=moves[:k])
+            step = dataclasses.replace(
+                question,
+                fen=board.fen(en_passant="fen"),
+                limit=turn.limit,
+                lines=number_of_lines(board, question.multipv),
+                turn=turn,
+            )
+            found = [] if turn == last else [*found, step]
+        board.push_uci(move)
+    return found
+
+
+class _Questions:
+    """Questions in their order, but that an engine stays in its game: after one turn comes the next."""
+
+    def __init__(self, questions: list[Question]) -> None:
+        self._left = collections.OrderedDict((question.index, question) for question in questions)
+        self._next: dict[Turn, list[int]] = {}
+        for question in questions:
+            if question.turn is not None and question.turn.before is not None:
+                self._next.setdefault(question.turn.before, []).append(question.index)
+
+    def take(self, turns: Iterable[Turn]) -> Question | None:
+        """The next one, where idle engines' games stand at these turns; None where none is left."""
+        for turn in turns:
+            for index in self._next.get(turn, ()):
+                if index in self._left:
+                    return self._left.pop(index)
+        return self._left.popitem(last=False)[1] if self._left else None
 
 
 def _least(limit: SearchLimit) -> SearchLimit:

@@ -11,7 +11,8 @@ import functools
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, Any, NamedTuple
 
 import chess
@@ -31,6 +32,8 @@ MAX_MULTIPV = 500
 MAX_LIMIT = 10**15
 """The largest `SearchLimit`, in nodes or milliseconds."""
 MAX_NODES = 10**17  # what a search visits; SQLite's integers end at 9 * 10**18
+_MOST_NODES = 1_000_000  # up to which a search with too few lines is made again, for longer
+_MOST_MILLISECONDS = 10_000
 MAX_SAMPLES = 10**6
 """How often one position is searched to see what an engine plays there."""
 
@@ -151,15 +154,6 @@ class Line:
 def line_of(move: str, cp: int | None, mate: int | None) -> Line:
     """A `Line` of numbers that were read: what engines and stores say is checked once, and not each time."""
     return Line(move, cp, mate)
-
-
-class Asked(NamedTuple):
-    """A search that is asked for; see `EnginePool.search`. epd: a position, or a game (`game_text`)."""
-
-    epd: str
-    limit: SearchLimit
-    multipv: int
-    samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +305,82 @@ def _check_game(text: str) -> chess.Board:
         "expected a game as FEN, 'moves' and legal moves as UCI writes them, after which another one is, got "
         f"{shown(text)}"
     )
+
+
+def number_of_lines(board: chess.Board, multipv: int) -> int:
+    """Counts legal moves, up to a MultiPV."""
+    return sum(1 for _ in islice(board.legal_moves, multipv))
+
+
+class Turn(NamedTuple):
+    """A turn of a game that an engine plays: where it stands is a part of what the engine answers.
+
+    Attributes:
+        start: the FEN that the game began with.
+        moves: what was played since, by both sides.
+        limit, multipv: of all searches of the game.
+    """
+
+    start: str
+    moves: tuple[str, ...]
+    limit: SearchLimit
+    multipv: int
+
+    @property
+    def before(self) -> Turn | None:
+        """The engine's turn before this one."""
+        return self._replace(moves=self.moves[:-2]) if len(self.moves) > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A position to search, or a game to play on.
+
+    Attributes:
+        index: which of the positions it is.
+        epd, fen: the position as given, and as it stands.
+        limit, multipv: what is asked for.
+        lines: how many lines must come.
+        samples: how many fresh searches tell what is played; 0 where that is not asked for.
+        turn: of which game; None: it is a position alone.
+    """
+
+    index: int
+    epd: str
+    fen: str
+    limit: SearchLimit
+    multipv: int
+    lines: int
+    samples: int = 0
+    turn: Turn | None = None
+
+    @classmethod
+    def of(cls, index: int, epd: str, limit: SearchLimit, multipv: int, samples: int = 0) -> Question:
+        """What is asked for; ValueError where it cannot be searched."""
+        board = check_position(epd)
+        turn = None
+        if is_game(epd):
+            start, moves = board.root().fen(en_passant="fen"), tuple(m.uci() for m in board.move_stack)
+            turn = Turn(start, moves, limit, multipv)
+        fen, lines = board.fen(en_passant="fen"), number_of_lines(board, multipv)
+        return cls(index, epd, fen, limit, multipv, lines, samples, turn)
+
+    @property
+    def position(self) -> str:
+        """The arguments of UCI's `position`."""
+        if self.turn is None:
+            return f"fen {self.fen}"
+        moves = ["moves", *self.turn.moves] if self.turn.moves else []
+        return " ".join([f"fen {self.turn.start}", *moves])
+
+    def longer(self) -> Question | None:
+        """With twice its limit, for more lines; None where that is out of proportion."""
+        nodes, milliseconds = self.limit.nodes, self.limit.movetime_ms
+        if nodes is not None and 2 * nodes <= _MOST_NODES:
+            return replace(self, limit=SearchLimit(nodes=2 * nodes))
+        if milliseconds is not None and 2 * milliseconds <= _MOST_MILLISECONDS:
+            return replace(self, limit=SearchLimit(movetime_ms=2 * milliseconds))
+        return None
 
 
 def check_command(command: Any) -> list[str]:

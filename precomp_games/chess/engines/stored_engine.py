@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from precomp_games._support.config import bar
@@ -13,7 +13,6 @@ from precomp_games._support.validation import ArgumentError, Check, public, show
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
-    Asked,
     Multipv,
     Positions,
     Samples,
@@ -25,6 +24,7 @@ from precomp_games.chess.engines.searches import (
 from precomp_games.chess.engines.store import EvaluationStore
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
+_Key = tuple[str, SearchLimit, int, int]  # position, limit, MultiPV, samples
 
 
 class StoredEngine(Shown):
@@ -67,7 +67,7 @@ class StoredEngine(Shown):
         self.hits = 0
         self.record: set[tuple[str, str, int, str]] | None = None
         self._on_search = on_search
-        self._memory: dict[Asked, SearchResult] = {}
+        self._memory: dict[_Key, SearchResult] = {}
         if pool is not None and engine_id not in (None, pool.engine_id):
             raise ArgumentError(f"expected the pool's engine {pool.engine_id!r}, got engine_id {engine_id!r}")
         self.engine_id = self._stored_engine(engine_id) if pool is None else pool.engine_id
@@ -111,97 +111,54 @@ class StoredEngine(Shown):
         """
         kind = (limit, multipv, samples)
         distinct = list(dict.fromkeys(epds))
-        results, missing = self._known([Asked(epd, *kind) for epd in distinct])
-        if missing:
-            results |= self._search_missing(missing)
-        return [results[Asked(epd, *kind)] for epd in epds]
-
-    def search_each(self, asked: Sequence[Asked]) -> list[SearchResult]:
-        """Searches of several kinds, all at once, so that no engine waits while one kind is finished.
-
-        Args:
-            asked: what `search` takes, for each search.
-
-        Raises:
-            ValueError, EngineError, StoreError: as there.
-        """
-        results, missing = self._known(list(dict.fromkeys(asked)))
-        if missing:
-            results |= self._search_missing(missing)
-        return [results[what] for what in asked]
-
-    def _known(self, asked: Sequence[Asked]) -> tuple[dict[Asked, SearchResult], list[Asked]]:
-        """(what has been searched, what has not) of distinct searches."""
         if self.record is not None:
-            self.record.update((self.engine_id, str(each.limit), each.multipv, each.epd) for each in asked)
-        results = {each: self._memory[each] for each in asked if each in self._memory}
-        unknown: dict[tuple[Any, ...], list[str]] = {}
-        for each in asked:
-            if each not in results:
-                unknown.setdefault(each[1:], []).append(each.epd)
-        for (limit, multipv, samples), epds in unknown.items():
-            stored = self.store.get_many(self.engine_id, limit, multipv, epds, samples)
-            for epd, result in stored.items():
-                each = Asked(epd, limit, multipv, samples)
-                results[each] = self._remember(each, result)
-        missing = [each for each in asked if each not in results]
-        self.hits += len(asked) - len(missing)
-        return results, missing
+            self.record.update((self.engine_id, str(limit), multipv, epd) for epd in distinct)
+        results = {epd: self._memory[epd, *kind] for epd in distinct if (epd, *kind) in self._memory}
+        if unknown := [epd for epd in distinct if epd not in results]:
+            stored = self.store.get_many(self.engine_id, limit, multipv, unknown, samples)
+            results |= {epd: self._remember((epd, *kind), result) for epd, result in stored.items()}
+        missing = [epd for epd in distinct if epd not in results]
+        self.hits += len(distinct) - len(missing)
+        if missing:
+            results |= self._search_missing(missing, *kind)
+        return [results[epd] for epd in epds]
 
-    def _search_missing(self, missing: list[Asked]) -> dict[Asked, SearchResult]:
+    def _search_missing(
+        self, missing: list[str], limit: SearchLimit, multipv: int, samples: int
+    ) -> dict[str, SearchResult]:
         if self.pool is None:
-            first = missing[0]
-            for each in missing:
-                check_position(each.epd)
-            more = f", {first.samples} for the move played" if first.samples else ""
+            for epd in missing:
+                check_position(epd)
+            more = f", {samples} for the move played" if samples else ""
             raise EngineError(
-                f"expected searches by {shown(self.engine_id)} at {first.limit}, "
-                f"MultiPV {first.multipv}{more}, to be stored in "
-                f"{self.store.path!r}, got {len(missing)} "
-                f"position(s) that are not, the first {first.epd!r}: without an engine only "
-                "stored searches are available; install Stockfish (Debian: apt install "
-                "stockfish), or name an engine with --engine or $STOCKFISH"
+                f"expected searches by {shown(self.engine_id)} at {limit}, MultiPV {multipv}{more}, to be "
+                f"stored in {self.store.path!r}, got {len(missing)} position(s) that are not, the first "
+                f"{missing[0]!r}: without an engine only stored searches are available; install Stockfish "
+                "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
             )
         if time_is_up():
             check_finished(0, len(missing))
-        results: dict[Asked, SearchResult] = {}
+        results: dict[str, SearchResult] = {}
 
-        def keep(what: Asked, result: SearchResult) -> None:
-            epd, limit, multipv, samples = what
+        def keep(epd: str, result: SearchResult) -> None:
             self.store.put(self.engine_id, limit, multipv, epd, result)
             if samples > 1:  # another run may have stored its own draws meanwhile, and those stay
-                found = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)
-                result = found[epd]
-            results[what] = self._remember(what, result)
+                result = self.store.get_many(self.engine_id, limit, multipv, [epd], samples)[epd]
+            results[epd] = self._remember((epd, limit, multipv, samples), result)
             self.searches += 1
             if self._on_search is not None:
                 self._on_search(self.searches)
             show(len(results))
 
         with bar("Searching", "searches", len(missing), leave=False) as show:
-            self.pool.search_each(missing, keep)
+            self.pool.search(missing, limit, multipv, keep, samples)
         return results
 
-    def _remember(self, key: Asked, result: SearchResult) -> SearchResult:
+    def _remember(self, key: _Key, result: SearchResult) -> SearchResult:
         if len(self._memory) >= REMEMBERED:
             del self._memory[next(iter(self._memory))]  # the oldest
         self._memory[key] = result
         return result
-
-
-def searched(engine: Any, asked: Sequence[Asked]) -> list[SearchResult]:
-    """Searches of several kinds: at once by a `StoredEngine`, by what else searches one kind at a time."""
-    if isinstance(engine, StoredEngine):
-        return engine.search_each(asked)
-    kinds: dict[tuple[Any, ...], list[str]] = {}
-    for each in asked:
-        kinds.setdefault(each[1:], []).append(each.epd)
-    results = {
-        Asked(epd, *kind): result
-        for kind, epds in kinds.items()
-        for epd, result in zip(epds, engine.search(epds, *kind[: 3 if kind[2] else 2]), strict=True)
-    }
-    return [results[each] for each in asked]
 
 
 _OTHERWISE = "an opponent may also play what its engine answers, 'bestmove' or 'game'"
