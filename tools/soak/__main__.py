@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import itertools
 import json
+import math
 import os
 import pathlib
 import random
 import signal
-import threading
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from absl import app, flags
@@ -39,116 +41,84 @@ _ONLY = flags.DEFINE_multi_enum("only", list(KINDS), list(KINDS), "Which faults;
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/soak", "Where the report and folders of findings go.")
 
 
-class Campaign:
-    """Lanes of trials, and what they found."""
-
-    def __init__(self, folder: pathlib.Path, engine: str) -> None:
-        self.folder, self.engine = folder, engine
-        self.expected: dict[str, tuple[dict[str, bytes], float]] = {}
-        self.rows: list[dict[str, Any]] = []
-        self._lock, self._next = threading.Lock(), 0
-        self._end = 0.0
-        self._bar: tqdm[Any] | None = None
-
-    def references(self, lanes: int) -> None:
-        """What each case's run leaves when nothing happens to it."""
-
-        def run(case: Case) -> None:
-            server = RunServer()
-            with trial_folder(self.folder / f"reference-{CASES.index(case)}") as folder:
-                rng = random.Random(f"{_SEED.value} {case.name}")
-                trial = Trial(server, case, {}, 0.0, self.engine, folder, rng)
-                self.expected[case.name] = reference(trial)
-            server.close()
-
-        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
-            list(tqdm(pool.map(run, CASES), total=len(CASES), desc="Without faults", unit=" runs"))
-        self._end = time.monotonic() + 60.0 * _MINUTES.value
-
-    def lane(self, waiting: bool) -> None:
-        """One trial after the other."""
-        server = RunServer()
-        while (number := self._number()) is not None:
-            rng = random.Random(f"{_SEED.value} {number}")
-            kind, case = drawn(rng, waiting, set(_ONLY.value))
-            row: dict[str, Any] = {"trial": number, "kind": kind, "case": case.name}
-            begin = time.monotonic()
-            try:
-                with trial_folder(self.folder / f"trial-{number}") as folder:
-                    trial = Trial(server, case, *self.expected[case.name], self.engine, folder, rng)
-                    row["counts"] = KINDS[kind][0](trial)
-                    self.expected[case.name] = (trial.expected, trial.seconds)
-            except Finding as finding:
-                row["finding"] = str(finding)
-            except Exception:  # the trial's own: told as well, and the next one goes on
-                row["finding"] = traceback.format_exc()
-                server = RunServer()
-            self._told(row | {"seconds": round(time.monotonic() - begin, 1)})
+def run_trial(
+    number: int, waiting: bool, server: RunServer, expected: dict[str, Any], folder: pathlib.Path, engine: str
+) -> dict[str, Any]:
+    """Do one trial; return its row."""
+    rng = random.Random(f"{_SEED.value} {number}")
+    kind, case = drawn(rng, waiting, set(_ONLY.value))
+    row: dict[str, Any] = {"trial": number, "kind": kind, "case": case.name}
+    begin = time.monotonic()
+    try:
+        with trial_folder(folder / f"trial-{number}") as own:
+            trial = Trial(server, case, *expected[case.name], engine, own, rng)
+            row["counts"] = KINDS[kind][0](trial)
+            expected[case.name] = (trial.expected, trial.seconds)
+    except Finding as finding:
+        row["finding"] = str(finding)
+    except Exception:  # the trial's own: told as well, and the next one goes on
+        row["finding"] = traceback.format_exc()
         server.close()
-
-    def _number(self) -> int | None:
-        with self._lock:
-            if time.monotonic() > self._end or self._next == _TRIALS.value:
-                return None
-            self._next += 1
-            return self._next - 1
-
-    def _told(self, row: dict[str, Any]) -> None:
-        with self._lock:
-            self.rows.append(row)
-            with open(self.folder / "trials.jsonl", "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            if "finding" in row:
-                tqdm.write(f"FOUND in trial {row['trial']}, {row['kind']}, {row['case']}: {row['finding']}")
-            if self._bar is None:
-                self._bar = tqdm(unit=" trials", mininterval=5.0)
-            self._bar.update()
-            (self.folder / "report.md").write_text(report(self.rows), encoding="utf-8")
+    return row | {"seconds": round(time.monotonic() - begin, 1)}
 
 
 def report(rows: Sequence[dict[str, Any]]) -> str:
-    """A table of kinds, and one of cases."""
-    lines = ["| fault | trials | counted | findings |", "|---|---|---|---|"]
-    for kind in KINDS:
-        mine = [row for row in rows if row["kind"] == kind]
-        counts: collections.Counter[str] = collections.Counter()
-        for row in mine:
-            counts.update(row.get("counts", {}))
-        told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-        lines.append(f"| {kind} | {len(mine):,} | {told} | {sum('finding' in row for row in mine)} |")
-    lines += ["", "| run | trials | findings |", "|---|---|---|"]
-    for case in CASES:
-        mine = [row for row in rows if row["case"] == case.name]
-        lines.append(f"| {case.name} | {len(mine):,} | {sum('finding' in row for row in mine)} |")
-    lines += [""] + [
-        f"- Trial {row['trial']}, {row['kind']}, {row['case']}: {row['finding']}"
-        for row in rows
-        if "finding" in row
-    ]
+    """Make a table by fault and one by run, and a list of findings."""
+    lines = []
+    for name, of, values in (("fault", "kind", list(KINDS)), ("run", "case", [case.name for case in CASES])):
+        lines += [f"| {name} | trials | counted | findings |", "|---|---|---|---|"]
+        for value in values:
+            mine = [row for row in rows if row[of] == value]
+            counts: collections.Counter[str] = collections.Counter()
+            for row in mine:
+                counts.update(row.get("counts", {}))
+            told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            lines.append(f"| {value} | {len(mine):,} | {told} | {sum('finding' in row for row in mine)} |")
+        lines.append("")
+    found = (row for row in rows if "finding" in row)
+    lines += [f"- Trial {row['trial']}, {row['kind']}, {row['case']}: {row['finding']}" for row in found]
     return "\n".join(lines) + "\n"
 
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    folder = pathlib.Path(_OUTPUT_DIR.value).absolute()
+    folder, engine = pathlib.Path(_OUTPUT_DIR.value).absolute(), find_engine()
     folder.mkdir(parents=True, exist_ok=True)
-    campaign = Campaign(folder, find_engine())
     only = {kind for kind in _ONLY.value if KINDS[kind][1]}
     lanes = [False] * (_LANES.value or os.cpu_count() or 1) if only else []
     if len(only) < len(_ONLY.value):
         lanes.append(True)
     # In the background of a shell SIGINT is ignored, and runs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    campaign.references(len(lanes))
-    threads = [threading.Thread(target=campaign.lane, args=(waiting,)) for waiting in lanes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    found = [row for row in campaign.rows if "finding" in row]
-    print(f"\n{report(campaign.rows)}\nWritten: {folder}/report.md, trials.jsonl")
-    if found:
-        raise SystemExit(f"{len(found)} of {len(campaign.rows)} trials found something")
+    rows: list[dict[str, Any]] = []
+
+    def without_faults(case: Case) -> tuple[dict[str, bytes], float]:
+        with trial_folder(folder / f"reference-{CASES.index(case)}") as own, closing(RunServer()) as server:
+            return reference(Trial(server, case, {}, 0.0, engine, own, random.Random(_SEED.value)))
+
+    with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
+        found = tqdm(pool.map(without_faults, CASES), total=len(CASES), desc="Without faults", unit=" runs")
+        expected = {case.name: each for case, each in zip(CASES, found, strict=True)}
+        end, numbers, bar = time.monotonic() + 60.0 * _MINUTES.value, itertools.count(), tqdm(unit=" trials")
+
+        def lane(waiting: bool) -> None:
+            with closing(RunServer()) as server:
+                for number in numbers:  # which all lanes share
+                    if time.monotonic() > end or number >= (_TRIALS.value or math.inf):
+                        return
+                    row = run_trial(number, waiting, server, expected, folder, engine)
+                    rows.append(row)
+                    bar.update()
+                    with open(folder / "trials.jsonl", "a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+                    if "finding" in row:
+                        tqdm.write(f"FOUND in trial {number}, {row['kind']}, {row['case']}: {row['finding']}")
+
+        list(pool.map(lane, lanes))
+    (folder / "report.md").write_text(report(rows), encoding="utf-8")
+    print(f"\n{report(rows)}\nWritten: {folder}/report.md, trials.jsonl")
+    if findings := sum("finding" in row for row in rows):
+        raise SystemExit(f"{findings} of {len(rows)} trials found something")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""A run on a cluster whose workers are killed, added and retired; it leaves the same files as any other.
-
-For hours of it, with other seeds: python -m tools.soak.clusters 1 2 3
-"""
+"""A run on a cluster whose workers are killed, added and retired; it leaves the same files as any other."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -229,21 +225,3 @@ def campaign(folder: Path, seed: int, whole: Outcome | None = None) -> Outcome:
     found = disturbed(folder / "cluster", rng.randint(1, 3), events, seed)
     assert found.files == whole.files and found.rows == whole.rows, (seed, events)
     return found
-
-
-def main(seeds: Sequence[str]) -> Iterator[str]:
-    """Campaigns of seeds, a line each."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        whole = finished(prepare(folder / "whole"), folder / "whole")
-        for seed in map(int, seeds):
-            found = campaign(folder / str(seed), seed, whole)
-            yield (
-                f"seed {seed}: {found.kills} killed, {found.added} added, {found.retired} retired, "
-                f"{found.seconds:.0f} s: same files"
-            )
-
-
-if __name__ == "__main__":
-    for line in main(sys.argv[1:]):
-        print(line, flush=True)
