@@ -35,7 +35,7 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 import chess
 import numpy as np
@@ -59,7 +59,7 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.engines.searches import Line, Multipv, SearchLimit, limit_text
+from precomp_games.chess.engines.searches import Line, Multipv, limit_text
 from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, UnfinishedStates, centipawns
 from precomp_games.policies.playouts import play_on
 from precomp_games.policies.rows import LeastProbability, PolicyLike, check_policies
@@ -196,19 +196,6 @@ def played_samples(
     return samples
 
 
-@runtime_checkable
-class _Settings(Protocol):
-    """What `PreparationSettings` say about who searches what, and how the opponent plays."""
-
-    analyst_limit: SearchLimit
-    opponent_limit: SearchLimit
-    multipv: int
-    top_k: int
-    opponent_plays: str
-    opponent_temperatures_cp: tuple[float, ...]
-    opponent: str
-
-
 @public
 @dataclasses.dataclass(frozen=True)
 class CalibrationScope:
@@ -319,14 +306,14 @@ class CalibratedUtility:
 
 def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
     """What a fit with these settings holds for, at these r; by default at the settings' own."""
-    if isinstance(settings, type) or not isinstance(settings, _Settings):
-        raise ArgumentError(f"expected settings to be PreparationSettings, got {shown(settings)}")
-    known = list(temperatures) or settings.opponent_temperatures_cp
-    engine, least, most = engine_id.partition(" [")[0], min(known), max(known)
-    limits = (str(settings.analyst_limit), str(settings.opponent_limit))
-    return CalibrationScope(
-        engine, *limits, settings.multipv, settings.top_k, settings.opponent_plays, least, most
-    )
+    try:
+        known = list(temperatures) or settings.opponent_temperatures_cp
+        searched = (str(settings.analyst_limit), str(settings.opponent_limit), settings.multipv)
+        plays = (settings.top_k, settings.opponent_plays)
+        return CalibrationScope(engine_id.partition(" [")[0], *searched, *plays, min(known), max(known))
+    except (AttributeError, TypeError):
+        told = f"expected settings to be PreparationSettings, got {shown(settings)}"
+        raise ArgumentError(told) from None
 
 
 def score_features(line: Line, ahead: int) -> tuple[float, float, float]:
@@ -456,13 +443,8 @@ def save_calibration(
       OSError: as `atomic_write`.
     """
     fit = as_json(calibration) | {"evidence": dict(evidence or {})}
-    try:
-        text = json.dumps(fit, indent=1, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        problem = f"expected evidence that JSON can have, got {shown(evidence)} ({error})"
-        raise ArgumentError(problem) from None
     with atomic_write(path) as file:
-        file.write(text + "\n")
+        file.write(json.dumps(fit, indent=1, allow_nan=False) + "\n")
 
 
 def as_json(calibration: CalibratedUtility) -> dict[str, Any]:

@@ -30,10 +30,8 @@ from precomp_games._support.validation import (
     Ge,
     Gt,
     PositiveFloat,
-    check_number,
     check_numbers,
     public,
-    shown,
 )
 from precomp_games.chess.records.move_counts import GameTable, GameWeights
 
@@ -175,11 +173,6 @@ class RollingCounts:
             ValueError: numbers of another kind, or no period that ends before one of the times.
         """
         prior = check_numbers(prior, len(self.block), "prior")
-        for name, value in (("before", before), ("half_lives", half_lives)):
-            if not isinstance(value, list | tuple) or not value:
-                raise ArgumentError(f"expected {name} to be a list of numbers, got {shown(value)}")
-        half_lives = [check_number(each, "half_lives", above=0.0, finite=False) for each in half_lives]
-        before = [check_number(year, "before", finite=False) for year in before]
         for year in before:
             if not (self._ends <= year + _SLACK).any():
                 raise ArgumentError(f"expected before to be later than the first period, got {year:g}")

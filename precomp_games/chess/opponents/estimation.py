@@ -25,7 +25,6 @@ Cost: some 2,000 evaluations of the likelihood, each linear in the number of cho
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
@@ -56,6 +55,8 @@ from precomp_games.chess.engines.searches import (
 )
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.evaluation.policies import centipawns
+
+Floats = npt.NDArray[np.float64]
 
 MAX_COUNT = 10**9  # how often a move can have been played
 _Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
@@ -198,16 +199,26 @@ def fit_opponent(
     free = [choice for choice in choices if choice.legal > 1]
     if not any(len(choice.scores_cp) > 1 for choice in free):
         raise ArgumentError("expected choices in positions with two or more moves to compare, got none")
-    curve = _Curve(_Likelihood(free))
+    likelihood, grid = _Likelihood(free), np.geomspace(_LOWEST, _HIGHEST, _GRID)
+    heights, _ = likelihood.profiles(grid.tolist())
+    top = int(heights.argmax())
+    refined = scipy.optimize.minimize_scalar(
+        lambda x: -likelihood.profile(math.exp(x))[0],
+        bounds=(math.log(grid[max(top - 1, 0)]), math.log(grid[min(top + 1, _GRID - 1)])),
+        method="bounded",
+        options={"xatol": 1e-5},
+    )
+    best = math.exp(refined.x) if -refined.fun > heights[top] else float(grid[top])
+    highest, lapse = likelihood.profile(best)
     # Half of chi-squared's quantile with one degree of freedom; scipy.stats takes half a second to import.
-    floor = curve.highest - float(scipy.special.gammaincinv(0.5, confidence))
+    floor = highest - float(scipy.special.gammaincinv(0.5, confidence))
     return OpponentFit(
-        temperature_cp=curve.best,
-        interval=curve.interval(floor),
+        temperature_cp=best,
+        interval=_interval(likelihood, grid, heights, best, floor),
         confidence=confidence,
-        lapse=curve.lapse,
+        lapse=lapse,
         top_k=max(len(choice.scores_cp) for choice in free),
-        log_likelihood=curve.highest,
+        log_likelihood=highest,
         uniform_log_likelihood=-sum(choice.count * math.log(choice.legal) for choice in free),
         moves=sum(choice.count for choice in free),
         positions=len(free),
@@ -290,7 +301,7 @@ def fit_engines(
     return EnginesFit({members[k]: weight for k, weight in found.items()}, epsilon, top_k, bits, len(odds))
 
 
-def _mixed(odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _mixed(odds: Floats) -> Floats:
     """float64[m]: the weights of the greatest likelihood, of float64[n, m] probabilities."""
     weights = np.full(odds.shape[1], 1.0 / odds.shape[1])
     for _ in range(_STEPS):
@@ -311,10 +322,10 @@ class _Likelihood:
             self._gaps[k, : len(scores)] = scores - scores.max()
             if choice.played is not None:
                 self._played[k] = self._gaps[k, choice.played]
-        self.lapse: npt.NDArray[np.float64] = 1.0 / np.array([choice.legal for choice in choices])
+        self.lapse: Floats = 1.0 / np.array([choice.legal for choice in choices])
         self._count = np.array([choice.count for choice in choices], np.float64)
 
-    def played(self, r: float) -> npt.NDArray[np.float64]:
+    def played(self, r: float) -> Floats:
         """float64[n]: how likely each choice is at a temperature, without lapses."""
         return np.asarray(np.exp(self._played / r) / np.exp(self._gaps / r).sum(axis=1))
 
@@ -323,7 +334,7 @@ class _Likelihood:
         heights, lapses = self.profiles([r])
         return float(heights[0]), float(lapses[0])
 
-    def profiles(self, temperatures: Sequence[float]) -> tuple[npt.NDArray[np.float64], ...]:
+    def profiles(self, temperatures: Sequence[float]) -> tuple[Floats, ...]:
         """The same at several: two float64[m]."""
         p = np.stack([self.played(r) for r in temperatures])
         rise = self.lapse - p
@@ -337,52 +348,19 @@ class _Likelihood:
         return np.log(p + epsilon[:, np.newaxis] * rise) @ self._count, epsilon
 
 
-class _Curve:
-    """The profile likelihood over r, and its top."""
+def _interval(
+    likelihood: _Likelihood, grid: Floats, heights: Floats, best: float, floor: float
+) -> tuple[float, float]:
+    """The least and the greatest r whose profile is above a floor, by that of a grid and the best one."""
 
-    def __init__(self, likelihood: _Likelihood) -> None:
-        self._likelihood = likelihood
-        self._grid = np.geomspace(_LOWEST, _HIGHEST, _GRID)
-        self._heights, _ = likelihood.profiles(self._grid.tolist())
+    def crossing(outside: float, inside: float) -> float:
+        def above(x: float) -> float:
+            return likelihood.profile(math.exp(x))[0] - floor
 
-    @functools.cached_property
-    def best(self) -> float:
-        """The r of the greatest."""
-        top = int(self._heights.argmax())
-        around = float(self._grid[max(top - 1, 0)]), float(self._grid[min(top + 1, _GRID - 1)])
-        refined = scipy.optimize.minimize_scalar(
-            lambda x: -self._likelihood.profile(math.exp(x))[0],
-            bounds=(math.log(around[0]), math.log(around[1])),
-            method="bounded",
-            options={"xatol": 1e-5},
-        )
-        return math.exp(refined.x) if -refined.fun > self._heights[top] else float(self._grid[top])
+        return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
 
-    @functools.cached_property
-    def _top(self) -> tuple[float, float]:
-        return self._likelihood.profile(self.best)
-
-    @property
-    def highest(self) -> float:
-        """The greatest."""
-        return self._top[0]
-
-    @property
-    def lapse(self) -> float:
-        """The epsilon there."""
-        return self._top[1]
-
-    def interval(self, floor: float) -> tuple[float, float]:
-        """The least and the greatest r whose profile is above the floor."""
-
-        def crossing(outside: float, inside: float) -> float:
-            def above(x: float) -> float:
-                return self._likelihood.profile(math.exp(x))[0] - floor
-
-            return math.exp(scipy.optimize.brentq(above, math.log(outside), math.log(inside), xtol=1e-5))
-
-        inside = [*self._grid[self._heights >= floor], self.best]
-        least, greatest = float(min(inside)), float(max(inside))
-        below, above = self._grid[self._grid < least], self._grid[self._grid > greatest]
-        low = crossing(float(below.max()), least) if len(below) else 0.0
-        return low, crossing(float(above.min()), greatest) if len(above) else math.inf
+    inside = [*grid[heights >= floor], best]
+    least, greatest = float(min(inside)), float(max(inside))
+    below, above = grid[grid < least], grid[grid > greatest]
+    low = crossing(float(below.max()), least) if len(below) else 0.0
+    return low, crossing(float(above.min()), greatest) if len(above) else math.inf

@@ -66,7 +66,7 @@ from precomp_games.chess.records.game_records import (
 )
 from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, game_tables
 from precomp_games.chess.records.names import name_words
-from precomp_games.chess.records.pgn_files import GameReport, count_names
+from precomp_games.chess.records.pgn_files import GameReport, pgn_names
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
@@ -108,7 +108,7 @@ class SparringGames(Shown):
           OSError: the file cannot be read.
         """
         report, where = GameReport(), os.fspath(path)
-        if own and not (os.path.exists(where) and name in count_names(where)):
+        if own and not (os.path.exists(where) and name in pgn_names(where)):
             return cls(name, (), where, report)
         records = tuple(read_games(where, name, setups=True, copies=True, report=report))
         return cls(name, records, where, report)

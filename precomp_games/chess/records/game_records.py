@@ -40,8 +40,8 @@ from precomp_games.chess.records.pgn_files import (
     GameReport,
     GameText,
     GameVisitor,
-    count_names,
     game_texts,
+    pgn_names,
     visited,
 )
 
@@ -174,7 +174,7 @@ def read_games(
     report = GameReport() if report is None else report
     wanted = excluded = None
     if player is not None or without is not None:
-        names = dict(count_names(path).most_common())
+        names = pgn_names(path)
         if player is not None:
             wanted = resolve_names(player, names, path)
             _tell_names(report, wanted, names)

@@ -107,18 +107,13 @@ def pgn_names(path: FilePath) -> dict[str, int]:
         ValueError: no path.
         OSError: the file cannot be read.
     """
-    return dict(count_names(os.fspath(path)).most_common())
-
-
-def count_names(path: str) -> collections.Counter[str]:
-    """`pgn_names` of a path that has been checked."""
     names: collections.Counter[str] = collections.Counter()
-    for _, line in _pgn_lines(path, GameReport()):
+    for _, line in _pgn_lines(os.fspath(path), GameReport()):
         if line.startswith(("[White ", "[Black ")) and (tag := chess.pgn.TAG_REGEX.match(line)):
             name = tag_text(tag[2])[:MAX_TAG]
             if name in names or len(names) < _MAX_NAMES:
                 names[name] += 1
-    return names
+    return dict(names.most_common())
 
 
 class GameVisitor(chess.pgn.BaseVisitor[Any]):
