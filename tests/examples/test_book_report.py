@@ -130,7 +130,7 @@ def test_games_plots_and_exports_of_books_that_are_there(prepared):
     assert data["games"] == [["Us", "Ann", 1999, "1-0", "e4 Nc6", "Mc5q"]]
     assert list(data["nodes"]["games"].values()) == [[1, 0]]
     assert "Stockfish" in page and "with Black: 1 game, 1999" in page
-    assert "<bdi>sizes</bdi>" in page and 'id="white-plot-0-data"' in page
+    assert "<bdi>sizes</bdi>" in page and 'alt="sizes"' in page
 
 
 @pytest.mark.browser

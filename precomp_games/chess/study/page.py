@@ -3,7 +3,7 @@
 The file needs no network and no other file. Its scripts and styles stand in it, and a content security
 policy names them by their hashes, so that nothing else in the file can run or load anything. Text from
 outside (names, notes) is escaped, cut to a length that a page can show, and rid of characters that control
-how text is laid out.
+how text is laid out. Plots are pictures, in which browsers run and load nothing.
 
 What the page shows of a smaller budget is the best part of the book (`best_parts`), worth what its gains
 add up to. A book that was made for that budget may have other moves, and may be worth more.
@@ -22,6 +22,7 @@ import itertools
 import json
 import math
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Annotated, Any
@@ -57,7 +58,6 @@ from precomp_games.chess.preparation.preparation import (
     Share,
     best_parts,
 )
-from precomp_games.chess.study.plots import embedded_plot
 from precomp_games.chess.study.words import (
     GLOSSARY,
     SEEN,
@@ -73,6 +73,7 @@ from precomp_games.chess.study.words import (
 
 _History = tuple[chess.Move, ...]
 _LONGEST_NAME = 80  # characters of what a player is called
+_MOST_PLOT = 1 << 20  # characters
 # In an order in which each has what it needs; `import` and `export` lines are left out.
 _BOARD_MODULES = (
     "lib/Utils.js",
@@ -483,16 +484,26 @@ def _summary(each: BookPage) -> dict[str, Any]:
             for match in each.matches
         ],
         "neighbors": made.neighbors,
-        "plots": [
-            (plain_text(name), embedded_plot(svg, plain_text(name), f"{side}-plot-{k}-"))
-            for k, (name, svg) in enumerate(each.plots.items())
-        ],
+        "plots": [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()],
     }
     if made.person is not None and book.positions:
         guessed = rests_on_guesses(book, made.games)
         share = math.fsum(gain for gain, is_guess in zip(made.gains, guessed, strict=True) if is_guess)
         summary["guesses"] = guesses_words(sum(guessed), len(guessed), share, math.fsum(made.gains))
     return summary
+
+
+def _picture(svg: str) -> str:
+    """The address of a picture that has an SVG file in it."""
+    if len(svg) > _MOST_PLOT or "<!ENTITY" in svg.upper():
+        raise ArgumentError(f"expected plots as SVG of at most {_MOST_PLOT >> 20} MiB without entities")
+    try:
+        root = ElementTree.fromstring(svg)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise ArgumentError(f"expected plots as SVG, got what cannot be read ({error})") from None
+    if root.tag != "{http://www.w3.org/2000/svg}svg" or "viewBox" not in root.attrib:
+        raise ArgumentError(f"expected plots as SVG with a viewBox, got {root.tag[:40]!r}")
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 # -- text and files ----------------------------------------------------------------------------------------
