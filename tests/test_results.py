@@ -30,15 +30,9 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium_values
 from precomp_games.algorithms.search import SearchBudget, alpha_beta
-from precomp_games.chess import (
-    ChessGame,
-    MatchComparison,
-    MatchStatistics,
-    PreparationSettings,
-    SearchLimit,
-    sprt,
-)
+from precomp_games.chess import ChessGame, MatchComparison, PreparationSettings, SearchLimit
 from precomp_games.chess.play.match import MatchGame, MatchResult
+from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
 from tests.chess.test_book import small_book
 from tests.wrong_calls import FACES
 

@@ -1,40 +1,25 @@
 """Preparing chess: the game, engines as policies, stored searches, and books that chess programs read."""
 
 from precomp_games.chess.books.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
-from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
+from precomp_games.chess.books.repertoire import read_repertoire
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from precomp_games.chess.evaluation.calibration import CalibratedUtility, load_calibration
-from precomp_games.chess.evaluation.policies import EngineEvaluation, EngineMenu, EnginePolicy, LinearUtility
+from precomp_games.chess.evaluation.policies import EngineEvaluation, EnginePolicy
 from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
 from precomp_games.chess.opponents.estimation import fit_opponent, opponent_choices
 from precomp_games.chess.opponents.played import reply_games
-from precomp_games.chess.opponents.policies import (
-    GamesPolicy,
-    games_policy,
-    opponent_policy,
-    polyglot_policy,
-    read_table,
-)
-from precomp_games.chess.play.engine_games import Clock, MatchEngine, play_engine_games
+from precomp_games.chess.opponents.policies import games_policy, opponent_policy, read_table
 from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
-from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
-from precomp_games.chess.preparation.controls import control_book, play_neighbors
-from precomp_games.chess.preparation.judging import RepertoireJudgment, judge_repertoire
+from precomp_games.chess.preparation.controls import control_book
+from precomp_games.chess.preparation.judging import judge_repertoire
 from precomp_games.chess.preparation.model import Engines, PreparationPolicies, preparation_policies
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
 from precomp_games.chess.preparation.prepare import prepare
 from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.sparring import SparringGames, prepare_from_games
-from precomp_games.chess.preparation.trees import (
-    certified_book,
-    equilibrium_tree,
-    preparation_book,
-    preparation_tree,
-)
+from precomp_games.chess.preparation.trees import certified_book, preparation_book, preparation_tree
 from precomp_games.chess.records.game_records import read_games
 from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.chess.study.drill import Drill
@@ -46,32 +31,22 @@ __all__ = [
     "BookMove",
     "BookPage",
     "BookPosition",
-    "CalibratedUtility",
     "ChessGame",
     "ChessState",
-    "Clock",
     "DaskEngine",
     "Drill",
     "EngineError",
     "EngineEvaluation",
-    "EngineMenu",
     "EnginePolicy",
     "EnginePool",
     "Engines",
     "EvaluationStore",
     "GameReport",
-    "GamesPolicy",
-    "LinearUtility",
     "MatchComparison",
-    "MatchEngine",
-    "MatchStatistics",
     "Preparation",
     "PreparationPolicies",
     "PreparationSettings",
-    "Repertoire",
-    "RepertoireJudgment",
     "SearchLimit",
-    "SparringGames",
     "StoreError",
     "StoredEngine",
     "action_of",
@@ -79,31 +54,24 @@ __all__ = [
     "book_exits",
     "certified_book",
     "control_book",
-    "equilibrium_tree",
     "find_engine",
     "fit_opponent",
     "games_policy",
     "judge_repertoire",
-    "load_calibration",
     "move_of",
     "opponent_choices",
     "opponent_policy",
-    "play_engine_games",
     "play_match",
-    "play_neighbors",
-    "polyglot_policy",
     "position_key",
     "preparation_book",
     "preparation_policies",
     "preparation_tree",
     "prepare",
-    "prepare_from_games",
     "read_games",
     "read_preparation",
     "read_repertoire",
     "read_table",
     "reply_games",
-    "sprt",
     "write_exports",
     "write_pgn",
     "write_polyglot",

@@ -10,19 +10,14 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games.chess import (
-    CalibratedUtility,
-    EngineEvaluation,
-    PreparationSettings,
-    SearchLimit,
-    load_calibration,
-    preparation_policies,
-)
+from precomp_games.chess import EngineEvaluation, PreparationSettings, SearchLimit, preparation_policies
 from precomp_games.chess.engines.searches import Line
 from precomp_games.chess.evaluation.calibration import (
+    CalibratedUtility,
     CalibrationSample,
     CalibrationScope,
     fit_calibration,
+    load_calibration,
     played_samples,
     save_calibration,
 )

@@ -7,7 +7,6 @@ import pytest
 
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.chess import (
-    EngineMenu,
     PreparationSettings,
     SearchLimit,
     board_key,
@@ -16,6 +15,7 @@ from precomp_games.chess import (
     play_match,
     preparation_policies,
 )
+from precomp_games.chess.evaluation.policies import EngineMenu
 from precomp_games.chess.game import RULES_OF_CHESS
 from tests.chess.test_preparation import HashEngine
 

@@ -23,11 +23,9 @@ import pytest
 from precomp_games.chess import (
     EngineError,
     EngineEvaluation,
-    EngineMenu,
     EnginePolicy,
     EnginePool,
     EvaluationStore,
-    LinearUtility,
     PreparationSettings,
     SearchLimit,
     StoredEngine,
@@ -40,6 +38,8 @@ from precomp_games.chess.engines import pool as engine_module
 from precomp_games.chess.engines._uci import BadOutput, SearchReport
 from precomp_games.chess.engines.pool import EngineNotFoundError
 from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.evaluation.policies import EngineMenu
+from precomp_games.chess.evaluation.policies import LinearUtility
 from tests.chess import fake_engine
 
 ROOT = Path(__file__).parents[2]

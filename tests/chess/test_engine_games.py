@@ -9,19 +9,17 @@ import chess.pgn
 import pytest
 
 from precomp_games._support.deadlines import Deadline, limited
-from precomp_games.chess import (
-    Book,
-    BookMove,
-    BookPosition,
-    Clock,
-    EngineError,
-    MatchEngine,
-    play_engine_games,
-)
+from precomp_games.chess import Book, BookMove, BookPosition, EngineError
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import move_of
 from precomp_games.chess.play import engine_games
-from precomp_games.chess.play.engine_games import _over, cut_to_whole_games
+from precomp_games.chess.play.engine_games import (
+    Clock,
+    MatchEngine,
+    _over,
+    cut_to_whole_games,
+    play_engine_games,
+)
 from precomp_games.chess.preparation.sparring import SparringGames
 from tests.chess import fake_engine
 

@@ -16,12 +16,12 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     board_key,
-    equilibrium_tree,
     opponent_policy,
     preparation_policies,
     preparation_tree,
 )
 from precomp_games.chess.opponents.policies import _options
+from precomp_games.chess.preparation.trees import equilibrium_tree
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine

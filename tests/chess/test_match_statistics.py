@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from precomp_games.chess import MatchStatistics, sprt
+from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
 from precomp_games.commands import match
 
 

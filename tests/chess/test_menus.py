@@ -7,7 +7,6 @@ import pytest
 
 from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
-    EngineMenu,
     PreparationSettings,
     SearchLimit,
     certified_book,
@@ -19,6 +18,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.books.book import points
 from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.evaluation.policies import EngineMenu
 from tests.chess.test_best_first import _best_first
 from tests.chess.test_preparation import HashEngine
 

@@ -15,12 +15,11 @@ from precomp_games.chess import (
     ChessGame,
     PreparationSettings,
     action_of,
-    load_calibration,
     preparation_policies,
     read_preparation,
     write_polyglot,
 )
-from precomp_games.chess.evaluation.calibration import save_calibration
+from precomp_games.chess.evaluation.calibration import load_calibration, save_calibration
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine

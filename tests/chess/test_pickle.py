@@ -18,13 +18,13 @@ from precomp_games.chess import (
     EnginePolicy,
     EnginePool,
     EvaluationStore,
-    LinearUtility,
     PreparationSettings,
     StoredEngine,
     action_of,
     preparation_book,
     preparation_tree,
 )
+from precomp_games.chess.evaluation.policies import LinearUtility
 from tests.chess.test_book import entry, small_book
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
 from tests.chess.test_preparation import HashEngine

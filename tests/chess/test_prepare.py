@@ -29,7 +29,6 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
-    play_neighbors,
     preparation_book,
     preparation_tree,
     prepare,
@@ -37,7 +36,7 @@ from precomp_games.chess import (
     write_preparation,
 )
 from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.preparation.controls import neighbors
+from precomp_games.chess.preparation.controls import neighbors, play_neighbors
 from precomp_games.chess.preparation.preparation import AtWorst
 from precomp_games.chess.preparation.prepare import distrusted_shares
 from precomp_games.chess.records.move_counts import CountsPolicy

@@ -17,23 +17,23 @@ from precomp_games.chess import (
     Engines,
     EvaluationStore,
     PreparationSettings,
-    SparringGames,
     StoredEngine,
     action_of,
     opponent_policy,
     play_match,
-    prepare_from_games,
     read_preparation,
 )
 from precomp_games.chess.evaluation.calibration import expected_score, score_features
 from precomp_games.chess.play.engine_games import Clock
 from precomp_games.chess.preparation.sparring import (
+    SparringGames,
     _learned,
     _taught,
     _timed,
     informed_policies,
     left_at,
     played_lines,
+    prepare_from_games,
 )
 from precomp_games.commands import _sparring, spar
 from precomp_games.policies.mixtures import MixturePolicy

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from precomp_games.chess import MatchStatistics
+from precomp_games.chess.play.match_statistics import MatchStatistics
 from tests.chess.test_book import games_of
 from tests.chess.test_report import data_of
 from tests.examples.launcher import files, is_png, printed, result_of, table

@@ -17,7 +17,12 @@ from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
 from precomp_games.chess.books.book import BookExit
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.chess.evaluation.calibration import CalibrationSample, CalibrationScope, save_calibration
+from precomp_games.chess.evaluation.calibration import (
+    CalibratedUtility,
+    CalibrationScope,
+    save_calibration,
+)
+from precomp_games.chess.evaluation.policies import LinearUtility
 from precomp_games.chess.opponents.estimation import Choice
 from precomp_games.chess.play.match import MATCH_PLIES
 from precomp_games.chess.records.move_counts import CountsPolicy, GameWeights, MoveCounts
@@ -63,8 +68,7 @@ def table():
     position = face.BookPosition((), (face.BookMove(_MOVE, 1.0),), 1.0, 0.1)
 
     scope = CalibrationScope("Stockfish 15.1", "nodes=5000", "nodes=1000", 8, 2, "softmax", 1.0, 40.0)
-    calibration = face.CalibratedUtility((0.5,) * 3, 4.0, scope)
-    sample = CalibrationSample(_LINE, 1, 10.0, 3, 2, 1)
+    calibration = CalibratedUtility((0.5,) * 3, 4.0, scope)
 
     files = _Files(calibration)
     played = face.read_table(files.games, "A")
@@ -82,8 +86,6 @@ def table():
     within = dataclasses.replace(settings, max_plies=2, top_k=1, analyst_limit=limit, opponent_limit=limit)
     made = face.prepare(within, two)
     shown = face.BookPage(made)
-    fitted = dataclasses.replace(within, menu=1, evaluation="calibrated")
-    entrant = face.MatchEngine("Us", fake, limit)
     (folder() / "result.json").write_text(json.dumps(made.to_json()))
 
     new_path = Arg(folder() / "new", "\0", fine=["nonsense"])
@@ -108,7 +110,6 @@ def table():
         **{f"{name}.state": Arg(start, kuhn_start, game) for name in ("board_key", "position_key")},
         "states": Arg([start], *no_states),
         "player_id": Arg(0, 1, 2),
-        "board": chess.Board(),
         # engines
         "find_engine.path": sys.executable,
         "command": Arg(fake, "", [], [""], fine=["nonsense"]),
@@ -151,25 +152,16 @@ def table():
         "export.keys": Arg([key], [key[:3]], [("Fake 1.0", "nonsense", 1, _START)]),
         # scores, policies and evaluations
         "scale_cp": Arg(400.0, 0.0, 1e5),
-        "line": _LINE,
         "plays": "softmax",
-        "coefficients": Arg(
-            (0.5,) * 3, (0.5,) * 2, (0.5, -0.5, 0.5), (1e9, 0.5, 0.5), [0.5] * 3, fine=[(1, 2, 3)]
-        ),
-        "prior_games": 4.0,
-        "made_for": scope,
-        "sample": sample,
         "engine_id": "Stockfish 15.1",
         # No game, and none from the same position as another one.
         "calibration": calibration,
-        "load_calibration.path": Arg(files.calibration, "", "\0", fine=["nonsense"]),
-        "evaluation": face.EngineEvaluation(analyst, limit, 2, face.LinearUtility()),
+        "evaluation": face.EngineEvaluation(analyst, limit, 2, LinearUtility()),
         "EnginePolicy.limit": limit,
         "temperature_cp": Arg(10.0, 0.0),
         "top_k": Arg(2, 0, 501),
         "engine": Arg(engine, face.EnginePool, store, face.StoredEngine),
         # how an opponent plays
-        "played": Arg(1, 2),
         "choices": Arg([Choice((30, 20), 1, 30)] * 3, []),
         "opponent_choices.engine": analyst,
         "opponent_choices.moves": Arg(
@@ -188,13 +180,8 @@ def table():
         "prior": Arg(counting, fine=[None]),
         "period": Arg(1.0, 0.0),
         "fit": Arg("given", "best"),
-        "polyglot_policy.path": files.polyglot,
-        "polyglot_policy.weights": Arg("score", "wins"),
         "spec": Arg("uci(r=20,top_k=3)", "nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"),
-        "EngineMenu.count": Arg(1, 0, 3),
-        "EngineMenu.max_plies": 9,
-        "window_cp": 50.0,
-        "utility": Arg(face.LinearUtility(), face.LinearUtility),
+        "utility": Arg(LinearUtility(), LinearUtility),
         # preparations
         **dict.fromkeys(("Engines.analyst", "Engines.opponent"), engine),
         "engines": two,
@@ -232,7 +219,6 @@ def table():
         "opponent": Arg(analyst, face.EnginePool, store),
         "truncate": Arg("values", "backup"),
         "keep": Arg({_START: _MOVE}, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
-        "equilibrium_tree.max_histories": Arg(10_000, 0),
         "tree": Arg(tree, other_tree, game),
         "preparation_book.player": Arg(0, 1),
         "preparation_book.states": Arg(states, other_states or 0, states[0]),
@@ -256,9 +242,7 @@ def table():
         "exits": Arg(face.book_exits(book, first), [7], [BookExit]),
         "seen": Arg({(_MOVE,): 3}, 7, fine=[None]),
         "most": Arg(3, 0),
-        "gains": [0.01] * len(book),
         "books": Arg([shown], [], [7]),
-        "unprepared": 0.5,
         "BookPage.notes": Arg({}, {(): 7}),
         "BookPage.matches": Arg((), [7]),
         "plots": Arg({}, {"Memory": 7}),
@@ -277,36 +261,9 @@ def table():
         "result": (match := face.play_match(book, first, first, 2, max_plies=4)),
         "MatchComparison.results": Arg({"the book": match}, {}, {"the book": 0.5}),
         "MatchComparison.promised": Arg({"the book": 0.5}, {"the book": 2.0}),
-        **{name: Arg(1, -1) for name in ("wins", "draws", "losses")},
-        "scores": Arg([1.0, 0.5], [], [0.25], 1.0),
-        "elo0": Arg(0.0, 1e5),
-        "elo1": Arg(5.0, -1e5),
-        "sprt.elo1": Arg(5.0, 0.0),
-        "sprt.alpha": Arg(0.05, 0.5),
         "positions": Arg(2, -1),
         "control_book.moves": Arg(3, 0),
-        # games between engines, and what they teach
-        "Clock.seconds": Arg(1.0, 0.0),
-        "increment": Arg(0.1, -1.0),
-        "Clock.text": Arg("1+0.01", "1", "a+b"),
-        "Clock.time_gained.moves": Arg(5, -1),
-        "MatchEngine.name": "Us",
-        "MatchEngine.options": Arg({"Hash": 8}, {"MultiPV": 2}, fine=[{"a": "b"}]),
-        "MatchEngine.limit": face.SearchLimit(nodes=5),
-        **dict.fromkeys(("play_engine_games.own", "play_engine_games.opponent"), entrant),
-        "concurrency": Arg(1, 0),
-        "play_engine_games.headers": Arg([], 7),
-        "ended": lambda text: None,
-        "SparringGames.name": "Them",
-        "records": Arg((), [7]),
-        "SparringGames.path": "",
-        "SparringGames.read.path": Arg("none.pgn", fine=["nonsense"]),
-        "SparringGames.read.own": Arg(True),
         "results": Arg([], [7]),
-        "prepare_from_games.settings": Arg(fitted, small, face.PreparationSettings),
-        "prepare_from_games.games": face.SparringGames("Them"),
-        "prepare_from_games.budget": Arg(2, -1),
-        "teaching": Arg(0, -1),
         # for chess programs
         "read_preparation.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
