@@ -36,15 +36,33 @@ from precomp_games.algorithms import (
     save_policy,
     solve,
 )
-from precomp_games.chess import Drill, EngineError, EvaluationStore, PreparationSettings, SearchLimit, StoredEngine, StoreError, games_policy, opponent_policy, preparation_policies, read_games, read_preparation, read_repertoire, read_table, reply_games, write_pgn, write_polyglot
-from precomp_games.chess.preparation.sparring import SparringGames
-from precomp_games.chess.evaluation.calibration import load_calibration
-from precomp_games.chess.opponents.policies import polyglot_policy
+from precomp_games.chess import (
+    Drill,
+    EngineError,
+    EvaluationStore,
+    PreparationSettings,
+    SearchLimit,
+    StoredEngine,
+    StoreError,
+    games_policy,
+    opponent_policy,
+    preparation_policies,
+    read_games,
+    read_preparation,
+    read_repertoire,
+    read_table,
+    reply_games,
+    write_pgn,
+    write_polyglot,
+)
 from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.evaluation.calibration import load_calibration
 from precomp_games.chess.game import ChessGame
 from precomp_games.chess.opponents.played import pgn_moves, pgn_results
+from precomp_games.chess.opponents.policies import polyglot_policy
 from precomp_games.chess.play.uci_engine import uci_book
 from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.preparation.sparring import SparringGames
 from precomp_games.chess.records.move_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.words import OpponentWords

@@ -11,8 +11,7 @@ import pytest
 
 from precomp_games import make_policy
 from precomp_games.chess import ChessGame, action_of
-from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.opponents.policies import polyglot_policy
+from precomp_games.chess.opponents.policies import GamesPolicy, polyglot_policy
 from precomp_games.chess.records.move_counts import CountsPolicy, PolyglotCounts
 from precomp_games.policies.specs import quoted
 from tests.chess.test_game_records import game, mutated

@@ -11,8 +11,7 @@ from precomp_games.algorithms import (
     meta_equilibrium,
 )
 from precomp_games.chess import PreparationSettings, move_of, preparation_book, write_pgn, write_polyglot
-from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.evaluation.policies import LinearUtility
+from precomp_games.chess.evaluation.policies import LinearUtility, softmax
 from precomp_games.chess.preparation.trees import equilibrium_tree
 from tests.chess.test_book import read_moves
 from tests.chess.test_menus import DistinctEngine, TyingEngine
