@@ -103,7 +103,7 @@ def test_rows_are_distributions(weights, cut):
         ({0: 1.5, 1: -0.5}, r"sigma\[1\] to give probabilities in \[0, 1\] at history 'h', got 1.5"),
         ({0: -1e-9, 1: 1.0 + 1e-9}, r"probabilities in \[0, 1\] at history 'h', got -1e-09 for action 0"),
         ({0: "0.5", 1: "0.5"}, r"to give \{action: probability\} at history 'h', got 0: '0.5'"),
-        ({0: 10**400}, r"sigma\[1\] to give probabilities, got \[1.0, 1000"),
+        ({0: 10**400}, r"sigma\[1\] to give probabilities in \[0, 1\] at history 'h', got 1000"),
         ({0: np.complex128(1.0)}, r"to give \{action: probability\} at history 'h', got 0: .*1\+0j"),
         ({0: 1.0, 1: math.nan}, r"probabilities in \[0, 1\] at history 'h', got nan for action 1"),
         ({3: 1.0}, r"sigma\[1\] to play legal actions at history 'h', got action 3, .* \[0, 1, 2\]"),

@@ -36,7 +36,6 @@ from precomp_games._support.results import Shown
 from precomp_games._support.validation import (
     ArgumentError,
     NonNegativeInt,
-    Player,
     PositiveInt,
     check_game,
     check_integer,
@@ -69,6 +68,7 @@ class ClockGame(pyspiel.Game):
       base: the base game.
       times: (time_0, time_1).
       move_time: the most ticks that a move can take, never 0.
+      lost_on_time: returns where player 0's time has run out, and where player 1's has.
 
     Raises:
       ValueError: a parameter is not as above.
@@ -90,15 +90,15 @@ class ClockGame(pyspiel.Game):
                 f"expected at most {_MOST_ACTIONS} actions, got {moves} moves of 0 to "
                 f"{self.move_time} ticks; a smaller move_time gives fewer"
             )
-        self._total = utility_sum(self.base)
-        self._lowest = self.base.min_utility()
+        total, lowest = utility_sum(self.base), self.base.min_utility()
+        self.lost_on_time = ([lowest, total - lowest], [total - lowest, lowest])
         info = pyspiel.GameInfo(
             num_distinct_actions=moves * (self.move_time + 1),
             max_chance_outcomes=self.base.max_chance_outcomes(),
             num_players=2,
-            min_utility=self._lowest,
-            max_utility=max(self.base.max_utility(), self._total - self._lowest),
-            utility_sum=self._total,
+            min_utility=lowest,
+            max_utility=max(self.base.max_utility(), total - lowest),
+            utility_sum=total,
             max_game_length=self.base.max_game_length(),
         )
         self._parameters = values
@@ -144,17 +144,6 @@ class ClockGame(pyspiel.Game):
         action = check_integer(action, "action", least=0, most=most)
         return divmod(action, self.move_time + 1)
 
-    @public
-    def lost_on_time(self, player: Player) -> list[float]:
-        """Returns where a player's time has run out.
-
-        Raises:
-          ValueError: `player` is neither 0 nor 1.
-        """
-        returns = [self._total - self._lowest] * 2
-        returns[player] = self._lowest
-        return returns
-
 
 class ClockState(pyspiel.State):
     """A state of the base game and two clocks. Made by `ClockGame.new_initial_state` and `child`.
@@ -184,7 +173,7 @@ class ClockState(pyspiel.State):
     def returns(self) -> list[float]:
         """Both players' utilities; zeros until the game is over."""
         if self.late >= 0:
-            return list(self.get_game().lost_on_time(self.late))
+            return list(self.get_game().lost_on_time[self.late])
         return [float(u) for u in self.base.returns()] if self.base.is_terminal() else [0.0, 0.0]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
@@ -255,10 +244,14 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         """
         if not isinstance(states, Sequence):
             raise ArgumentError(f"expected states to be a list, got {shown(states)}")
-        for state in states:
-            check_turn(state, None, self.game)
-        rows = self._batch([state.base for state in states])
-        return [self._timed(state, row) for state, row in zip(states, rows, strict=True)]
+        left = [state.left[check_turn(state, None, self.game)] for state in states]
+        timed = []
+        for row, state, most in zip(self._batch([state.base for state in states]), states, left, strict=True):
+            ticks = self._ticks(state) if callable(self._ticks) else self._ticks
+            if isinstance(ticks, numbers.Real):  # encode() tells of what is none
+                ticks = min(ticks, most + 1)
+            timed.append({self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0})
+        return timed
 
     @public
     def action_probabilities(self, state: ClockState, player_id: int | None = None) -> dict[int, float]:
@@ -268,14 +261,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
           ValueError: as above.
         """
         check_turn(state, player_id, self.game)
-        return self._timed(state, self._batch([state.base])[0])
-
-    def _timed(self, state: ClockState, row: Mapping[int, float]) -> dict[int, float]:
-        """A row of the base game's, with the ticks that its moves take."""
-        ticks = self._ticks(state) if callable(self._ticks) else self._ticks
-        if isinstance(ticks, numbers.Real):  # encode() tells of what is none
-            ticks = min(ticks, state.left[state.current_player()] + 1)
-        return {self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0}
+        return self.action_probabilities_batch([state])[0]
 
 
 @public

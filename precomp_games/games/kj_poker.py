@@ -17,12 +17,13 @@ Source: `limited_lookahead`, section 6.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import pyspiel
 
-from precomp_games.games.openspiel_game import observation_type, tensor_parts
+from precomp_games.games.openspiel_game import StringObserver, observation_type
 from precomp_games.games.registered import KJ_POKER
 
 PASS = 0
@@ -67,10 +68,12 @@ class KJPokerGame(pyspiel.Game):
         """The deal and the public card."""
         return 2
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> _Observer:
-        """An observer: strings and tensors, of all that is known or of what lies open now."""
-        kind = observation_type(iig_obs_type, params, self)
-        return _Observer(kind or pyspiel.IIGObservationType(perfect_recall=False))
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
+        """An observer: strings of all that is known, or of what lies open now."""
+        kind = observation_type(iig_obs_type, params, self) or pyspiel.IIGObservationType(
+            perfect_recall=False
+        )
+        return StringObserver(functools.partial(_view, kind))
 
 
 class KJPokerState(pyspiel.State):
@@ -155,55 +158,19 @@ class KJPokerState(pyspiel.State):
         return f"{''.join(_names(self.cards[:2]))} {_public(self)}".rstrip()
 
 
-class _Observer:
-    """What a player knows: its card, the public card, and all bets or what is in the pot."""
-
-    def __init__(self, kind: pyspiel.IIGObservationType) -> None:
-        self._recall, self._open = kind.perfect_recall, kind.public_info
-        self._private = kind.private_info
-        shapes: dict[str, tuple[int, ...]] = {"player": (2,)}
-        if self._private == pyspiel.PrivateInfoType.SINGLE_PLAYER:
-            shapes["private_card"] = (2,)
-        elif self._private == pyspiel.PrivateInfoType.ALL_PLAYERS:
-            shapes["private_cards"] = (2, 2)
-        if self._open:
-            shapes["public_card"] = (2,)
-            shapes |= {"betting": (2, 3, 2)} if self._recall else {"paid": (2,)}
-        self.tensor, self.dict = tensor_parts(shapes)
-
-    def set_from(self, state: KJPokerState, player: int) -> None:
-        """Writes the player's view into `tensor` and `dict`, which are views of the same memory."""
-        self.tensor.fill(0.0)
-        self.dict["player"][player] = 1.0
-        if "private_card" in self.dict and state.cards:
-            self.dict["private_card"][state.cards[player]] = 1.0
-        if "private_cards" in self.dict:
-            for owner, card in enumerate(state.cards[:2]):
-                self.dict["private_cards"][owner, card] = 1.0
-        if self._open:
-            for card in state.cards[2:]:
-                self.dict["public_card"][card] = 1.0
-            if "paid" in self.dict:
-                self.dict["paid"][:] = state.paid()
-            else:
-                for number, line in enumerate(state.bets):
-                    for move, action in enumerate(line):
-                        self.dict["betting"][number, move, action] = 1.0
-
-    def string_from(self, state: KJPokerState, player: int) -> str:
-        """The player's view in words."""
-        pieces = [f"p{player}"]
-        if self._private == pyspiel.PrivateInfoType.SINGLE_PLAYER and state.cards:
-            pieces.append(_RANKS[state.cards[player]])
-        elif self._private == pyspiel.PrivateInfoType.ALL_PLAYERS:
-            pieces.append("".join(_names(state.cards[:2])))
-        if self._open:
-            if self._recall:
-                pieces.append(_public(state))
-            else:
-                paid = state.paid()
-                pieces += [*_names(state.cards[2:]), f"{paid[0]:g}-{paid[1]:g}"]
-        return " ".join(piece for piece in pieces if piece)
+def _view(kind: pyspiel.IIGObservationType, state: KJPokerState, player: int) -> str:
+    """What a player knows, in words: its card, the public card, and all bets or what is in the pot."""
+    pieces = [f"p{player}"]
+    if kind.private_info == pyspiel.PrivateInfoType.SINGLE_PLAYER and state.cards:
+        pieces.append(_RANKS[state.cards[player]])
+    elif kind.private_info == pyspiel.PrivateInfoType.ALL_PLAYERS:
+        pieces.append("".join(_names(state.cards[:2])))
+    if kind.public_info and kind.perfect_recall:
+        pieces.append(_public(state))
+    elif kind.public_info:
+        paid = state.paid()
+        pieces += [*_names(state.cards[2:]), f"{paid[0]:g}-{paid[1]:g}"]
+    return " ".join(piece for piece in pieces if piece)
 
 
 def _names(cards: tuple[int, ...]) -> list[str]:

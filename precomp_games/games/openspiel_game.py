@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import pyspiel
 
 from precomp_games._support.validation import ArgumentError, shown
@@ -40,16 +38,6 @@ class StringObserver:
 
     def set_from(self, state: Any, player: int) -> None:
         """Does nothing: there is no tensor."""
-
-
-def tensor_parts(shapes: Mapping[str, tuple[int, ...]]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """An observer's `tensor`, float32[size], and its `dict` of named parts, views of the same memory."""
-    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
-    tensor = np.zeros(int(ends[-1]), np.float32)
-    parts = np.split(tensor, ends[:-1])
-    return tensor, {
-        name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
-    }
 
 
 def open_observer(

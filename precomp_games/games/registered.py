@@ -77,7 +77,7 @@ class GameKind:
         pyspiel.register_game(self.type, Made)
 
 
-_HIDDEN: dict[str, Any] = {"perfect": False, "zero_sum": True, "tensors": True}
+_HIDDEN = {"perfect": False, "zero_sum": True}
 
 CLOCK = GameKind(
     "precomp_games.games.clock",
@@ -104,5 +104,6 @@ META_GAME = GameKind(
         "penalty_0": 0.05,
         "penalty_1": 0.05,
     },
+    tensors=True,
     **_HIDDEN,
 )

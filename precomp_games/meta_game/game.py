@@ -59,7 +59,6 @@ from precomp_games.games.openspiel_game import (
     StringObserver,
     load_base_game,
     observation_type,
-    tensor_parts,
 )
 from precomp_games.games.registered import META_GAME
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
@@ -289,7 +288,10 @@ class MetaObserver:
         if tree.infoset_keys is None:
             width = int(tree.num_children.max())
             shapes["moves"] = (max(len(tree.levels) - 1, 1), max(width, 1))
-        self.tensor, self.dict = tensor_parts(shapes)
+        ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+        self.tensor = np.zeros(int(ends[-1]), np.float32)
+        parts = zip(shapes.items(), np.split(self.tensor, ends[:-1]), strict=True)
+        self.dict = {name: part.reshape(shape) for (name, shape), part in parts}
 
     def set_from(self, state: Any, player: int) -> None:
         """Writes what a player sees of a state into `tensor` and `dict`."""

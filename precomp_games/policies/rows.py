@@ -191,10 +191,10 @@ def policy_rows(
                 f"expected {name} to give {{action: probability}} at history "
                 f"{state.history_str()!r}, got {answer!r}"
             )
-        if not set(legal_actions(state)).issuperset(answer):
-            legal = set(state.legal_actions())
-            if any(p != 0.0 for action, p in answer.items() if action not in legal):
-                _reject(state, answer, name)
+        if not (legal := set(legal_actions(state))).issuperset(answer) and any(
+            p != 0.0 for action, p in answer.items() if action not in legal
+        ):
+            _check_row(state, answer, name)
         lengths.append(len(answer))
         actions += answer
         probabilities += answer.values()
@@ -206,13 +206,13 @@ def policy_rows(
             raise ArgumentError(f"expected {name} to give probabilities, got {shown(probabilities)}")
     except (TypeError, ValueError, OverflowError):
         for state, answer in zip(states, answers, strict=True):
-            _reject_types(state, answer, name)
+            _check_row(state, answer, name)
         raise
     bad = ~(np.abs(np.bincount(owner, weights=probability, minlength=len(states)) - 1.0) <= _SUM_TOLERANCE)
     bad[owner[~(probability >= 0.0)]] = True
     if bad.any():
         k = int(np.argmax(bad))
-        _reject(states[k], answers[k], name)
+        _check_row(states[k], answers[k], name)
     if not ((action[1:] > action[:-1]) | (owner[1:] > owner[:-1])).all():
         order = np.lexsort((action, owner))
         action, probability = action[order], probability[order]
@@ -580,31 +580,24 @@ class DistinctStates:
         return indices
 
 
-def _reject_types(state: Any, answer: Mapping[int, float], name: str) -> None:
-    """Raises an error if an entry of a row is no action or no number."""
+def _check_row(state: Any, answer: Mapping[int, float], name: str) -> None:
+    """Raises the error that says what is wrong with a row, if anything is."""
+    legal, where = set(legal_actions(state)), f"at history {state.history_str()!r}"
     for action, p in answer.items():
         if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):
             raise ArgumentError(
-                f"expected {name} to give {{action: probability}} at history "
-                f"{state.history_str()!r}, got {action!r}: {p!r}"
+                f"expected {name} to give {{action: probability}} {where}, got {action!r}: {p!r}"
             )
-
-
-def _reject(state: Any, answer: Mapping[int, float], name: str) -> None:
-    """Raises the error that says what is wrong with one row."""
-    _reject_types(state, answer, name)
-    legal = set(legal_actions(state))
-    where = f"at history {state.history_str()!r}"
-    for action, p in answer.items():
         if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
             raise ArgumentError(
-                f"expected {name} to give probabilities in [0, 1] {where}, got {p!r} for action {action}"
+                f"expected {name} to give probabilities in [0, 1] {where}, got {shown(p)} for action {action}"
             )
         if p != 0.0 and action not in legal:
             raise ArgumentError(
                 f"expected {name} to play legal actions {where}, "
                 f"got action {action}, which is not one of {sorted(legal)}"
             )
-    raise ArgumentError(
-        f"expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
-    )
+    if not abs(sum(answer.values()) - 1.0) <= _SUM_TOLERANCE:
+        raise ArgumentError(
+            f"expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
+        )

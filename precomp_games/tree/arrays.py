@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.validation import ArgumentError, check_penalties, one_line, shown
-from precomp_games.tree.facts import (
-    ARRAYS,
-    CHANCE,
-    FORMAT,
-    NEVER,
-    OPTIONAL,
-    TERMINAL,
-    TreeFacts,
-)
+from precomp_games.tree.facts import ARRAYS, CHANCE, FORMAT, NEVER, OPTIONAL, TERMINAL, TreeFacts
 
 _Tree = TypeVar("_Tree", bound=TreeFacts)
 
@@ -43,10 +36,11 @@ def read_tree(kind: type[_Tree], path: str) -> _Tree:
         head, arrays = read_archive(path, ARRAYS, OPTIONAL)
         if head["format"] != FORMAT:
             raise ValueError(f"format {head['format']!r}")
-        keys, fingerprint = head["infoset_keys"], head["fingerprint"]
+        keys, fingerprint, penalties = head["infoset_keys"], head["fingerprint"], list(head["penalties"])
+        of_game = head["stop_value"] == NEVER and penalties == [0.0, 0.0]  # alone, where nothing has a price
         tree = kind(
             game_string=str(head["game"]),
-            penalties=_penalties(head),
+            penalties=(0.0, 0.0) if of_game else check_penalties(penalties),
             utility_range=float(head["utility_range"]),
             utility_sum=float(head["utility_sum"]),
             stop_value=str(head["stop_value"]),
@@ -82,65 +76,53 @@ def check_arrays(tree: TreeFacts) -> None:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
         if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):
             raise ValueError(f"{name} has {len(array)} entries, not {expected}")
-    if n == 0:
-        raise ValueError("there is no root")
-    if not (np.isfinite(tree.utility_sum) and np.isfinite(tree.utility_range)):
-        raise ValueError("utility_sum or utility_range is no number")
-    if tree.stop_value not in ("backup", "evaluate", NEVER):
-        raise ValueError(f"stop_value is {tree.stop_value!r}")
-    if tree.cut_for not in ("nothing", "infosets", "positions"):
-        raise ValueError(f"cut_for is {tree.cut_for!r}")
-    if tree.infoset_keys is not None and len(tree.infoset_keys) != m:
-        raise ValueError(f"there are {len(tree.infoset_keys)} infoset_keys, not {m}")
-    if not (tree.parent[0] == -1 and ((tree.parent[1:] >= 0) & (tree.parent[1:] < np.arange(1, n))).all()):
-        raise ValueError("parent does not describe a tree")
-    inner = tree.num_children > 0
-    ends = np.cumsum(tree.num_children[inner], dtype=np.int64)
-    sane = {
-        "num_children": (np.bincount(tree.parent[1:], minlength=n) == tree.num_children).all(),
-        "first_child": (tree.first_child[~inner] == -1).all()
-        and (tree.first_child[inner] == 1 + ends - tree.num_children[inner]).all()
-        and (np.diff(tree.parent[1:]) >= 0).all(),
-        "player": np.isin(tree.player, (0, 1, CHANCE, TERMINAL)).all()
-        and not (inner & (tree.player == TERMINAL)).any(),
-        "infoset": (tree.infoset >= -1).all()
-        and (tree.infoset < m).all()
-        and not ((tree.infoset >= 0) & ~inner).any(),
-        "sigma": ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all() and _are_rows(tree),
-        "sigma_pre": ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all(),
-        "action": (tree.action[1:] >= 0).all() and (tree.action < _MOST_ACTION).all(),
-        "value": np.isfinite(tree.value[~inner]).all(),
-        "weight": (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all(),
+    keys = tree.infoset_keys
+    said = {
+        "there is no root": n > 0,
+        "utility_sum or utility_range is no number": np.isfinite(
+            [tree.utility_sum, tree.utility_range]
+        ).all(),
+        f"stop_value is {tree.stop_value!r}": tree.stop_value in ("backup", "evaluate", NEVER),
+        f"cut_for is {tree.cut_for!r}": tree.cut_for in ("nothing", "infosets", "positions"),
+        f"there are {len(keys or ())} infoset_keys, not {m}": keys is None or len(keys) == m,
     }
-    for name, holds in sane.items():
+    for wrong, holds in said.items():
+        if not holds:
+            raise ValueError(wrong)
+    for name, holds in _claims(tree, n, m):
         if not holds:
             raise ValueError(f"{name} does not describe a tree")
+
+
+def _claims(tree: TreeFacts, n: int, m: int) -> Iterator[tuple[str, Any]]:
+    """What must hold of arrays, of which each relies on those before."""
+    yield "parent", tree.parent[0] == -1
+    yield "parent", ((tree.parent[1:] >= 0) & (tree.parent[1:] < np.arange(1, n))).all()
+    inner = tree.num_children > 0
+    ends = np.cumsum(tree.num_children[inner], dtype=np.int64)
+    yield "num_children", (np.bincount(tree.parent[1:], minlength=n) == tree.num_children).all()
+    yield "first_child", (tree.first_child[~inner] == -1).all()
+    yield "first_child", (tree.first_child[inner] == 1 + ends - tree.num_children[inner]).all()
+    yield "first_child", (np.diff(tree.parent[1:]) >= 0).all()
+    yield "player", np.isin(tree.player, (0, 1, CHANCE, TERMINAL)).all()
+    yield "player", not (inner & (tree.player == TERMINAL)).any()
+    yield "infoset", (tree.infoset >= -1).all() and (tree.infoset < m).all()
+    yield "infoset", not ((tree.infoset >= 0) & ~inner).any()
+    yield "sigma", ((tree.sigma >= 0.0) & (tree.sigma <= 1.0)).all() and _are_rows(tree)
+    yield "sigma_pre", ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all()
+    yield "action", (tree.action[1:] >= 0).all() and (tree.action < _MOST_ACTION).all()
+    yield "value", np.isfinite(tree.value[~inner]).all()
+    yield "weight", (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all()
+    yield "action", ((np.diff(tree.action[1:]) > 0) | (np.diff(tree.parent[1:]) > 0)).all()
     decisions = np.flatnonzero(tree.infoset >= 0)
     first = np.full(m, n)
     np.minimum.at(first, tree.infoset[decisions], decisions)
-    ordered = {
-        "action": ((np.diff(tree.action[1:]) > 0) | (np.diff(tree.parent[1:]) > 0)).all(),
-        "infoset_player": (tree.infoset_player[tree.infoset[decisions]] == tree.player[decisions]).all()
-        and np.isin(tree.infoset_player, (0, 1)).all()
-        and (first < n).all(),
-        "infoset": all((np.diff(first[tree.infoset_player == i]) > 0).all() for i in (0, 1)),
-        "value": tree.stop_value != "evaluate" or np.isfinite(tree.value[decisions]).all(),
-    }
-    for name, holds in ordered.items():
-        if not holds:
-            raise ValueError(f"{name} does not describe a tree")
-    if tree.has_menus and not _are_menus(tree):
-        raise ValueError("entry does not describe menus")
-    if not tree.may_stop and not _is_game(tree):
-        raise ValueError("sigma_pre does not describe a base game alone")
-
-
-def _penalties(head: dict[str, Any]) -> tuple[float, float]:
-    """Those of a file: none in the tree of a base game alone."""
-    penalties = list(head["penalties"])
-    return (
-        (0.0, 0.0) if head["stop_value"] == NEVER and penalties == [0.0, 0.0] else check_penalties(penalties)
-    )
+    yield "infoset_player", (tree.infoset_player[tree.infoset[decisions]] == tree.player[decisions]).all()
+    yield "infoset_player", np.isin(tree.infoset_player, (0, 1)).all() and (first < n).all()
+    yield "infoset", all((np.diff(first[tree.infoset_player == i]) > 0).all() for i in (0, 1))
+    yield "value", tree.stop_value != "evaluate" or np.isfinite(tree.value[decisions]).all()
+    yield "entry", not tree.has_menus or _are_menus(tree)
+    yield "sigma_pre", tree.may_stop or _is_game(tree)
 
 
 def _is_game(tree: TreeFacts) -> bool:

@@ -263,7 +263,8 @@ class TreeFacts(_Entries):
         if not self.has_menus:
             return np.arange(self.num_infosets + 1, dtype=np.int32)
         counts = np.ones(self.num_infosets, np.int64)
-        _count_entries(self.parent, self.infoset, self.entry, counts)
+        edges = np.flatnonzero(self.entry > 0)
+        np.maximum.at(counts, self.infoset[self.parent[edges]], 1 + self.entry[edges].astype(np.int64))
         return np.append(0, np.cumsum(counts)).astype(np.int32)
 
     @functools.cached_property
@@ -333,15 +334,6 @@ def edge_product(tree: TreeFacts, edges: npt.NDArray[np.float64]) -> npt.NDArray
     for level in tree.levels[1:]:
         product[level] = product[tree.parent[level]] * edges[level]
     return product
-
-
-@kernel
-def _count_entries(parent: np.ndarray, infoset: np.ndarray, entry: np.ndarray, counts: np.ndarray) -> None:
-    """How many entries each information state has; ones before."""
-    for h in range(len(entry)):
-        if entry[h] > 0:
-            k = infoset[parent[h]]
-            counts[k] = max(counts[k], 1 + entry[h])
 
 
 @kernel

@@ -68,7 +68,7 @@ def test_memorized_moves_alone_are_the_base_game():
 def test_constant_sum_games_and_their_utilities():
     game = ClockGame({"game": random_tree(3, actions=2), "time_0": 1, "time_1": 1})
     assert game.utility_sum() == 1.0
-    assert game.lost_on_time(0) == [-1.0, 2.0] and game.lost_on_time(1) == [2.0, -1.0]
+    assert game.lost_on_time == ([-1.0, 2.0], [2.0, -1.0])
     assert (game.min_utility(), game.max_utility()) == (-1.0, 2.0)
 
 

@@ -13,7 +13,6 @@ So a position is kept or cut as a whole, and a history of a position that is kep
 it costs nothing more. A key may come up on several levels. If a position was cut for what it brings on the
 first ones and brings lambda with a later one, or is kept there, it is reopened like an information state.
 
-
 Where stopping is valued on the spot (`stop_value="evaluate"`), a tree that is expanded level by level knows,
 for the player who prepares, what stopping at each of its histories is worth. Backing up the most that the
 unexpanded rest could be worth,
@@ -36,7 +35,7 @@ a book may have to contain it.
 Where all histories of a position share one price, any of them may be free. So nothing is charged in backing
 up, and a position is ruled out as a whole, where the sum over its histories of what U brings beyond stopping
 is at most lambda. If it is met again on a deeper level, more is to be summed up: the expansion starts over,
-and spares it (`kept_positions`).
+and spares it (`KeptPositions`).
 
 Cost: a numpy pass over the tree so far for each level, so quadratic in the number of levels (a second for
 400 levels).
@@ -119,7 +118,7 @@ class InformationStates:
         self._cut: set[Hashable] = set()
         self._index: dict[Hashable, int] = {}
         self._bound: list[float] = []
-        self._past: list[tuple[int, int]] = []
+        self._met: list[tuple[int, int, float]] = []
 
     def group(
         self,
@@ -161,31 +160,27 @@ class InformationStates:
         order = np.argsort(members, kind="stable")
         ends = np.cumsum(np.bincount(members, minlength=len(local)))
         for (name, group), histories in zip(local.items(), np.split(order, ends[:-1]), strict=bool(local)):
-            own_past = {(int(past[0][h]), int(past[1][h])) for h in histories.tolist()}
-            costs = set(weight[histories].tolist())
-            infoset[histories] = self._find(player, name, own_past, float(sums[group]), costs, threshold)
+            met = set(zip(*(column[histories].tolist() for column in (*past, weight)), strict=True))
+            infoset[histories] = self._find(player, name, met, float(sums[group]), threshold)
         return infoset
 
     def _find(
-        self,
-        player: int,
-        name: str,
-        past: set[tuple[int, int]],
-        bound: float,
-        costs: set[float],
-        threshold: float,
+        self, player: int, name: str, met: set[tuple[int, int, float]], bound: float, threshold: float
     ) -> int:
-        """The index of an information state, new or known; -1 if it is cut."""
+        """The index of an information state, new or known; -1 if it is cut.
+
+        `met` has what its histories say of the player's past, and of what memorizing costs.
+        """
         key = (player, name)
         index = self._index.get(key)
         if index is not None:
-            past = past | {self._past[index]}
-        if len(past) > 1:
+            met.add(self._met[index])
+        if len({past[:2] for past in met}) > 1:
             raise ArgumentError(
                 f"expected a game with perfect recall, got {self._game_name}, "
                 f"where player {player} forgets its own past in information state {name!r}"
             )
-        if len(costs if index is None else costs | {self.weights[index]}) > 1:
+        if len(met) > 1:
             raise ArgumentError(
                 "expected weight to be the same at all histories of an information "
                 f"state, got different ones in {name!r}"
@@ -194,10 +189,10 @@ class InformationStates:
             return index
         if key in self._cut:
             raise Reopened(key)
-        own = next(iter(past))
-        if own[0] >= 0:
-            bound = min(bound, self._bound[own[0]])
-        weight = next(iter(costs))
+        (own,) = met
+        previous, _, weight = own
+        if previous >= 0:
+            bound = min(bound, self._bound[previous])
         if bound < threshold * weight and key not in self._never_cut:
             self._cut.add(key)
             return -1
@@ -207,7 +202,7 @@ class InformationStates:
         self.weights.append(weight)
         # Short histories say too little of an information state that was reopened for its long ones.
         self._bound.append(np.inf if key in self._never_cut else bound)
-        self._past.append(own)
+        self._met.append(own)
         return len(self.keys) - 1
 
 
