@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -35,8 +36,12 @@ import pyspiel
 from precomp_games._support.files import atomic_write
 from precomp_games._support.validation import FilePath, public
 from precomp_games.meta_game.game import MetaPrecomputationGame
+from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree
+
+# Who moves; payoffs, outcomes, or an information set's number, name and actions; and what follows.
+_Node = tuple[int, Any, Sequence[Any]]
 
 
 @public
@@ -71,42 +76,57 @@ def _lines(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> Itera
     if isinstance(source, pyspiel.Game) and not isinstance(source, MetaPrecomputationGame):
         source = HistoryTree.of_game(source)
     if isinstance(source, HistoryTree) and not source.may_stop:
-        return _lines_of_game(source)
-    return _lines_of_meta_game(
-        source if isinstance(source, MetaPrecomputationGame) else MetaPrecomputationGame(source)
+        return _written(efg_name(source.game_string), 0, _nodes_of_game(source))
+    game = source if isinstance(source, MetaPrecomputationGame) else MetaPrecomputationGame(source)
+    title = (
+        f"Precomputation meta-game ({game.form}) of {game.tree.game_string}, "
+        f"penalties {game.tree.penalties}; add {game.value_shift!r} to payoffs"
     )
+    return _written(efg_name(title), game.rules.start(), _nodes_of_meta_game(game.rules))
 
 
-def _lines_of_game(tree: HistoryTree) -> Iterator[str]:
-    yield f'EFG 2 R "{efg_name(tree.game_string)}" {{ "0" "1" }}\n""\n\n'
+def _written(title: str, root: Any, look: Callable[[Any], _Node]) -> Iterator[str]:
+    yield f'EFG 2 R "{title}" {{ "0" "1" }}\n""\n\n'
+    chance = ends = 0
+    stack = [root]
+    while stack:
+        player, told, following = look(stack.pop())
+        if player == TERMINAL:
+            ends += 1
+            yield f't "" {ends} "" {{ {told} }}\n'
+        elif player == CHANCE:
+            chance += 1
+            shares = _exact_probabilities([p for _, p in told])
+            labels = " ".join(f'"{action}" {p}' for (action, _), p in zip(told, shares, strict=True))
+            yield f'c "" {chance} "" {{ {labels} }} 0\n'
+        else:
+            number, name, labels = told
+            yield f'p "" {player + 1} {number} "{name}" {{ {labels} }} 0\n'
+        stack += reversed(following)
+
+
+def _nodes_of_game(tree: HistoryTree) -> Callable[[int], _Node]:
     number = np.zeros(tree.num_infosets, np.int64)
     for i in (0, 1):
         own = tree.infoset_player == i
         number[own] = 1 + np.arange(np.count_nonzero(own))
-    names: dict[int, tuple[str, str]] = {}
-    chance = ends = 0
-    stack = [0]
-    while stack:
-        h = stack.pop()
+    named = functools.cache(lambda k: (number[k], efg_name(tree.key(k)), _action_labels(tree, k)))
+
+    def look(h: int) -> _Node:
         player, children = int(tree.player[h]), tree.children(h)
         if not children:
-            ends += 1
             value = float(tree.value[h])
-            yield f't "" {ends} "" {{ {_decimal(value)} {_decimal(tree.utility_sum - value)} }}\n'
-            continue
+            return TERMINAL, f"{_decimal(value)} {_decimal(tree.utility_sum - value)}", ()
         if player == CHANCE:
-            chance += 1
-            actions = tree.action[children.start : children.stop].tolist()
-            shares = _exact_probabilities(tree.sigma[children.start : children.stop].tolist())
-            labels = " ".join(f'"{action}" {p}' for action, p in zip(actions, shares, strict=True))
-            yield f'c "" {chance} "" {{ {labels} }} 0\n'
-        else:
-            infoset = int(tree.infoset[h])
-            if infoset not in names:
-                names[infoset] = (efg_name(tree.key(infoset)), _action_labels(tree, infoset))
-            name, labels = names[infoset]
-            yield f'p "" {player + 1} {number[infoset]} "{name}" {{ {labels} }} 0\n'
-        stack += reversed(children)
+            part = slice(children.start, children.stop)
+            return (
+                player,
+                list(zip(tree.action[part].tolist(), tree.sigma[part].tolist(), strict=True)),
+                children,
+            )
+        return player, named(int(tree.infoset[h])), children
+
+    return look
 
 
 def _action_labels(tree: HistoryTree, infoset: int) -> str:
@@ -122,41 +142,23 @@ def _action_labels(tree: HistoryTree, infoset: int) -> str:
     )
 
 
-def _lines_of_meta_game(game: MetaPrecomputationGame) -> Iterator[str]:
-    rules, tree = game.rules, game.tree
-    title = (
-        f"Precomputation meta-game ({game.form}) of {tree.game_string}, penalties {tree.penalties}; "
-        f"add {game.value_shift!r} to payoffs"
-    )
-    yield f'EFG 2 R "{efg_name(title)}" {{ "0" "1" }}\n""\n\n'
+def _nodes_of_meta_game(rules: MetaRules) -> Callable[[MetaPosition], _Node]:
     numbers: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    chance = ends = 0
-    stack = [rules.start()]
-    while stack:
-        at = stack.pop()
+
+    def look(at: MetaPosition) -> _Node:
         player = rules.player(at)
         if player == TERMINAL:
-            ends += 1
             payoff = _decimal(rules.returns(at))
-            other = payoff[1:] if payoff.startswith("-") else f"-{payoff}"
-            yield f't "" {ends} "" {{ {payoff} {other} }}\n'
-            continue
+            return player, f"{payoff} {payoff[1:] if payoff.startswith('-') else f'-{payoff}'}", ()
         if player == CHANCE:
-            chance += 1
             outcomes = rules.outcomes(at)
-            probabilities = _exact_probabilities([p for _, p in outcomes])
-            labels = " ".join(
-                f'"{action}" {p}' for (action, _), p in zip(outcomes, probabilities, strict=True)
-            )
-            yield f'c "" {chance} "" {{ {labels} }} 0\n'
-            stack += [rules.step(at, action) for action, _ in reversed(outcomes)]
-        else:
-            infoset = rules.infoset(at)
-            number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
-            name = efg_name(rules.infoset_view(infoset))
-            choices = rules.choices(at)
-            yield f'p "" {player + 1} {number} "{name}" {{ {_labels(len(choices))} }} 0\n'
-            stack += [rules.step(at, action) for action in reversed(choices)]
+            return player, outcomes, [rules.step(at, action) for action, _ in outcomes]
+        infoset, choices = rules.infoset(at), rules.choices(at)
+        number = numbers[player].setdefault(infoset, len(numbers[player]) + 1)
+        told = number, efg_name(rules.infoset_view(infoset)), _labels(len(choices))
+        return player, told, [rules.step(at, action) for action in choices]
+
+    return look
 
 
 @functools.cache

@@ -26,7 +26,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,27 +83,13 @@ class LeafContext:
     alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
 
 
-class LeafValues(Protocol):
-    """A way to value histories, level by level or, `deferred`, after the tree is expanded."""
-
-    @property
-    def deferred(self) -> bool:
-        """Whether all levels are wanted in one call."""
-
-    def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
-        """Values the states of each level (a state's level is its number of actions so far).
-
-        Returns u^sigma for player 0, one array per level, and the number of games sampled (0 if none).
-        """
-
-
 def as_leaf_values(leaf_value: Any) -> LeafValues:
     """Turns "exact", an evaluator of this module, or an evaluation function into `LeafValues`.
 
     Raises:
       ValueError: it is none of them.
     """
-    if isinstance(leaf_value, ExactValues | RolloutValues | EvaluatedValues):
+    if isinstance(leaf_value, LeafValues):
         return leaf_value
     if isinstance(leaf_value, str) and leaf_value == "exact":
         return ExactValues()
@@ -165,11 +151,7 @@ class EvaluatedValues:
     deferred = False
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
-        """See `LeafValues`.
-
-        Raises:
-          ValueError: a value is missing or not finite.
-        """
+        """See `LeafValues`; a value that is missing or not finite is a ValueError."""
         return [evaluated(self.function, states, "leaf_value") for states in levels], 0
 
 
@@ -321,3 +303,9 @@ class RolloutValues:
         key = context.position_key(state) if context.position_key else state.history()
         digest = hashlib.blake2b(repr((depth, key)).encode(), digest_size=16).digest()
         return np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32).tolist()])
+
+
+# A way to value histories, level by level or, `deferred`, in one call for all levels. It is called with the
+# states of each level (a state's level is its number of actions so far) and a `LeafContext`. It returns
+# u^sigma for player 0, an array per level, and how many games were sampled for that.
+LeafValues = ExactValues | RolloutValues | EvaluatedValues

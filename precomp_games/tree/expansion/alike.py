@@ -60,12 +60,12 @@ class AlikeRows:
         if wrong < 0:
             return
         state, first = states[wrong], which[wrong]
-        player, here = state.current_player(), state.history()
+        player, game = state.current_player(), state.get_game()
+        there, here = (action_words(game, each) for each in (self._histories[first], state.history()))
         raise ArgumentError(
             f"expected {names[player]} to be the same at all histories of an information "
-            f"state, got {shown(_row(self._rows, first))} after "
-            f"{history_words(state, self._histories[first])} and {shown(_row(rows, wrong))} after "
-            f"{history_words(state, here)}, which player {player} cannot tell apart; "
+            f"state, got {shown(_row(self._rows, first))} after {', '.join(there)!r} and "
+            f"{shown(_row(rows, wrong))} after {', '.join(here)!r}, which player {player} cannot tell apart; "
             "nobody can play what looks at hidden things, or draws an answer anew at each "
             "history (as MCTS does)"
         )
@@ -93,11 +93,6 @@ def _row(rows: PolicyRows, k: int) -> Any:
     one = PolicyRows(length, rows.action[part], rows.probability[part], rows.entry[part])
     (entries,) = entry_rows(one)
     return entries[0] if len(entries) == 1 else entries
-
-
-def history_words(state: Any, history: Sequence[int]) -> str:
-    """A history in the game's own words."""
-    return repr(", ".join(action_words(state.get_game(), history)))
 
 
 @kernel

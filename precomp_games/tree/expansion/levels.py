@@ -128,17 +128,19 @@ class _Expander:
         while len(level.position):
             count = len(level.position)
             self.memory.begin(f"at level {depth}, with {self.size + count} histories")
-            player = self.positions.mover[level.position]
-            before = (level.memorizing[0].copy(), level.memorizing[1].copy())
-            weight = self._weights(level, player)
-            infoset = self._memorizable(level, player, weight)
-            needed = level.leaves(player) | self._evaluated(level, player, infoset)
-            value, value_row = self.values.of_level(
-                self.positions.states, level.position, player, needed, self.size
+            level.weight = self._weights(level)
+            level.infoset = self._memorizable(level)
+            needed = level.leaves() | self._evaluated(level)
+            level.value, value_row = self.values.of_level(
+                self.positions.states, level.position, level.player, needed, self.size
             )
-            self._rule_out(level, player, infoset, value, before, weight)
-            self._number(player, infoset, weight)
-            edges = self._edges(level, player, infoset)
+            self._rule_out(level)
+            if self.perfect_information:  # every history that may be memorized is an information state
+                kept = np.flatnonzero(level.infoset >= 0)
+                level.infoset[kept] = self.infosets + np.arange(len(kept))
+                self._append(infoset_player=level.player[kept], weight=level.weight[kept])
+                self.infosets += len(kept)
+            edges = self._edges(level)
 
             children = np.bincount(edges.source, minlength=count)
             first = self.size + count + np.cumsum(children) - children
@@ -146,9 +148,9 @@ class _Expander:
             self._append(
                 first_child=np.where(children > 0, first, -1),
                 num_children=children,
-                player=player,
-                infoset=infoset,
-                value=value,
+                player=level.player,
+                infoset=level.infoset,
+                value=level.value,
                 value_row=value_row,
                 position=None if ids is None else ids[level.position],
             )
@@ -166,30 +168,26 @@ class _Expander:
                 entry=edges.distinct.entry[edges.kind],
                 edge_row=edges.row,
             )
-            level = self._next(level, before, player, infoset, edges)
+            level = self._next(level, edges)
             self.size += count
             self.show(self.size, f"level {depth}")
             depth += 1
         return self._finish()
 
     def _root(self) -> Level:
-        def reaches(penalty: float) -> tuple[np.ndarray, np.ndarray]:
-            """(m, b): whoever never memorizes has stopped before the start."""
-            fixed = float(np.isinf(penalty))
-            return np.full(1, 1.0 - fixed), np.full(1, fixed)
-
-        (m_0, b_0), (m_1, b_1) = map(reaches, self.options.penalties)
-        nothing = None if self.perfect_information else (np.full(1, -1), np.full(1, -1))
+        fixed = [
+            float(np.isinf(penalty)) for penalty in self.options.penalties
+        ]  # has stopped before the start
         return Level(
-            np.zeros(1, np.int64),
-            np.zeros(1, np.int16),
-            np.ones(1, bool),
-            np.zeros(1, np.int32),
-            np.ones(1),
-            (m_0, m_1),
-            (b_0, b_1),
-            nothing,
-            nothing,
+            parent=np.zeros(1, np.int64),
+            entry=np.zeros(1, np.int16),
+            played=np.ones(1, bool),
+            position=np.zeros(1, np.int32),
+            player=self.positions.mover,
+            chance=np.ones(1),
+            memorizing=[np.full(1, 1.0 - stopped) for stopped in fixed],
+            stopped=[np.full(1, stopped) for stopped in fixed],
+            past=None if self.perfect_information else [(np.full(1, -1), np.full(1, -1))] * 2,
         )
 
     def _append(self, **columns: Any) -> None:
@@ -199,12 +197,12 @@ class _Expander:
 
     # -- what is worth memorizing ------------------------------------------------------------------
 
-    def _weights(self, level: Level, player: np.ndarray) -> np.ndarray:
+    def _weights(self, level: Level) -> np.ndarray:
         """float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
         weight = np.ones(len(self.positions.states))
         ask = self.options.weight
         if ask is not None:
-            may = (player == 0) & (level.memorizing[0] > 0.0) | (player == 1) & (level.memorizing[1] > 0.0)
+            may = level.may_memorize(0) | level.may_memorize(1)
             for k in np.unique(level.position[may]).tolist():
                 state = self.positions.states[k]
                 said = check_evaluation(ask(state), state, "weight")
@@ -214,41 +212,46 @@ class _Expander:
                         f"{said!r} at history {state.history_str()!r}"
                     )
                 weight[k] = said
-        each: np.ndarray = weight[level.position]
-        return each
+        return np.asarray(weight[level.position])
 
-    def _memorizable(self, level: Level, player: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _memorizable(self, level: Level) -> np.ndarray:
         """Each history's information state where its mover may memorize it, -1 elsewhere.
 
         Sets the mover's `memorizing` to 0 where it may not: from there on it has stopped. Where
-        information is perfect, information states get their numbers in `_number`.
+        information is perfect, information states get their numbers in `run`.
         """
-        infoset = np.full(len(player), -1, np.int32)
+        infoset = np.full(len(level.player), -1, np.int32)
         for i in (0, 1):
-            own = np.flatnonzero((player == i) & (level.memorizing[i] > 0.0))
-            bound = level.chance[own] * level.memorizing[i][own] * level.rival_reach(i)[own]
+            own = np.flatnonzero(level.may_memorize(i))
+            bound = level.reach(i, level.memorizing[i], own)
             threshold, spread = 0.0, self.options.utility_range
             if self.options.truncate != "none":  # finite: what costs nothing stays
                 threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
-            least = threshold * weight[own]
+            weight = level.weight[own]
             if self.by_position:
-                kept = self.kept.keep(self.positions.keys, level.position[own], bound, least)
+                kept = self.kept.keep(self.positions.keys, level.position[own], bound, threshold * weight)
                 infoset[own[kept]] = 0
-            elif level.previous is None or level.choice is None:
-                infoset[own[bound >= least]] = 0
+            elif level.past is None:
+                infoset[own[bound >= threshold * weight]] = 0
             else:
-                past = (level.previous[i][own], level.choice[i][own])
+                previous, choice = level.past[i]
                 infoset[own] = self.information.group(
-                    i, self.positions.states, level.position[own], bound, past, weight[own], threshold
+                    i,
+                    self.positions.states,
+                    level.position[own],
+                    bound,
+                    (previous[own], choice[own]),
+                    weight,
+                    threshold,
                 )
             level.stop_memorizing(i, own[infoset[own] < 0])
             falls = not self.by_position and self.options.weight is None
-            if level.previous is None and self.options.stop_value != "evaluate" and falls:
+            if level.past is None and self.options.stop_value != "evaluate" and falls:
                 # Where information is perfect, the bound falls along a path: where it fails between two turns
                 # of i's, it fails at those that follow. That of a position does not fall, and with weights,
                 # what follows may cost less.
-                other = np.flatnonzero((player != i) & (level.memorizing[i] > 0.0))
-                bound = level.chance[other] * level.memorizing[i][other] * level.rival_reach(i)[other]
+                other = np.flatnonzero((level.player != i) & (level.memorizing[i] > 0.0))
+                bound = level.reach(i, level.memorizing[i], other)
                 level.stop_memorizing(i, other[bound < threshold])
         return infoset
 
@@ -262,59 +265,42 @@ class _Expander:
         finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
         return {i: StopBounds(options.penalties[i], most[i]) for i in finite}
 
-    def _evaluated(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> np.ndarray:
+    def _evaluated(self, level: Level) -> np.ndarray:
         """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
-        decides = infoset >= 0
+        decides = level.infoset >= 0
         if self.options.stop_value == "evaluate":
             return decides
         if not self.bounds:
-            return np.zeros(len(player), bool)
-        rival = np.where(player == 0, level.memorizing[1], level.memorizing[0])
+            return np.zeros(len(decides), bool)
+        rival = np.where(level.player == 0, level.memorizing[1], level.memorizing[0])
         return decides & (rival <= 0.0)
 
-    def _rule_out(
-        self,
-        level: Level,
-        player: np.ndarray,
-        infoset: np.ndarray,
-        value: np.ndarray,
-        before: tuple[np.ndarray, np.ndarray],
-        weight: np.ndarray,
-    ) -> None:
+    def _rule_out(self, level: Level) -> None:
         """Ends a player's memorizing where `StopBounds` shows that going on cannot pay.
 
         That is seen where the opponent has stopped for certain, and as far as it can have let that be
         reached: then Algorithm 1 is what is left to do. Elsewhere stopping has no value yet.
         """
-        evaluated = self._evaluated(level, player, infoset)
-        leaf = level.leaves(player)
+        evaluated, leaf = self._evaluated(level), level.leaves()
         for i, bounds in self.bounds.items():
-            own_value = value if i == 0 else self.utility_sum - value
-            own = (player == i) & (infoset >= 0)
+            own = (level.player == i) & (level.infoset >= 0)
             shared = None
             if self.by_position:
                 shared = self.kept.shared(self.positions, level.position, own, bounds)
-            reach = level.chance * before[i] * level.rival_reach(i)
+            own_value = level.value if i == 0 else self.utility_sum - level.value
             own_value = np.where(own & ~evaluated, -np.inf, own_value)
-            decides, gone = bounds.add_level(level, reach, own_value, own, leaf, weight, shared)
+            reach = level.reach(i, level.before[i])
+            decides, gone = bounds.add_level(level, reach, own_value, own, leaf, shared)
             ended = gone | (own & ~decides)
-            infoset[ended] = -1
+            level.infoset[ended] = -1
             level.memorizing[i][ended] = 0.0
-
-    def _number(self, player: np.ndarray, infoset: np.ndarray, weight: np.ndarray) -> None:
-        """Perfect information: every history that may be memorized is an information state."""
-        if self.perfect_information:
-            kept = np.flatnonzero(infoset >= 0)
-            infoset[kept] = self.infosets + np.arange(len(kept))
-            self._append(infoset_player=player[kept], weight=weight[kept])
-            self.infosets += len(kept)
 
     # -- edges and the next level ------------------------------------------------------------------
 
-    def _edges(self, level: Level, player: np.ndarray, infoset: np.ndarray) -> LevelEdges:
+    def _edges(self, level: Level) -> LevelEdges:
         """Asks the policies where somebody goes on, and multiplies positions' edges to histories'."""
-        goes_on = np.flatnonzero(~level.leaves(player))
-        decides = infoset[goes_on] >= 0
+        player, goes_on = level.player, np.flatnonzero(~level.leaves())
+        decides = level.infoset[goes_on] >= 0
         where = level.position[goes_on]
         sigma_here = np.ones(len(goes_on), bool)
         if self.options.stop_value != "backup":
@@ -342,45 +328,39 @@ class _Expander:
             source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
         return LevelEdges(source, kind, distinct, pre, sigma, edge_row)
 
-    def _next(
-        self,
-        level: Level,
-        before: tuple[np.ndarray, np.ndarray],
-        player: np.ndarray,
-        infoset: np.ndarray,
-        edges: LevelEdges,
-    ) -> Level:
+    def _next(self, level: Level, edges: LevelEdges) -> Level:
         """Carries the reaches over the edges, and goes on to the positions behind them."""
-        source, mover = edges.source, player[edges.source]
+        source, mover = edges.source, level.player[edges.source]
         used = np.zeros(len(edges.distinct.action), bool)
         used[edges.kind] = True
         position = self.positions.advance(edges.distinct, used)[edges.kind]
-        chance = level.chance[source]
-        by_chance = mover == CHANCE
+        chance, by_chance = level.chance[source], mover == CHANCE
         chance[by_chance] *= edges.sigma[by_chance]
-
-        def carried(i: int) -> tuple[np.ndarray, np.ndarray]:
+        memorizing = [level.memorizing[i][source] for i in (0, 1)]
+        stopped = [level.stopped[i][source] for i in (0, 1)]
+        here, did = level.infoset[source], edges.distinct.action[edges.kind]
+        past: list[tuple[np.ndarray, np.ndarray]] | None = None if level.past is None else []
+        for i in (0, 1):
             own = mover == i
-            memorizing, stopped = level.memorizing[i][source], level.stopped[i][source]
             # Whoever must stop at a history had still memorized everything before it.
-            best = np.maximum(stopped[own], before[i][source[own]])
-            memorizing[own] *= edges.sigma_pre[own]
-            stopped[own] = best * edges.sigma[own]
-            return memorizing, stopped
-
-        def last(i: int, here: np.ndarray, old: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-            decided = (mover == i) & (infoset[source] >= 0)
-            return np.where(decided, here, old[i][source])
-
-        (m_0, b_0), (m_1, b_1) = carried(0), carried(1)
-        previous = choice = None
-        if level.previous is not None and level.choice is not None:
-            here, did = infoset[source], edges.distinct.action[edges.kind]
-            previous = (last(0, here, level.previous), last(1, here, level.previous))
-            choice = (last(0, did, level.choice), last(1, did, level.choice))
-        entry = edges.distinct.entry[edges.kind]
-        played = edges.sigma > 0.0
-        return Level(source, entry, played, position, chance, (m_0, m_1), (b_0, b_1), previous, choice)
+            best = np.maximum(stopped[i][own], level.before[i][source[own]])
+            memorizing[i][own] *= edges.sigma_pre[own]
+            stopped[i][own] = best * edges.sigma[own]
+            if past is not None and level.past is not None:
+                decided, (previous, choice) = own & (here >= 0), level.past[i]
+                last = np.where(decided, here, previous[source]), np.where(decided, did, choice[source])
+                past.append(last)
+        return Level(
+            parent=source,
+            entry=edges.distinct.entry[edges.kind],
+            played=edges.sigma > 0.0,
+            position=position,
+            player=self.positions.mover[position],
+            chance=chance,
+            memorizing=memorizing,
+            stopped=stopped,
+            past=past,
+        )
 
     def _finish(self) -> dict[str, Any]:
         keys = None
@@ -440,9 +420,9 @@ def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np
     lost[arrays["parent"][behind]] = True
     arrays["cut_menus"][arrays["infoset"][lost & kept & decides]] = True
     index = np.cumsum(kept, dtype=np.int32) - 1
-    for name in _OF_INFOSETS:
-        arrays[name] = arrays[name][arrays["infoset"][kept & decides]]
-    arrays["infoset"] = np.where(decides, np.cumsum(kept & decides) - 1, -1).astype(np.int32)
+    stays = np.zeros(len(arrays["infoset_player"]), bool)
+    stays[arrays["infoset"][kept & decides]] = True
+    _keep_infosets(arrays, stays)
     for name, column in arrays.items():
         if name not in _OF_INFOSETS and len(column):
             arrays[name] = column[kept]
@@ -452,6 +432,14 @@ def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np
     arrays["num_children"] = children.astype(np.int32)
     first = np.where(children > 0, 1 + np.cumsum(children) - children, -1)
     arrays["first_child"] = first.astype(np.int32)
+
+
+def _keep_infosets(arrays: dict[str, np.ndarray], kept: np.ndarray) -> None:
+    """Takes the other information states out; the histories stay."""
+    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)  # of -1, too
+    arrays["infoset"] = number[arrays["infoset"]]
+    for name in _OF_INFOSETS:
+        arrays[name] = arrays[name][kept]
 
 
 def _settle_menus(arrays: dict[str, np.ndarray], keys: list[str] | None) -> list[str] | None:
@@ -473,9 +461,5 @@ def _settle_menus(arrays: dict[str, np.ndarray], keys: list[str] | None) -> list
     has_entries[owner] = True
     kept = np.zeros(len(arrays["infoset_player"]), bool)
     kept[infoset[has_entries]] = True
-    if not kept.all():
-        number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
-        arrays["infoset"] = np.where(infoset >= 0, number[infoset], np.int32(-1)) if len(number) else infoset
-        for name in _OF_INFOSETS:
-            arrays[name] = arrays[name][kept]
+    _keep_infosets(arrays, kept)
     return keys if keys is None else [key for key, stays in zip(keys, kept.tolist(), strict=True) if stays]

@@ -64,20 +64,35 @@ class Level:
       entry: The entry of the parent's mover's menu that leads here.
       played: Whether sigma plays the edge that leads here.
       position: Index into the level's positions.
-      chance: c. memorizing[i]: m_i. stopped[i]: b_i. previous[i], choice[i]: player i's last information
-        state among the ancestors and what it did there, -1 where there is none; None for perfect information,
-        which does not need them.
+      player: Who moves.
+      chance: c. memorizing[i]: m_i. stopped[i]: b_i. before[i]: m_i as the level began.
+      past: By player, its last information state among the ancestors and what it did there, -1 where there is
+        none; None for perfect information, which does not need them.
+      weight: How many penalties it costs the mover to memorize.
+      infoset: The mover's information state where it may memorize, -1 elsewhere.
+      value: See `HistoryTree`.
     """
 
     parent: np.ndarray
     entry: np.ndarray
     played: np.ndarray
     position: np.ndarray
+    player: np.ndarray
     chance: np.ndarray
-    memorizing: tuple[np.ndarray, np.ndarray]
-    stopped: tuple[np.ndarray, np.ndarray]
-    previous: tuple[np.ndarray, np.ndarray] | None
-    choice: tuple[np.ndarray, np.ndarray] | None
+    memorizing: list[np.ndarray]
+    stopped: list[np.ndarray]
+    past: list[tuple[np.ndarray, np.ndarray]] | None
+    before: list[np.ndarray] = dataclasses.field(init=False)
+    weight: np.ndarray = dataclasses.field(init=False)
+    infoset: np.ndarray = dataclasses.field(init=False)
+    value: np.ndarray = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = [memorizing.copy() for memorizing in self.memorizing]
+
+    def may_memorize(self, i: int) -> np.ndarray:
+        """bool[n]: i's turns where it is memorizing still."""
+        return np.asarray((self.player == i) & (self.memorizing[i] > 0.0))
 
     def stop_memorizing(self, i: int, histories: np.ndarray) -> None:
         """Ends i's memorizing at histories that it still can have come to memorizing."""
@@ -85,14 +100,15 @@ class Level:
         stopped[histories] = np.maximum(stopped[histories], memorizing[histories])
         memorizing[histories] = 0.0
 
-    def leaves(self, player: np.ndarray) -> np.ndarray:
+    def leaves(self) -> np.ndarray:
         """Where the game is over, or nobody can memorize any more."""
         nobody = (self.memorizing[0] <= 0.0) & (self.memorizing[1] <= 0.0)
-        return np.asarray(nobody | (player == TERMINAL))
+        return np.asarray(nobody | (self.player == TERMINAL))
 
-    def rival_reach(self, i: int) -> np.ndarray:
-        """float64[n]: the best reach of player i's rival, over its memorizing still and having stopped."""
-        return np.asarray(np.maximum(self.memorizing[1 - i], self.stopped[1 - i]))
+    def reach(self, i: int, memorizing: np.ndarray, histories: Any = slice(None)) -> np.ndarray:
+        """The most that histories are reached, where i has `memorizing`: its rival may have stopped, too."""
+        rival = np.maximum(self.memorizing[1 - i][histories], self.stopped[1 - i][histories])
+        return np.asarray(self.chance[histories] * memorizing[histories] * rival)
 
 
 class Reopened(Exception):
@@ -250,7 +266,6 @@ class StopBounds:
         own_value: npt.NDArray[np.float64],
         decides: npt.NDArray[np.bool_],
         leaf: npt.NDArray[np.bool_],
-        weight: npt.NDArray[np.float64],
         position: npt.NDArray[np.int32] | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
@@ -261,7 +276,6 @@ class StopBounds:
           own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
-          weight: float64[n], how many penalties it costs to memorize.
           position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled
             out; None: each history by itself.
 
@@ -269,7 +283,7 @@ class StopBounds:
           (decides, gone): where it may still pay to memorize, and which histories of the level do not
           matter any more.
         """
-        most = reach * self._utility_max
+        most, weight = reach * self._utility_max, level.weight
         stop = np.where(leaf | decides, reach * own_value, np.nan)
         upper = np.where(leaf, stop, most)
         price = self._penalty * weight if position is None else np.zeros(len(weight))
