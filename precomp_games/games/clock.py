@@ -244,12 +244,12 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         """
         if not isinstance(states, Sequence):
             raise ArgumentError(f"expected states to be a list, got {shown(states)}")
-        left = [state.left[check_turn(state, None, self.game)] for state in states]
+        movers = [check_turn(state, None, self.game) for state in states]
         timed = []
-        for row, state, most in zip(self._batch([state.base for state in states]), states, left, strict=True):
+        for row, state, i in zip(self._batch([state.base for state in states]), states, movers, strict=True):
             ticks = self._ticks(state) if callable(self._ticks) else self._ticks
             if isinstance(ticks, numbers.Real):  # encode() tells of what is none
-                ticks = min(ticks, most + 1)
+                ticks = min(ticks, state.left[i] + 1)
             timed.append({self.game.encode(a, ticks): float(p) for a, p in row.items() if p > 0.0})
         return timed
 
