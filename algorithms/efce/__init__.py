@@ -1,15 +1,14 @@
 """Extensive-form correlated equilibria of two-player games with public chance, and safe subgame resolving."""
 
 from ..programs import LinearProgramError
-from .blueprints import jittered_blueprint, policy_blueprint, uniform_blueprint
-from .correlation_plans import CorrelationPlan
+from .bounds import BOUNDS
+from .correlation_plans import CorrelationPlan, jittered_blueprint, policy_blueprint, uniform_blueprint
 from .equilibria import efce_lp
 from .mediator import Mediator
 from .refinement import Refinement, refine_lp
 from .regret import refine_regret, search_target
 from .resolving import Resolving, safety, stitch
 from .sequence_game import SequenceGame
-from .subgame_rows import BOUNDS
 from .subgames import decompose, finest_subgames, public_moves
 from .triggers import exploitability
 

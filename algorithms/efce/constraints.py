@@ -33,10 +33,9 @@ from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Shown
 from precomp_games._support.validation import ArgumentError, public
 
-from .bounds import PlayerBounds, SubgameBounds
+from .bounds import PlayerBounds, RowMembers, SubgameBounds, player_rows
 from .correlation_plans import CorrelationPlan
 from .sequence_game import SequenceGame, same_game
-from .subgame_rows import RowMembers, player_rows
 from .triggers import Deviations, Notion, leaf_values, respond, sum_back
 
 _ENTRY_MISS = 1e-9

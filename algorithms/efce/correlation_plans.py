@@ -7,11 +7,32 @@ Counting pairs therefore needs the connected information sets only. Xi is
     xi >= 0,   xi[empty, empty] = 1,
     sum over a of xi[I a, tau] = xi[parent(I), tau]   for every I of player 0 and every tau relevant to it,
 
-and the same for player 1. In games without `triangles` the points of Xi are what the distributions over pairs
+and the same for player 1. In games without triangles the points of Xi are what the distributions over pairs
 of pure strategies induce; other games are refused.
 
+**Triangles** are where chance can make Xi larger than that. Let s be a sequence of player 0 and t one of
+player 1, and look at which information sets right after s are connected with which right after t. A
+*triangle* is a path through four of them: I' - J - I - J', with I and I' right after s, and J and J' right
+after t. A plan says of each connected pair for itself what is recommended together, and along such a path
+that may be more than one distribution over pairs of pure strategies can do. Games without triangles have none
+of this: there Xi is what those distributions induce, and `scaled_extensions` writes its points. (Not every
+triangle does harm, but all are refused.)
+
+Games without chance have no triangle, and neither have games in which both players see what chance draws.
+Where each player sees cards of its own there is nearly always one.
+
+**Blueprints** are plans to start from, asked for entry by entry and never stored in full. `ProductBlueprint`
+lets the players move independently, xi[s, tau] = x[s] y[tau], each by a behavioral strategy: uniform,
+jittered around uniform, or any OpenSpiel policy. A `CorrelationPlan`, such as an equilibrium or an earlier
+refinement, is a blueprint of what it holds.
+
+A strategy is a function of the information state's string, so the same blueprint serves the whole game, its
+trunk, or one subgame. Jitter is drawn by hashing (seed, player, string): it does not depend on what part of
+the game is held, nor on the utilities.
+
 Source: von Stengel and Forges; `efce_resolving`, Definitions 1 to 3, and Theorem 1 for which subgame a pair
-belongs to; with chance, Farina and Sandholm 2020.
+belongs to, and Definition 7; with chance, Farina and Sandholm 2020, *Polynomial-Time Computation of Optimal
+Correlated Equilibria in Two-Player Extensive-Form Games with Public Chance Moves and Beyond*.
 
 Cost: a sort of the connected information sets; 20 bytes a block. Xi has about one row a pair, |A(I)| + 1
 entries each.
@@ -20,19 +41,25 @@ entries each.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
+from open_spiel.python.policy import TabularPolicy
 
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Result, Shown
 from precomp_games._support.validation import (
     ArgumentError,
     Check,
+    Ge,
+    Le,
     check_indices,
     check_integer,
+    check_pair,
     public,
     real_array,
     shown,
@@ -40,7 +67,115 @@ from precomp_games._support.validation import (
 
 from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread
-from .triangles import check_triangle_free
+
+
+class Connections(NamedTuple):
+    """Pairs of connected information sets: int64[n] each.
+
+    Attributes:
+      first, second: Player 0's set and player 1's.
+      first_parent, second_parent: The sequences before them.
+    """
+
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    first_parent: npt.NDArray[np.int64]
+    second_parent: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> Connections:
+        """Those of a game. first, second: int64[B], the sets of its blocks (`RelevantPairs`)."""
+        both = (first > 0) & (second > 0)
+        first, second = first[both], second[both]
+        one, two = game.players
+        return cls(first, second, one.parent[first].astype(np.int64), two.parent[second].astype(np.int64))
+
+    def triangle(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """((I', I), (J, J')), where I' - J - I - J' are connected; None where there is none."""
+        # I and J are connected, I with several sets right after t, and J with several right after s.
+        of_first, after_t = _groups(self.first, self.second_parent)
+        of_second, after_s = _groups(self.second, self.first_parent)
+        middle = np.flatnonzero((after_t > 1) & (after_s > 1))
+        if not len(middle):
+            return None
+        i, j = self.first[middle[0]], self.second[middle[0]]
+        other_second = self.second[(of_first == of_first[middle[0]]) & (self.second != j)][0]
+        other_first = self.first[(of_second == of_second[middle[0]]) & (self.first != i)][0]
+        return (int(other_first), int(i)), (int(j), int(other_second))
+
+
+def _groups(key: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(number of the pair (key, other), how many such pairs there are): int64[n] each."""
+    codes = key * (1 + other.max(initial=0)) + other
+    _, group, count = np.unique(codes, return_inverse=True, return_counts=True)
+    return group, count[group]
+
+
+def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
+    """Refuses a game, or a part of one, that has a triangle.
+
+    Args:
+      game: the game.
+      first: int64[B], player 0's set of each block.
+      second: int64[B], player 1's.
+
+    Raises:
+      ValueError: it has one; the error names the four information sets.
+    """
+    if game.has_chance and (found := Connections.of(game, first, second).triangle()):
+        raise _refusal([[form.keys[k] for k in two] for form, two in zip(game.players, found, strict=True)])
+
+
+def _refusal(keys: list[list[str]]) -> ArgumentError:
+    """The error of a triangle, by its sets' strings."""
+    (one, two), (three, four) = keys
+    return ArgumentError(
+        "expected a game without triangles, such as one in which both players see what chance draws (in "
+        f"others plans may be no correlation), got player 0's {one!r} and {two!r}, which come after the same "
+        f"moves of its own, and likewise player 1's {three!r} and {four!r}: play can come to the first of "
+        "both, to the second of both, and to player 0's second with player 1's first"
+    )
+
+
+class TrunkConnections:
+    """The same for triangles that lie in several parts of a game, which are held one at a time.
+
+    All four sets of such a triangle come right after sequences of the trunk.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[Connections] = []
+        self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
+        self._count = 0
+
+    def add(self, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
+        """Adds the blocks of the trunk and one subgame; all have the same trunk."""
+        if not game.has_chance:
+            return
+        part = Connections.of(game, first, second)
+        trunk_sets = [int((form.label < 0).sum()) for form in game.players]
+        trunk_sequences = [int(form.first[k]) for form, k in zip(game.players, trunk_sets, strict=True)]
+        kept = (part.first_parent < trunk_sequences[0]) & (part.second_parent < trunk_sequences[1])
+        part = Connections(*(column[kept] for column in part))
+        # The trunk's sets have the same numbers everywhere, others get numbers of their own.
+        numbers = []
+        for player, infosets in enumerate((part.first, part.second)):
+            number = np.where(infosets < trunk_sets[player], infosets, infosets + self._count)
+            keys = game.players[player].keys
+            self._keys[player].update(
+                (n, keys[k]) for n, k in zip(number.tolist(), infosets.tolist(), strict=True)
+            )
+            numbers.append(number)
+        self._parts.append(part._replace(first=numbers[0], second=numbers[1]))
+        self._count += max(form.num_infosets for form in game.players)
+
+    def check(self) -> None:
+        """As `check_triangle_free`."""
+        if self._parts:
+            rows = np.unique(np.concatenate([np.stack(part) for part in self._parts], axis=1), axis=1)
+            if found := Connections(*rows).triangle():
+                raise _refusal([[keys[n] for n in two] for keys, two in zip(self._keys, found, strict=True)])
+
 
 _MISS = 1e-6
 """By how much a plan may miss Xi: solvers' tolerances, added up, and single precision."""
@@ -339,3 +474,121 @@ def _worst_sum(xi: np.ndarray, sums: _Sums) -> float:
                 total += xi[start[b] + k * next_sum[b] + a * stride[b]]
             worst = max(worst, abs(total))
     return worst
+
+
+Behavior = Callable[[int, str, list[int]], Any]
+"""(player, information state string, actions) -> probabilities, in the order of the actions or by action."""
+
+
+class ProductBlueprint:
+    """Two players who move independently.
+
+    Args:
+      behavior: what each does at its information sets.
+      name: for messages.
+    """
+
+    def __init__(self, behavior: Behavior, name: str = "blueprint") -> None:
+        self._behavior, self.name = behavior, name
+        self._last: tuple[SequenceGame, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]] | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def entries(self, plan_game: SequenceGame, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """As `correlation_plans.Blueprint`.
+
+        Raises:
+          ValueError: as `realization_plans`.
+        """
+        x, y = self.realization_plans(plan_game)
+        entries: npt.NDArray[np.float64] = x[first] * y[second]
+        return entries
+
+    def realization_plans(
+        self, game: SequenceGame
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """(x, y): float64[S] each, the probability that a player's own choices are those of a sequence.
+
+        Raises:
+          ValueError: what a player does somewhere is no distribution over its actions.
+        """
+        if self._last is None or self._last[0] is not game:
+            self._last = (game, (self._plan(game, 0), self._plan(game, 1)))
+        return self._last[1]
+
+    def _plan(self, game: SequenceGame, player: int) -> npt.NDArray[np.float64]:
+        form = game.players[player]
+        infosets = range(1, form.num_infosets)
+        rows = [self._checked(player, form.keys[k], form.actions(k)) for k in infosets]
+        return form.realized(np.concatenate([np.ones(1), *rows]))
+
+    def _checked(self, player: int, key: str, actions: list[int]) -> npt.NDArray[np.float64]:
+        row = self._behavior(player, key, actions)
+        if isinstance(row, Mapping) and set(row) <= set(actions):
+            row = [row.get(action, 0.0) for action in actions]
+        p = real_array(row)
+        # Written so that NaN fails, and short: it runs once for each information set.
+        if p is None or p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
+            raise ValueError(
+                f"{self.name}: expected a strategy, that is, a distribution over {actions} at "
+                f"player {player}'s {key!r}, got {shown(row)}"
+            )
+        normalized: npt.NDArray[np.float64] = p / p.sum()
+        return normalized
+
+
+@public
+def uniform_blueprint() -> ProductBlueprint:
+    """Both players choose among their actions with equal probabilities."""
+    return ProductBlueprint(lambda player, key, actions: np.full(len(actions), 1.0 / len(actions)))
+
+
+@public
+def jittered_blueprint(seed: int, width: Annotated[float, Ge(0.0), Le(1.0)] = 0.5) -> ProductBlueprint:
+    """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
+
+    Raises:
+      ValueError: the width is not between 0 and 1, or the seed no integer.
+    """
+
+    def behavior(player: int, key: str, actions: list[int]) -> np.ndarray:
+        weights = np.empty(len(actions))
+        for k, action in enumerate(actions):
+            text = f"{seed}|{player}|{action}|{key}".encode()
+            draw = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2.0**64
+            weights[k] = 1.0 + width * (2.0 * draw - 1.0)
+        total = weights.sum()
+        return weights / total if total > 0.0 else np.full(len(actions), 1.0 / len(actions))
+
+    return ProductBlueprint(behavior, f"jittered_blueprint(seed={seed}, width={width:g})")
+
+
+@public
+def policy_blueprint(policies: Annotated[Any, Check(check_pair)]) -> ProductBlueprint:
+    """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
+
+    They are asked by information state string (`TabularPolicy`, `pyspiel.TabularPolicy`, ...).
+
+    Raises:
+      ValueError: a policy cannot be asked so.
+    """
+    ask = [_by_string(policy) for policy in policies]
+    return ProductBlueprint(lambda player, key, actions: ask[player](key))
+
+
+def _by_string(policy: Any) -> Callable[[str], Any]:
+    if isinstance(policy, TabularPolicy):
+
+        def ask(key: str) -> Any:
+            known = key in policy.state_lookup
+            return {a: p for a, p in enumerate(policy.policy_for_key(key)) if p > 0.0} if known else None
+
+        return ask
+    # pyspiel.TabularPolicy and other C++ ones.
+    if hasattr(policy, "get_state_policy") and not isinstance(policy, type):
+        return lambda key: dict(policy.get_state_policy(key))
+    raise ArgumentError(
+        "expected policies that answer for information state strings (TabularPolicy), "
+        f"got {shown(policy)}; open_spiel.python.policy.tabular_policy_from_callable makes one"
+    )

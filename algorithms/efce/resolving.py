@@ -24,14 +24,12 @@ import numpy as np
 from precomp_games._support.config import bar
 from precomp_games._support.validation import ArgumentError, each_of, public, shown
 
-from .bounds import Inherited, SubgameBounds, trunk_bounds
+from .bounds import BoundsKind, Inherited, PlayerRows, SubgameBounds, player_rows, trunk_bounds
 from .constraints import RefinementProblem
-from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan
+from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, TrunkConnections
 from .refinement import Refinement
 from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, same_game
-from .subgame_rows import BoundsKind, PlayerRows, player_rows
 from .subgames import check_apart, decompose, infoset_marks, subgame_names
-from .triangles import TrunkConnections
 from .triggers import exploitability, trigger_gains
 
 _Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]

@@ -7,10 +7,10 @@ point of Xi comes about so. Two things follow: regret minimization over Xi is re
 and a subgame's entries can be rewritten with the trunk's left as they are.
 
 At a pair (s, t), look at which information sets right after s are connected with which right after t. Where
-there are no triangles (`triangles`), these connections are stars: one set, the center, with several of the
-opponent's, which are connected with nothing else. (Without chance there is one star at most.) Centers and
-sets without a connection are expanded as simplexes, what follows is decomposed, and then the other sets of
-each star are filled in by sums over their center's actions. Of two sets that are connected with each other
+there are no triangles (`correlation_plans`), these connections are stars: one set, the center, with several
+of the opponent's, which are connected with nothing else. (Without chance there is one star at most.) Centers
+and sets without a connection are expanded as simplexes, what follows is decomposed, and then the other sets
+of each star are filled in by sums over their center's actions. Of two sets that are connected with each other
 alone, the center is the one in the trunk, so that no sum ever writes from a subgame into the trunk.
 
 Source: Farina, Ling, Fang and Sandholm 2019; `efce_resolving`, appendix F and Theorem 3; with chance, Farina

@@ -10,8 +10,8 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.blueprints import ProductBlueprint
 from precomp_games.algorithms.efce.correlation_plans import (
+    ProductBlueprint,
     RelevantPairs,
     flow_constraints,
     plan_error,

@@ -7,8 +7,8 @@ import pyspiel
 import pytest
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.efce.certificate import Multipliers, TriggerWeights, best_of, greatest
 from precomp_games.algorithms.efce.correlation_plans import RelevantPairs
+from precomp_games.algorithms.efce.equilibria import Multipliers, TriggerWeights, best_of, greatest
 from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions
 from tests.algorithms.efce.normal_form import NormalForm, expected, plans_of, profiles_of
 from tests.algorithms.efce.reference import (

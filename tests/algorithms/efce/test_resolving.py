@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.efce.bounds import player_rows
 from precomp_games.algorithms.efce.correlation_plans import plan_error
 from precomp_games.algorithms.efce.equilibria import whole_game_problem
-from precomp_games.algorithms.efce.projection import project
-from precomp_games.algorithms.efce.regret import RegretResolver
-from precomp_games.algorithms.efce.subgame_rows import player_rows
+from precomp_games.algorithms.efce.regret import RegretResolver, project
 from precomp_games.algorithms.efce.subgames import one_subgame
 from tests.algorithms.efce.reference import (
     all_refined,
