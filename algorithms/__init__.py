@@ -1,33 +1,21 @@
 """What solves the models of `precomp_games`.
 
-Correlated equilibria have a face of their own, `precomp_games.algorithms.efce`, and so have searches with a
-budget, `precomp_games.algorithms.search`; of `lookahead`, the main names are here too. Parts of results that
-nobody needs to name, such as the stops of a confirmed preparation, stand in their modules.
+Correlated equilibria have a face of their own, `precomp_games.algorithms.efce`, and so have players with
+limited lookahead, `precomp_games.algorithms.lookahead`, and searches with a budget,
+`precomp_games.algorithms.search`. Results and parts of them that nobody needs to name stand in their modules.
 """
 
 if __name__ != "precomp_games.algorithms":
     raise ImportError(f"expected this package to be imported as precomp_games.algorithms, got {__name__}")
 
-from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy
+from precomp_games.tree.meta_strategy import MetaStrategy
 
-from .lookahead import (
-    Commitment,
-    LookaheadPolicy,
-    commit_against_lookahead,
-    evaluate_against_lookahead,
-)
 from .meta.policies import MetaGamePolicy, strategies_from_policy
-from .meta.restricted_nash import (
-    RestrictedNash,
-    RestrictedNashCurve,
-    restricted_nash,
-    restricted_nash_curve,
-)
+from .meta.restricted_nash import restricted_nash, restricted_nash_curve
 from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
-from .preparation.best_first import ORDERS, best_first_precomputation
+from .preparation.best_first import best_first_precomputation
 from .preparation.best_precomputation import (
     BestPrecomputation,
-    PlanStep,
     best_of_frontier,
     best_precomputation,
     memorized_states,
@@ -38,52 +26,38 @@ from .preparation.certified_sampling import certified_precomputation
 from .preparation.confirmed import confirmed_precomputation
 from .preparation.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
 from .preparation.frontier import MemoryFrontier, memory_frontier
-from .preparation.judgment import BookJudgment, judge_book
+from .preparation.judgment import judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
 from .preparation.robust import RobustPrecomputation, robust_precomputation
-from .preparation.robust_program import RobustStrategy, robust_strategy
+from .preparation.robust_program import robust_strategy
 from .zero_sum.equilibrium import meta_equilibrium
-from .zero_sum.exploitability import MetaEquilibrium, MetaExploitability, meta_exploitability
+from .zero_sum.exploitability import MetaEquilibrium, meta_exploitability
 from .zero_sum.regret_minimization import CFR_VARIANTS
 from .zero_sum.sequence_form_lp import meta_sequence_form_lp
-from .zero_sum.solve import METHODS, BestResponse, Equilibrium, best_response, nash_conv, solve
+from .zero_sum.solve import Equilibrium, best_response, nash_conv, solve
 from .zero_sum.tables import load_policy, save_policy
 
 __all__ = [
     "CFR_VARIANTS",
-    "METHODS",
-    "ORDERS",
     "BestPrecomputation",
-    "BestResponse",
-    "BookJudgment",
     "CertifiedPrecomputation",
-    "Commitment",
     "Contamination",
     "EntropyBounds",
     "Equilibrium",
     "KullbackLeibler",
-    "LookaheadPolicy",
-    "MemorizedState",
     "MemoryFrontier",
     "MetaEquilibrium",
-    "MetaExploitability",
     "MetaGamePolicy",
     "MetaStrategy",
-    "PlanStep",
-    "RestrictedNash",
-    "RestrictedNashCurve",
     "RobustPrecomputation",
-    "RobustStrategy",
     "TotalVariation",
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",
     "best_response",
     "certified_precomputation",
-    "commit_against_lookahead",
     "confirmed_precomputation",
     "entropy_lower_bound",
-    "evaluate_against_lookahead",
     "judge_book",
     "load_policy",
     "memorized_states",

@@ -16,7 +16,7 @@ from absl import flags
 
 from precomp_games._support.deadlines import seconds_left
 from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
-from precomp_games.algorithms import ORDERS
+from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.chess.books.book import BookPosition, percent
 from precomp_games.chess.books.repertoire import read_repertoire
 from precomp_games.chess.preparation.model import Engines

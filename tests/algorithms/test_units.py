@@ -27,7 +27,6 @@ from precomp_games.algorithms import (
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
-    commit_against_lookahead,
     judge_book,
     memory_frontier,
     meta_equilibrium,
@@ -38,7 +37,7 @@ from precomp_games.algorithms import (
     robust_precomputation,
     robust_strategy,
 )
-from precomp_games.algorithms.lookahead import equilibrium
+from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium
 from tests import reference
 from tests.random_games import expand, random_efg, random_menu, random_policy, random_tree
 

@@ -22,7 +22,6 @@ from precomp_games._support.validation import (
     public,
 )
 from precomp_games.algorithms import (
-    ORDERS,
     CertifiedPrecomputation,
     Contamination,
     best_first_precomputation,
@@ -35,6 +34,7 @@ from precomp_games.algorithms import (
     robust_precomputation,
     value_against_components,
 )
+from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.chess.books.book import Book, BookExit
 from precomp_games.chess.evaluation.policies import pov_score

@@ -11,7 +11,6 @@ import pytest
 from precomp_games import HistoryTree, to_efg
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import (
-    METHODS,
     best_response,
     load_policy,
     memory_frontier,
@@ -22,6 +21,7 @@ from precomp_games.algorithms import (
     save_policy,
     solve,
 )
+from precomp_games.algorithms.zero_sum.solve import METHODS
 from tests.algorithms.zero_sum.games import MatrixGame
 from tests.random_games import EfgText, uniform
 

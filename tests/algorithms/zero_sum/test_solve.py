@@ -8,7 +8,6 @@ from open_spiel.python.algorithms import cfr, discounted_cfr
 from precomp_games import HistoryTree, MetaPrecomputationGame
 from precomp_games.algorithms import (
     CFR_VARIANTS,
-    METHODS,
     best_precomputation,
     meta_equilibrium,
     nash_conv,
@@ -17,6 +16,7 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.programs import LinearProgramError
 from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
+from precomp_games.algorithms.zero_sum.solve import METHODS
 from tests.algorithms.zero_sum.games import (
     SMALL,
     constant_sum,
