@@ -185,11 +185,13 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
     def _open(self, db: sqlite3.Connection) -> None:
         """Checks that the file is ours before anything is written to it, and creates the tables."""
         with db:  # ends the transaction, which is begun by hand
-            db.execute("BEGIN DEFERRED")  # all at one moment: another process may be creating it
-            empty = self._check_version(db)
+            # All at one moment: another process may be creating it.
+            db.execute("BEGIN DEFERRED" if self.read_only else "BEGIN IMMEDIATE")
+            if self._is_empty(db):
+                if self.read_only:
+                    raise StoreError(f"expected a store to read, got an empty file {self.path!r}")
+                _create_tables(db)
         if self.read_only:
-            if empty:
-                raise StoreError(f"expected a store to read, got an empty file {self.path!r}")
             return
         # Changing the journal mode does not wait for other processes, so wait here.
         deadline = time.monotonic() + BUSY_SECONDS
@@ -202,15 +204,12 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                     raise
                 time.sleep(0.01)
         db.execute("PRAGMA synchronous=NORMAL")
-        with db:
-            db.execute("BEGIN IMMEDIATE")
-            if self._check_version(db):  # again: another process may have just created it
-                _create_tables(db)
 
-    def _check_version(self, db: sqlite3.Connection) -> bool:
+    def _is_empty(self, db: sqlite3.Connection) -> bool:
         """True for an empty database, False for a store of this version, else StoreError."""
-        application = db.execute("PRAGMA application_id").fetchone()[0]
-        version = db.execute("PRAGMA user_version").fetchone()[0]
+        (application,), (version,) = (
+            db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
         if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
             strange = first_strange(db, *_SCHEMA, optional=(_PLAYS, _ITERATIONS))
             if strange is not None:
@@ -221,15 +220,13 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             return False
         if application == APPLICATION_ID:
             raise StoreError(
-                f"expected a store of schema version {SCHEMA_VERSION}, got "
-                f"version {version} in {self.path!r}: use the release that wrote it, or another "
-                "file"
+                f"expected a store of schema version {SCHEMA_VERSION}, got version {version} in "
+                f"{self.path!r}: use the release that wrote it, or another file"
             )
-        tables: int = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if application or version or tables:
+        if application or version or db.execute(_LISTED).fetchone():
             raise StoreError(
-                "expected an evaluation store, got an SQLite database of "
-                f"another program in {self.path!r}: choose another path"
+                f"expected an evaluation store, got an SQLite database of another program in {self.path!r}: "
+                "choose another path"
             )
         return True
 
