@@ -36,6 +36,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import logging
@@ -446,20 +447,14 @@ class _Sent:
 
     Attributes:
         purpose: what the task is for, which comes back with its result.
-        call: the function and its arguments.
-        key: the task's name on the cluster; None for one that Dask makes.
-        options: Dask's.
+        send: makes Dask's future of it.
         future: Dask's, of the last time that the task was sent.
-        times: how often it was sent.
         deaths: how often Dask gave it up, or its result did not come.
     """
 
     purpose: Any
-    call: tuple[Any, ...]
-    key: str | None
-    options: dict[str, Any]
+    send: Callable[[], Any]
     future: Any = None
-    times: int = 0
     deaths: int = 0
 
 
@@ -510,25 +505,16 @@ class UnderWay:
         finally:
             self.cancel()
 
-    def submit(
-        self,
-        purpose: Any,
-        function: Callable[..., Any],
-        *arguments: Any,
-        key: str | None = None,
-        **options: Any,
-    ) -> None:
-        """Sends a task, named by `key` on the cluster; see Dask's `Client.submit`."""
-        self._send(_Sent(purpose, (function, *arguments), key, options))
+    def submit(self, purpose: Any, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Sends a task; see Dask's `Client.submit`."""
+        send = functools.partial(self._client.submit, function, *arguments, pure=False, **options)
+        self._send(_Sent(purpose, send))
 
     def _send(self, task: _Sent) -> None:
-        # The scheduler knows one that was sent before by its name.
-        name = f"{task.key}-{task.times}" if task.key and task.times else task.key
         with told_if_lost(self._cluster):
-            task.future = self._client.submit(*task.call, key=name, pure=False, **task.options)
+            task.future = task.send()
             self._tasks[task.future.key] = task
             task.future.add_done_callback(lambda done: self._news.set())
-        task.times += 1
 
     def _send_again(self, keys: Iterable[str]) -> None:
         tasks = [self._tasks.pop(key) for key in keys]

@@ -7,8 +7,8 @@ Each worker process of the cluster has one engine at work (`_dask_worker`), and 
 only if its engine has the same name and options as the client's, and gives the same lines in reference
 searches: then a search is the same function of its position wherever it runs. Searches travel in batches of
 some seconds, so that the scheduler, which can do a few thousand tasks a second, keeps up with thousands of
-engines. A task is named by its engine, limit, MultiPV and positions, so that one that runs twice, since a
-worker died, changes nothing. Workers may come and go: what one has not finished goes to another.
+engines. One that runs twice, since a worker died, changes nothing. Workers may come and go: what one has not
+finished goes to another.
 
 Only the client writes a store: results come to it, in any order.
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import hashlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -215,8 +214,11 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         Raises:
             EngineError: a search failed, or nobody is left to make it.
         """
+        from precomp_games.chess.engines._dask_worker import search
+
         left = epds[::-1]
-        under_way = self._under_way()
+        words = "{} position(s) such as {!r}".format
+        under_way = UnderWay(self._client, self._cluster, words=lambda batch: words(len(batch), batch[0]))
 
         def send_next(workers: int) -> bool:
             if time_is_up():
@@ -225,7 +227,7 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
                 size = self._batch_size(len(left), workers)
                 batch = left[-size:][::-1]
                 del left[-size:]
-                self._submit(under_way, batch, settings)
+                under_way.submit(batch, search, self._name, batch, *settings, resources={self._name: 1})
             return bool(left)
 
         with _engine_errors():
@@ -237,17 +239,6 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         """As many positions as take some seconds, and no more than a fair share of what is left."""
         most = 1 if not self._pace else int(min(_BATCH_SECONDS / self._pace, _MOST_IN_A_BATCH))
         return max(1, min(most, -(-left // (AHEAD * workers))))
-
-    def _under_way(self) -> UnderWay:
-        words = "{} position(s) such as {!r}".format
-        return UnderWay(self._client, self._cluster, words=lambda batch: words(len(batch), batch[0]))
-
-    def _submit(self, under_way: UnderWay, batch: list[str], settings: _Settings) -> None:
-        from precomp_games.chess.engines._dask_worker import search
-
-        text = repr((self.engine_id, *settings, batch))
-        key = f"search-{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
-        under_way.submit(batch, search, self._name, batch, *settings, key=key, resources={self._name: 1})
 
     def _unregister(self) -> None:
         with contextlib.suppress(Exception):  # a scheduler that is gone has no plugins
