@@ -34,7 +34,9 @@ from absl import flags
 
 from precomp_games import HistoryTree, make_policy, policy_names
 from precomp_games.commands import _flags
+from precomp_games.commands._app import bar as bar
 from precomp_games.commands._app import errors_by_flag as told_as
+from precomp_games.commands._app import progress_bar as progress_bar
 from precomp_games.commands._app import run_example as run
 from precomp_games.commands._files import curve_style as curve_style
 from precomp_games.commands._files import figure as figure
@@ -47,9 +49,6 @@ from precomp_games.commands._files import write_json as write_json
 from precomp_games.commands._flags import named_game as named_game
 from precomp_games.commands._flags import numbers as numbers
 from precomp_games.commands._flags import positive_numbers as positive_numbers
-from precomp_games.commands._progress import bar as bar
-from precomp_games.commands._progress import progress_bar as progress_bar
-from precomp_games.commands._progress import typed as typed
 
 __all__ = ["run", "told_as"]
 

@@ -30,7 +30,7 @@ from precomp_games._support.files import read_archive
 from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngine
 from precomp_games.chess.books.book import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.commands import _sparring, drill, opponent, prepare, report, spar
+from precomp_games.commands import drill, opponent, prepare, report, spar
 from tools import samples
 from tools.fuzz.mutate import bent_file
 from tools.readers import PLACES, READERS, Reader, archive, hostile_databases, hostile_games, json_documents
@@ -117,9 +117,9 @@ def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
     """What a command prints, in a folder, with no process."""
     replaced: dict[Any, dict[str, Any]] = {
         command: {"open_engines": _engines, "find_engine": str, "_now": lambda: _NOW},
-        _sparring: {"play_engine_games": _played, "find_engine": str, "_DRAWS": 4},
-        _sparring.Sparring: {"_plot": lambda *arguments: None},
-        sys.modules["precomp_games.commands._memory"]: {"figure": _no_figure},
+        spar: {"open_engines": _engines, "find_engine": str, "play_engine_games": _played},
+        spar.Sparring: {"_plot": lambda *arguments: None},
+        sys.modules["precomp_games.commands._preparing"]: {"figure": _no_figure},
     }
     said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with contextlib.ExitStack() as stack:

@@ -1,7 +1,7 @@
-"""What a command runs in: one error line in place of a traceback, an exit status, and bars in logs.
+"""What a command runs in: one error line in place of a traceback, a status, a deadline, and bars in logs.
 
 `run_command` is for commands, whose flags are their own; `run_example` is for scripts whose flags are absl's
-global ones.
+global ones. A command that has --minutes has a deadline (`running_until`), and its bars say what is left.
 """
 
 from __future__ import annotations
@@ -9,31 +9,37 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
-import itertools
 import logging
+import math
 import os
 import re
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import pyspiel
 from absl import app, flags
+from tqdm import tqdm
 
 from precomp_games import commands
+from precomp_games._support.config import bar as bar
 from precomp_games._support.config import config
-from precomp_games._support.deadlines import OutOfTimeError
+from precomp_games._support.deadlines import Deadline, OutOfTimeError, limited
 from precomp_games._support.validation import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
 from precomp_games.commands import of_address_space
 from precomp_games.commands._files import remove_empty_made_folders, start_of_run
-from precomp_games.commands._progress import CLOCK, progress_bar, running_until
 
 _LONGEST_FLAG = 100  # characters of a name
 _LONGEST_ERROR = 2000  # characters
-_FLAGS_OF_ARGUMENTS = {"opponent_temperature_cp": "r"}
+_SECONDS_FIRST = 2.0  # that a run says nothing, at first
+_SECONDS_A_LINE = 10.0  # in a log
+_WORKING = 0.9  # of --minutes; in the rest files are written
 
 
 def run_command(
@@ -62,9 +68,6 @@ def run_command(
     flags.DEFINE_bool("only_check_args", False, "Check the flags, and end.", flag_values=given)
     define(given)
     with _output():
-        status = _check_length_of_flags(line)
-        if status:
-            return status
         try:
             rest = given(line)
             for flag in words[: len(rest) - 1]:
@@ -73,6 +76,10 @@ def run_command(
                 given[flag].parse(rest.pop(1))
         except flags.Error as error:
             return _failed(f"{one_line(str(error))} (see --help)")
+        except RecursionError:  # absl looks for flags of similar names
+            name = max((word.partition("=")[0] for word in line), key=len)
+            told = f"got {name[:_LONGEST_FLAG]}... of {len(name)} characters (see --help)"
+            return _failed(f"expected a flag, {told}")
         if given["help"].value:
             named = "".join(f" [{flag.upper()}]" for flag in words)
             print(f"usage: {line[0]}{named} [--flags]\n\n{description}\nflags:")
@@ -83,19 +90,16 @@ def run_command(
             return 0
         minutes = given["minutes"].value if "minutes" in given else None
         with running_until(minutes, began=began, stops=stops):
-            return _guarded(functools.partial(run, given), given, rest, run.__code__.co_filename)
+            return _guarded(functools.partial(run, given), given, rest)
 
 
 def run_example(main: Callable[[Sequence[str]], None]) -> None:
     """Runs a script by absl's global flags; ends the process."""
 
     def guarded(argv: Sequence[str]) -> int:
-        return _guarded(functools.partial(main, argv), flags.FLAGS, argv, main.__code__.co_filename)
+        return _guarded(functools.partial(main, argv), flags.FLAGS, argv)
 
     with _output():
-        status = _check_length_of_flags(sys.argv)
-        if status:
-            sys.exit(status)
         app.run(guarded, flags_parser=_parsed)
 
 
@@ -110,22 +114,20 @@ def _parsed(argv: Sequence[str]) -> list[str]:
         return list(app.parse_flags_with_usage(list(argv)))  # prints it
 
 
-def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[str], filename: str) -> int:
+def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[str]) -> int:
     """The exit status of work by flags; what a user can put right is one line, with status 1.
 
     Args:
       work: what is run.
       given: its flags.
       argv: what the flags left of the command line.
-      filename: where its own functions stand.
     """
     if len(argv) > 1:
         return _failed(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
-    folders = {os.path.dirname(os.path.abspath(path)) for path in (filename, __file__)}
     start_of_run()
     try:
         memory = given["max_memory"].value if "max_memory" in given else None
-        with _surroundings(memory), CLOCK.running(folders):
+        with _surroundings(memory):
             work()
         sys.stdout.flush()
     except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
@@ -192,16 +194,6 @@ def _surroundings(max_memory: str | None) -> Iterator[None]:
         asyncio_log.setLevel(level)
 
 
-def _check_length_of_flags(words: Sequence[str]) -> int:
-    """1 after an error about a flag of too long a name, else 0: absl looks for similar ones by recursion."""
-    for word in itertools.takewhile(lambda word: word != "--", words[1:]):
-        name = word.partition("=")[0]
-        if name.startswith("-") and len(name) > _LONGEST_FLAG:
-            start = name[:_LONGEST_FLAG]
-            return _failed(f"expected a flag, got {start}... of {len(name)} characters (see --help)")
-    return 0
-
-
 def _failed(message: str, status: int = 1) -> int:
     """Prints an error; returns the exit status."""
     remove_empty_made_folders()  # a folder in which something is finished stays
@@ -216,7 +208,7 @@ def _by_flag(message: str, given: flags.FlagValues) -> str:
     match = re.fullmatch(r"[\w.]+\(\): expected (\w+) (?:to be )?(.*)", message)
     if match is None:
         return message
-    flag = _FLAGS_OF_ARGUMENTS.get(match[1], match[1])
+    flag = match[1]
     if flag not in given or f", got {given[flag].value!r}" not in match[2]:
         return message  # some other argument of that name
     return f"--{flag}: expected {match[2]}"
@@ -267,7 +259,6 @@ class _Output:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        CLOCK.said()
         with self._may_end():
             self._stream.write(text)
         return len(text)
@@ -287,3 +278,97 @@ class _Output:
             os.close(nowhere)
             if not isinstance(error, BrokenPipeError):
                 raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+# -- bars, and how long there is ---------------------------------------------------------------------------
+
+
+class _Log:
+    """Where bars go that nobody sees move: a line of them now and then."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
+
+    def write(self, text: str) -> None:
+        if text.strip() and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _SECONDS_A_LINE
+            print(text.strip(), file=sys.stderr, flush=True)
+
+    def flush(self) -> None:
+        pass
+
+
+_log = _Log()
+_until: Deadline | None = None  # of the command, for threads as well
+
+
+class _Bar(tqdm):
+    """A bar that says how much time is left, where that is known."""
+
+    @property
+    def format_dict(self) -> dict[str, Any]:
+        told: dict[str, Any] = super().format_dict
+        return told | {"prefix": f"{told['prefix'].removesuffix(': ')}{_time_left()}"}
+
+
+def _time_left() -> str:
+    if _until is None or math.isinf(_until.end):
+        return ""
+    return f" ({int(_until.left // 60)}:{int(_until.left % 60):02} left)"
+
+
+@contextlib.contextmanager
+def pressed_once() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed; pressed again, it interrupts as ever.
+
+    What a shell runs in the background, and threads that are not the main one, hear of no Ctrl-C before, and
+    of none here.
+    """
+    pressed = False
+
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+        print("Looks no further; Ctrl-C again ends the program.", flush=True)
+
+    before = signal.getsignal(signal.SIGINT)
+    hears = before is not signal.SIG_IGN and threading.current_thread() is threading.main_thread()
+    if hears:
+        signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: pressed
+    finally:
+        if hears:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def running_until(minutes: float | None, *, began: float, stops: bool) -> Iterator[None]:
+    """Within it, the run has this deadline.
+
+    Args:
+      minutes: of all of the run; None: as long as it takes.
+      began: when it began, by `time.monotonic`.
+      stops: whether Ctrl-C, pressed once, is a deadline as well.
+    """
+    global _until
+    end = math.inf if minutes is None else began + _WORKING * 60.0 * minutes
+    with contextlib.ExitStack() as stack:
+        if stops:
+            _until = Deadline(end, stack.enter_context(pressed_once()))
+        elif minutes is not None:
+            _until = Deadline(end)
+        stack.enter_context(limited(_until))
+        try:
+            yield
+        finally:
+            _until = None
+
+
+def progress_bar(iterable: Iterable[Any] | None = None, **arguments: Any) -> tqdm:
+    """Tqdm's bar on a terminal; elsewhere, such as in a log, a line with count and rate every ten seconds."""
+    if sys.stderr.isatty():
+        return _Bar(iterable, dynamic_ncols=True, **arguments)
+    return _Bar(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)

@@ -33,7 +33,6 @@ from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands._app import run_command
 from precomp_games.commands._files import DATA, output_folder
 from precomp_games.commands._flags import STORE, define_flags
-from precomp_games.commands._progress import typed
 from precomp_games.commands._showing import FolderFlags, earlier_run
 
 _KNOWN = 0.9  # from which probability on a position counts as known
@@ -129,7 +128,7 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
     empty = False  # whether the line before was
     while True:
         try:
-            text = typed("Your move: ").strip()
+            text = input("Your move: ").strip()
         except EOFError:
             return None, False
         if text.lower() in _STOP:

@@ -41,7 +41,7 @@ from precomp_games.chess.books.book import Book, percent, points, points_axis, w
 from precomp_games.chess.game import move_of
 from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_book
 from precomp_games.chess.study.words import OpponentWords
-from precomp_games.commands._app import run_command
+from precomp_games.commands._app import progress_bar, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, solved_by, write_csv, write_json
 from precomp_games.commands._flags import (
@@ -52,7 +52,6 @@ from precomp_games.commands._flags import (
     numbers,
     settings_of,
 )
-from precomp_games.commands._progress import progress_bar
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MemorizedState, MetaStrategy
 

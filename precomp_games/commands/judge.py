@@ -23,23 +23,276 @@ not_met.csv.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import chess
 from absl import flags
 
-from precomp_games.commands._app import run_command
+from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
+from precomp_games.chess.books.book import percent
+from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
+from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies
+from precomp_games.chess.preparation.model_files import named_calibration
+from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.study.words import OpponentWords, more_points, often, points
+from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder
-from precomp_games.commands._judging import (
-    book_and_settings,
-    define_judging_flags,
-    judged_by_flags,
-    print_summary,
-    print_tables,
-    write_judgment,
+from precomp_games.commands._files import DATA, output_folder, print_table, shown_path, write_csv, write_json
+from precomp_games.commands._flags import (
+    MinutesFlags,
+    Repeated,
+    define_chess_flags,
+    define_flags,
+    said_in,
+    settings_of,
 )
-from precomp_games.commands._showing import print_games, told_opponent
+from precomp_games.commands._showing import FolderFlags, as_said, earlier_run, print_games, told_opponent
+from precomp_games.policies.specs import quoted
+
+_SHARES = ("reach", "was", "is")  # columns that are no points
+_LEAST = 5e-5  # what is less than this is shown as 0.00 points
+_MINUTES = 3.0
+
+
+@dataclasses.dataclass
+class Flags:
+    """Which book is judged, and how.
+
+    Attributes:
+      book: Your book, PGN or Polyglot (.bin); may be repeated. Default: that of --from, or a shipped sample.
+      known: What you know: each position of the book, whatever moves led to it, or its lines alone.
+      horizon: How many half-moves the analyst's books may be long. Default: one more than your longest line.
+      learn: How many positions to learn next.
+      rows: Rows of each table that are printed.
+      output_dir: Where files go.
+      export_store: Also write the searches that this run needs to a store of their own.
+    """
+
+    book: Repeated = ()
+    known: Annotated[str, one_of(KNOWN)] = "positions"
+    horizon: PositiveInt | None = None
+    learn: NonNegativeInt = 10
+    rows: PositiveInt = 10
+    output_dir: str = ""
+    export_store: str | None = None
+
+
+def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
+    """Defines which book is judged, against whom, and how; `output_dir` is where files go by default."""
+    define_flags(own, FolderFlags, Flags, MinutesFlags, output_dir=output_dir, minutes=_MINUTES)
+    without = ("opponent_weights", "distrust", "price")
+    define_chess_flags(own, without, evaluation="calibrated", penalty=1e-3, menu=1)
+    own["side"].help = "Whose book it is. Default: white."
+
+
+def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
+    """What is judged, and by what; a wrong flag is an error before an engine is started.
+
+    With --from both are an earlier run's, as far as flags say nothing else.
+    """
+    if not given["from"].value:
+        book = _book(given, given.book, chess.BLACK if given.side == "black" else chess.WHITE, given.fen)
+        return book, _settings(given, book)
+    folder, made = earlier_run(given)
+    paths = given.book or [str(folder / "book.pgn")]
+    book = _book(given, paths, made.book.side, given.fen if given["fen"].present else made.settings.fen)
+    return book, _settings(given, book, made.settings)
+
+
+def _book(given: flags.FlagValues, paths: Sequence[str], side: chess.Color, fen: str) -> Repertoire:
+    """The book of these files, or the sample."""
+    if side == chess.BLACK and not paths:
+        raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
+    with errors_by_flag("book", "PGN or Polyglot files"):
+        return read_repertoire(paths or [shown_path(DATA / "repertoire_sample.pgn")], side, fen=fen)
+
+
+def _settings(
+    given: flags.FlagValues, book: Repertoire, before: PreparationSettings | None = None
+) -> PreparationSettings:
+    """The settings of the flags, or of an earlier run and the flags that are given beside it."""
+    if given.evaluation == "rollouts" or given.menu < 1:
+        flag = "evaluation" if given.evaluation == "rollouts" else "menu"
+        wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
+        raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {given[flag].value!r}")
+    opponent, calibration = given.opponent, given.calibration
+    if before is None and not (given.book or given.opponent or given["r"].present):
+        games = shown_path(DATA / "karpov_sample.pgn")
+        opponent = f"games(file={quoted(games)},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
+    if opponent and not given["calibration"].present:
+        calibration = "people"  # most of those who have a name
+    if before is None:
+        settings = settings_of(given, book.player, opponent=opponent, calibration=calibration)
+    else:
+        said = said_in(given, present=True) | {"distrust": 0.0, "price": "infosets"}
+        if given.opponent:
+            said["calibration"] = calibration
+        settings = as_said(given, dataclasses.replace(before, **said))
+        if settings.evaluation == "rollouts":
+            raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
+    if settings.kind.fitted:
+        # The analyst's searches are those of the fit, however few of its moves there are to choose among.
+        lines = max(given.menu, named_calibration(settings).made_for.multipv)
+        return dataclasses.replace(settings, menu=lines)
+    return dataclasses.replace(settings, menu=given.menu)
+
+
+def judged_by_flags(
+    given: flags.FlagValues,
+    book: Repertoire,
+    settings: PreparationSettings,
+    engines: Engines,
+    policies: PreparationPolicies | None = None,
+) -> RepertoireJudgment:
+    """The book, judged as flags say; against another opponent where policies are given."""
+    return judge_repertoire(
+        book,
+        settings,
+        engines,
+        policies=policies,
+        horizon=given.horizon,
+        count=given.menu,
+        known=given.known,
+        learn=given.learn,
+    )
+
+
+def write_judgment(
+    given: flags.FlagValues,
+    folder: pathlib.Path,
+    settings: PreparationSettings,
+    engines: Engines,
+    result: Mapping[str, Any],
+    tables: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    """Writes result.json, with the tables, and a CSV file of each table that has rows.
+
+    Args:
+      given: the flags.
+      folder: where files go.
+      settings: by which the book was judged.
+      engines: which searched.
+      result: what else result.json has, first of how the book was judged and then of the book.
+      tables: rows by name.
+    """
+    made_by = {
+        "settings": settings.as_dict(),
+        "analyst": engines.analyst.engine_id,
+        "opponent": OpponentWords(settings, engines.opponent.engine_id).name,
+    }
+    write_json(folder / "result.json", {**made_by, **result, **tables})
+    written = ["result.json"]
+    for name, rows in tables.items():
+        path = folder / f"{name}.csv"
+        if rows:
+            write_csv(path, rows)
+            written.append(path.name)
+        else:
+            path.unlink(missing_ok=True)  # of an earlier run
+    print(f"\n{settings.kind.note()}Written: {folder}/{', '.join(written)}")
+
+
+# -- what is printed ---------------------------------------------------------------------------------------
+
+
+def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], most: int) -> None:
+    """Prints a table of the first rows: shares of games in percent, utilities as points in 100 games.
+
+    Args:
+      title: above it.
+      rows: of the table, each with a line ("after"), which stands last.
+      columns: what the others are called, by their keys.
+      most: how many rows.
+    """
+    if not rows:
+        return
+    more = f" ({most} of {len(rows)})" if len(rows) > most else ""
+    print(f"\n{title}{more}:")
+    shown = [[*(_told(key, row[key]) for key in columns), _end(row["after"])] for row in rows[:most]]
+    print_table(shown, [*columns.values(), "after"])
+
+
+def _told(key: str, value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return percent(value) if key in _SHARES else points(value)
+
+
+def _end(line: str) -> str:
+    return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
+
+
+def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> None:
+    """Prints what the book is worth."""
+    judgment, score = judged.judgment, settings.kind.score_name
+    best = judgment.best
+    more = best.truncation_loss
+    print(
+        f"{'Met':<20}{len(judged.known.met)} of {len(judged.repertoire)} positions, by "
+        f"{counted(judgment.size, 'order')} of moves, each in {often(judged.penalty)} or more"
+        + (
+            f"; for {often(settings.penalty)} there was no time\n"
+            if judged.penalty > settings.penalty
+            else "\n"
+        )
+        + f"{score:<20}{points(judgment.unprepared)} unprepared, {points(judgment.utility)} with the book: "
+        f"{more_points(judgment.utility - judgment.unprepared)}\n"
+        f"{'Best of its size':<20}{points(best.utility)}: regret {points(judgment.regret)}"
+        + (f", and up to {points(more)} more by rarer lines" if more > 0 else "")
+        + f"\n{'Best of its moves':<20}{points(judgment.own_utility)}: regret {points(judgment.own_regret)}, "
+        f"with {counted(len(judgment.own_set), 'position')}"
+    )
+
+
+def print_tables(
+    tables: Mapping[str, Sequence[Mapping[str, Any]]], settings: PreparationSettings, most: int
+) -> None:
+    """Prints what is said of positions, so many rows of each table."""
+    positions, not_met = tables["positions"], tables["not_met"]
+    print("\nThe tables count points in 100 games, over all games.")
+    print_rows(
+        "What forgetting a position, and all of the book behind it, costs",
+        sorted(positions, key=lambda row: -row["forgetting"]),
+        {"forgetting": "costs", "reach": "reach", "play": "play"},
+        most,
+    )
+    print_rows(
+        "What to drop first (below 0, the book is better without it)",
+        sorted(positions, key=lambda row: row["drop"]),
+        {"threshold": "a position is worth", "reach": "reach", "play": "play"},
+        most,
+    )
+    print_rows(
+        "What to learn next, the best ones together, in this order",
+        tables["learn"],
+        {"gain": "adds", "with_what_follows": "with what follows", "play": "play"},
+        most,
+    )
+    print_rows(
+        f"Replies without an answer, by what they cost (less {points(settings.penalty)} a position to learn)",
+        [row for row in tables["holes"] if row["cost"] >= _LEAST],
+        {"cost": "costs", "reach": "reach", "answer": "answer"},
+        most,
+    )
+    print_rows(
+        "Moves of the book that are worth less than another one, by these scores",
+        sorted((row for row in positions if row["loss"] >= _LEAST), key=lambda row: -row["loss"]),
+        {"loss": "less", "reach": "reach", "play": "play", "better": "than"},
+        most,
+    )
+    print_rows(
+        "Positions that this opponent hardly lets you reach",
+        [row for row in not_met if row["because"] == "the opponent"],
+        {"play": "play", "source": "from"},
+        most,
+    )
+    behind = sum(row["because"] != "the opponent" for row in not_met)
+    if behind:
+        print(f"\n{behind} more positions are behind moves that are second choices of the book itself.")
 
 
 def define(own: flags.FlagValues) -> None:

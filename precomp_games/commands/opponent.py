@@ -54,15 +54,14 @@ from precomp_games.commands._app import errors_by_flag, run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, print_table, write_csv
 from precomp_games.commands._flags import define_flags
-from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
     LINES,
     best_book_in,
     define_preparation_flags,
+    memory_lines,
     preparation_settings,
     prepared,
 )
-from precomp_games.commands._progress import typed
 from precomp_games.commands._showing import ShowingFlags, check_exports, sizes_of, write_books
 
 _LINES = 5  # of each book, that are printed
@@ -215,7 +214,7 @@ def _asked(player: str, names: Mapping[str, int]) -> list[str]:
     for number, name in enumerate(listed, start=1):
         print(f"  {number}  {shown[name]}")
     while True:
-        words = typed("Which are meant? Numbers, such as 1 2, or all: ").replace(",", " ").split()
+        words = input("Which are meant? Numbers, such as 1 2, or all: ").replace(",", " ").split()
         if words == ["all"]:
             return list(names)
         if words and all(word.isdecimal() and 1 <= int(word) <= len(listed) for word in words):

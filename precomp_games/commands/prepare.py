@@ -44,10 +44,10 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table
 from precomp_games.commands._flags import define_flags
-from precomp_games.commands._memory import memory_lines
 from precomp_games.commands._preparing import (
     best_book_in,
     define_preparation_flags,
+    memory_lines,
     preparation_settings,
     prepared,
     print_preparation,

@@ -37,7 +37,8 @@ from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, shown_path
 from precomp_games.commands._flags import define_flags
-from precomp_games.commands._judging import (
+from precomp_games.commands._showing import print_games, told_opponent
+from precomp_games.commands.judge import (
     book_and_settings,
     define_judging_flags,
     judged_by_flags,
@@ -46,7 +47,6 @@ from precomp_games.commands._judging import (
     print_tables,
     write_judgment,
 )
-from precomp_games.commands._showing import print_games, told_opponent
 
 
 @dataclasses.dataclass

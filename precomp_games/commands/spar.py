@@ -29,24 +29,53 @@ Writes games.pgn, last.pgn and without.pgn, with evaluations and clocks; book.bi
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import os
 import pathlib
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TextIO
 
+import chess
+import numpy as np
 from absl import flags
 
-from precomp_games._support.deadlines import limited, part
+from precomp_games._support.config import bar
+from precomp_games._support.deadlines import limited, part, seconds_left, time_is_up
 from precomp_games._support.files import read_json
-from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt, shown
+from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt, counted, shown
+from precomp_games.chess.books.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
-from precomp_games.chess.engines.searches import SearchLimit, weakened_by
-from precomp_games.chess.play.engine_games import Clock
+from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
+from precomp_games.chess.opponents.policies import GamesPolicy
+from precomp_games.chess.play.engine_games import (
+    Clock,
+    MatchEngine,
+    cut_to_whole_games,
+    play_engine_games,
+)
+from precomp_games.chess.play.match_statistics import MatchStatistics
 from precomp_games.chess.preparation.model import Engines
+from precomp_games.chess.preparation.preparation import (
+    BySparring,
+    Preparation,
+    read_preparation,
+    write_preparation,
+)
+from precomp_games.chess.preparation.prepare import with_exits
 from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.preparation.sparring import (
+    SparringGames,
+    informed_policies,
+    played_lines,
+    prepare_from_games,
+    spec_of_games,
+)
+from precomp_games.chess.study.words import range_words, signed_points
 from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder, write_json
+from precomp_games.commands._files import figure, output_folder, print_table, write_csv, write_json
 from precomp_games.commands._flags import (
     MinutesFlags,
     Repeated,
@@ -54,7 +83,346 @@ from precomp_games.commands._flags import (
     define_flags,
     settings_of,
 )
-from precomp_games.commands._sparring import Sparring
+from precomp_games.commands._preparing import looking_until
+from precomp_games.policies.playouts import mean_interval
+
+_OWN = "precomp-games"
+_LINES = 8  # that are printed of a round
+# Standard deviations of estimates: taken off what few games have seen, of the last book, and added for books
+# of rounds, which are there to learn, where games are random. They are those of wins and losses; where half
+# of the games are drawn, true ones are 0.6 times as large.
+_DOUBT, _HOPE = 0.6, 1.0
+_OPTIMISM = 0.03  # where games are random, and no move wins by itself: see docs/sparring.md
+_LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
+_MINUTES = 3.0  # that are looked for a book, and less where there are --minutes:
+_LOOKING = 0.25  # of the time that is left for rounds
+_TURN = 10  # games of the last match before as many without a book
+
+
+@dataclasses.dataclass(frozen=True)
+class _Round:
+    """What is told of a round; `made` is the book that it was played with, None where that is not known."""
+
+    number: int
+    made: Preparation | None
+    scores: Sequence[float]
+
+    @property
+    def score(self) -> float:
+        return float(np.mean(self.scores)) if self.scores else math.nan
+
+    @property
+    def error(self) -> float:
+        count = len(self.scores)
+        return float(np.std(self.scores, ddof=1)) / math.sqrt(count) if count > 1 else math.nan
+
+    def __str__(self) -> str:
+        error = "" if math.isnan(self.error) else f" +- {points(self.error)}"
+        return f"{points(self.score)}{error} in {counted(len(self.scores), 'game')}"
+
+
+class Sparring:
+    """The work of one call, in the folder that has its games."""
+
+    def __init__(self, given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> None:
+        self.given, self.settings, self.engines = given, settings, engines
+        self.folder = pathlib.Path(given.output_dir)
+        self.side = chess.WHITE if settings.player == 0 else chess.BLACK
+        self.no_book = Book(settings.game().new_initial_state().board, self.side, ())
+        self.clock = clock = None if given.clock is None else Clock.parse(given.clock)
+        own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit
+        options = {
+            name: named_options(given[name].value, name)
+            for name in ("engine_option", "own_option", "opponent_option")
+        }
+        mine = {} if given.own_engine else options["engine_option"]
+        same = not (given.opponent_engine or given.opponent_option)
+        self.own = MatchEngine(
+            _OWN, find_engine(given.own_engine or given.engine), clock or own, mine | options["own_option"]
+        )
+        self.opponent = MatchEngine(
+            _plain(engines.opponent.engine_id),
+            find_engine(given.opponent_engine or given.engine),
+            clock or theirs,
+            options["engine_option" if same else "opponent_option"],
+        )
+        timed = clock is not None or (own.movetime_ms, theirs.movetime_ms) != (None, None)
+        self.random = timed or any(map(_draws, (self.own, self.opponent)))
+
+    def conditions(self) -> dict[str, Any]:
+        """What games of one folder have in common."""
+        played = (("own", self.own), ("opponent", self.opponent))
+        return {
+            "side": chess.COLOR_NAMES[self.side],
+            "fen": self.settings.fen,
+            "round": self.given.round,
+            **{name: each.name for name, each in played},
+            **{f"{name}_limit": str(each.limit) for name, each in played},
+            **{f"{name}_command": list(each.command) for name, each in played},
+            **{f"{name}_options": dict(each.options) for name, each in played},
+        }
+
+    def cut_back(self) -> None:
+        """Takes half a game, as a full disk leaves it, off the end of each file of games.
+
+        Raises:
+          ValueError: a file is a link, or its end is longer than a game.
+        """
+        for name in ("games.pgn", *(f"{each}.pgn" for each in _LAST)):
+            path = self.folder / name
+            if path.is_symlink() or (path.exists() and not path.is_file()):
+                raise ValueError(f"--output_dir: expected {name} to be a file of its own, got {str(path)!r}")
+            if path.exists() and (lost := cut_to_whole_games(path)):
+                print(f"{name} ended amid a game: its last {lost} bytes were cut off.", flush=True)
+
+    def read(self, name: str = "games.pgn") -> SparringGames:
+        """The games that are there already."""
+        return SparringGames.read(self.folder / name, self.opponent.name, own=True)
+
+    def plan(self, games: SparringGames, *, last: bool = False) -> Preparation:
+        """A book by these games, to learn by or the last one."""
+        hope = _HOPE if self.random else 0.0
+        left = seconds_left() / 60.0
+        with looking_until(min(_MINUTES, left if last else _LOOKING * left)) as enough, limited(None):
+            return prepare_from_games(
+                self.settings,
+                self.engines,
+                games,
+                budget=self.given.budget,
+                max_evaluations=self.given.max_evaluations,
+                enough=enough,
+                doubt=_DOUBT if last else -hope,
+                optimism=_OPTIMISM if self.random else None,
+                clock=self.clock,
+            )
+
+    def play(self, title: str, parts: Sequence[tuple[Book, str, range]]) -> None:
+        """Plays games, each of which is in its file when it has ended.
+
+        parts: one after the other, the book, the round's number or the name of a match at the end, and which
+          of its games.
+        """
+        done = itertools.count(1)
+        with bar(title, "games", sum(len(numbers) for *_, numbers in parts)) as show:
+            for book, name, numbers in parts:
+                event = {"Event": f"Sparring, {title.lower()}"}
+                headers = [event | {"Round": f"{name}.{k + 1}"} for k in numbers]
+                seed = (self.settings.seed, _LAST[name] if name in _LAST else int(name), numbers.start, 1)
+                path = self.folder / (f"{name}.pgn" if name in _LAST else "games.pgn")
+                with open(path, "a", encoding="utf-8") as out:
+
+                    def ended(text: str, out: TextIO = out) -> None:
+                        out.write(text)
+                        out.flush()
+                        os.fsync(out.fileno())
+                        show(next(done))
+
+                    how = {"seed": seed, "concurrency": self.given.concurrency}
+                    play_engine_games(book, self.own, self.opponent, headers, ended, **how)
+
+    def rounds(self) -> list[_Round]:
+        """Plays what is left of the games to learn from, round by round."""
+        size = self.given.round if self.random else 1
+        told: list[_Round] = []
+        before: Book | None = None
+        games = self.read()
+        for number, first in enumerate(range(0, self.given.play, size)):
+            last = min(first + size, self.given.play)
+            there = len(games.records)
+            if there >= last:  # played by an earlier run
+                told.append(_Round(number, None, self._scores(games, first, last)))
+                continue
+            if time_is_up():
+                break
+            made = self.plan(games) if number else None
+            book = made.book if made else self.no_book
+            if number:
+                self._tell_changes(games, told[-1:], book)
+            if not self.random and before is not None and _same(before, book):
+                print("The book is the same, and nothing is random: the game would be, too.")
+                break
+            self.play(f"Round {number}", [(book, str(number), range(there - first, last - first))])
+            before, games = book, self.read()
+            if len(games.records) < last:
+                print(f"{len(games.records)} of {self.given.play} games, as there was time for by --minutes.")
+            if len(games.records) == there:
+                break
+            told.append(_Round(number, made, self._scores(games, first, last)))
+            what = (
+                "no book" if made is None else f"{len(made.book)} positions, expected {points(made.utility)}"
+            )
+            print(f"Round {number:<14}scored {told[-1]} ({what})", flush=True)
+        return told
+
+    def _scores(self, games: SparringGames, first: int, last: int) -> list[float]:
+        scores = {id(record): score for record, score in games.against(self.settings)}
+        return [scores[id(record)] for record in games.records[first:last] if id(record) in scores]
+
+    def _tell_changes(self, games: SparringGames, told: Sequence[_Round], book: Book) -> None:
+        """Prints which lines of the last round, or of all games, were lost, and what a book plays there."""
+        played = games.against(self.settings)
+        played = played[-len(told[-1].scores) :] if told and told[-1].scores else played
+        lines = [line for line in played_lines(played, self.settings, book) if line.score < 1.0][:_LINES]
+        if lines:
+            print_table(
+                [(line.games, points(line.score), line.now, _short(book, line.moves)) for line in lines],
+                ("games", "score", "now", "left the book after"),
+            )
+
+    def last_book(self) -> Preparation:
+        """The book that all games make; where its match has begun, the one that it began with."""
+        games, count = self.read(), len(self.read("last.pgn").records)
+        if count and (self.folder / "result.json").is_file():
+            made = read_preparation(self.folder)
+            before = [getattr(made.settings, name) for name in ("player", "fen")]
+            if before != [self.settings.player, self.settings.fen]:
+                raise ValueError(
+                    f"--output_dir: expected the last book of these games, got {str(self.folder)!r} with "
+                    "that of another side or start position"
+                )
+            # A name of a file is made of this number, which is one, whatever the file says.
+            played = made.search.games["played"] if isinstance(made.search, BySparring) else 0
+            if played == len(games.records):
+                return made
+            os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
+        made = self._finished(self.plan(games, last=True), games)
+        if games.records:
+            print("\nBy all games:")
+            self._tell_changes(games, (), made.book)
+        print(
+            f"The last book       {len(made.book)} positions, {points(made.utility)} or more expected by "
+            f"{len(games.records)} games",
+            flush=True,
+        )
+        write_preparation(made, self.folder)
+        return made
+
+    def _finished(self, made: Preparation, games: SparringGames) -> Preparation:
+        """With what there is to say of a book, and settings that name the games."""
+        policies, settings = informed_policies(self.settings, self.engines, games), self.settings
+        if isinstance(policies.sigma[1 - settings.player], GamesPolicy):
+            settings = dataclasses.replace(settings, opponent=spec_of_games(settings, games))
+        return with_exits(dataclasses.replace(made, settings=settings), self.engines, policies)
+
+    def last(self, made: Preparation) -> tuple[list[float], list[float]]:
+        """Plays what is left of the games that teach nothing; their scores, and those without a book.
+
+        In turns, since what an engine under a clock plays also depends on what else the machine does.
+        """
+        count = self.given.last if self.random else min(1, self.given.last)
+        books = {"last": made.book} | ({"without": self.no_book} if self.random else {})
+        turn = max(_TURN, self.given.concurrency)
+        there = {name: len(self.read(f"{name}.pgn").records) for name in books}
+        parts = [
+            (book, name, range(max(begin, there[name]), min(begin + turn, count)))
+            for begin in range(0, count, turn)
+            for name, book in books.items()
+            if there[name] < min(begin + turn, count)
+        ]
+        if parts:
+            self.play("Last match", parts)
+        scores, others = ([s for _, s in self.read(f"{name}.pgn").against(self.settings)] for name in _LAST)
+        return scores, others
+
+    def learn(self) -> None:
+        """The book that the games of a file make."""
+        games = SparringGames.read(self.given.games, self.given.opponent_name)
+        print(f"Games               {games.report}", flush=True)
+        played = games.against(self.settings)
+        if not played:
+            color = chess.COLOR_NAMES[not self.side]
+            raise ValueError(
+                f"--games: expected finished games in which {self.given.opponent_name!r} has {color} from "
+                f"the start position, got none in {self.given.games!r}"
+            )
+        made = self._finished(self.plan(games, last=True), games)
+        write_preparation(made, self.folder)
+        print(f"Scored              {_Round(0, None, [score for _, score in played])}")
+        self._tell_changes(games, (), made.book)
+        print(
+            f"The book            {len(made.book)} positions, "
+            f"{points(made.utility)} or more expected by these games"
+        )
+        self._tell_files()
+
+    def tell(
+        self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
+    ) -> None:
+        """Prints and writes what the last match says, beside games without a book, and how the score grew."""
+        without = _Round(0, None, [*(told[0].scores if told else ()), *others])
+        if scores:
+            low, high = mean_interval(np.array(scores), 0.0, 1.0)
+            last = _Round(len(told), made, scores)
+            beside = f"; without a book {without}" if without.scores else ""
+            print(f"Promise             {last} (95 %: {range_words((low, high))}){beside}")
+            if len(scores) > 1 and len(without.scores) > 1:
+                gain, error = last.score - without.score, math.hypot(last.error, without.error)
+                print(f"Gain                {signed_points(gain)} +- {points(error)}")
+            print(f"Elo                 {MatchStatistics.of_scores(scores)}")
+            if last.score <= without.score:
+                print("No more than without a book, so no advice: more --play or --minutes look further.")
+            assert isinstance(made.search, BySparring)
+            certain = last.error if len(scores) > 1 else None
+            search = dataclasses.replace(made.search, interval=(low, high), standard_error=certain)
+            unprepared = without.score if without.scores else made.unprepared
+            made = dataclasses.replace(
+                made, utility=last.score, unprepared=unprepared, value=last.score, search=search
+            )
+            write_preparation(made, self.folder)
+        played = "".join(f", {name}.pgn" for name in _LAST if (self.folder / f"{name}.pgn").is_file())
+        rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
+        if rows:
+            write_csv(self.folder / "rounds.csv", rows)
+            self._plot(told, scores, without)
+        self._tell_files((", games.pgn, rounds.csv, rounds.png" if rows else "") + played)
+
+    def _tell_files(self, more: str = "") -> None:
+        print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
+
+    def _plot(self, told: Sequence[_Round], scores: Sequence[float], without: _Round) -> None:
+        """The score by round, that of the last match, and that without a book."""
+        with figure(self.folder / "rounds.png", figsize=(7.0, 4.0)) as (drawing, axes):
+            for label, style, rounds in (
+                ("rounds", "o-", told),
+                (f"{len(scores)} last games", "D", [_Round(len(told), None, scores)] if scores else []),
+            ):
+                numbers = [each.number for each in rounds]
+                errors = [each.error for each in rounds]
+                values = [each.score for each in rounds]
+                axes.errorbar(numbers, values, errors, fmt=style, capsize=3, label=label)
+            alone = f"without a book, {counted(len(without.scores), 'game')}"
+            axes.axhline(without.score, color="0.5", ls="--", lw=1.0, label=alone)
+            axes.set_ylim(0.0, 1.02)
+            axes.set_xlabel("round, each with a book made from the games of those before")
+            axes.set_ylabel("points in 100 games, and their standard error")
+            points_axis(axes.yaxis)
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            side = chess.COLOR_NAMES[self.side].capitalize()
+            axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
+            axes.legend(loc="lower right")
+            drawing.tight_layout()
+
+
+def _plain(name: str) -> str:
+    """A name that PGN tags and specs take."""
+    return " ".join(re.sub(r"[^A-Za-z0-9.+-]+", " ", name).split())[:60] or "Opponent"
+
+
+def _draws(engine: MatchEngine) -> bool:
+    """Whether options make an engine play other moves each time."""
+    texts = [f"{name}={value}" for name, value in engine.options.items()]
+    threads = any(re.fullmatch(r"(?i)threads=(?!1$).*", text) for text in texts)
+    return threads or bool(weakened_by(f"{engine.name} [{', '.join(texts)}]"))
+
+
+def _same(one: Book, other: Book) -> bool:
+    return [(p.history, p.moves) for p in one.positions] == [(p.history, p.moves) for p in other.positions]
+
+
+def _short(book: Book, moves: Sequence[chess.Move]) -> str:
+    line = book.start.variation_san(moves) or "(start)"
+    return line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
+
 
 _CALIBRATION = "engines"  # under a clock
 # What an engine under a clock plays with the games before it in its hash, as searches by nodes from scratch:

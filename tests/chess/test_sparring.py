@@ -35,7 +35,7 @@ from precomp_games.chess.preparation.sparring import (
     played_lines,
     prepare_from_games,
 )
-from precomp_games.commands import _sparring, spar
+from precomp_games.commands import spar
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
 
@@ -285,7 +285,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
         asked.append((how["clock"], how["optimism"], how["doubt"]))
         return real(*arguments, **how)
 
-    monkeypatch.setattr(_sparring, "prepare_from_games", watched)
+    monkeypatch.setattr(spar, "prepare_from_games", watched)
     status, said, err = ran(
         capsys, *fake, "--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b"
     )
@@ -312,13 +312,13 @@ def test_under_a_clock_an_engine_needs_no_nodes_and_no_scores(fault, fake, tmp_p
 def test_options_and_limits_reach_the_engines_that_play(fake, tmp_path, capsys, monkeypatch):
     """One without a hash is no fault. Where nothing is random, rounds and the last match are one game."""
     seen = []
-    real = _sparring.play_engine_games  # type: ignore[attr-defined]
+    real = spar.play_engine_games  # type: ignore[attr-defined]
 
     def watched(book, own, opponent, *rest, **how):
         seen.append((own, opponent))
         real(book, own, opponent, *rest, **how)
 
-    monkeypatch.setattr(_sparring, "play_engine_games", watched)
+    monkeypatch.setattr(spar, "play_engine_games", watched)
     script = tmp_path / "without"
     script.write_text(
         (tmp_path / "remembers").read_text().replace("--remembers", "--remembers --lacking=Hash")

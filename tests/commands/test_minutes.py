@@ -11,8 +11,8 @@ import pytest
 
 from precomp_games.chess import read_preparation, write_preparation
 from precomp_games.commands import _preparing, main, opponent, prepare
+from precomp_games.commands._app import progress_bar, running_until
 from precomp_games.commands._preparing import looking_until
-from precomp_games.commands._progress import progress_bar, running_until
 from tests.chess import fake_engine
 from tests.chess.test_game_records import game
 

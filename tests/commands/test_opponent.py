@@ -15,8 +15,8 @@ from absl import flags
 
 from precomp_games.chess import Book, SearchLimit, read_preparation
 from precomp_games.commands import judge, main, match, opponent
-from precomp_games.commands._judging import book_and_settings
 from precomp_games.commands._showing import earlier_run, earlier_runs
+from precomp_games.commands.judge import book_and_settings
 from precomp_games.commands.opponent import folder_name
 from tests.chess import fake_engine
 from tests.chess.test_game_records import game
@@ -134,9 +134,9 @@ def test_a_name_that_fits_several_is_asked_once(folder, monkeypatch, capsys):
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     answers = iter(["3", "x", "2"])
-    monkeypatch.setattr(opponent, "typed", lambda prompt: next(answers))
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
     assert opponent._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == ["Karpov, A."]
-    monkeypatch.setattr(opponent, "typed", lambda prompt: "all")
+    monkeypatch.setattr("builtins.input", lambda prompt: "all")
     assert opponent._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == [
         "Karpov, Anatoly",
         "Karpov, A.",
@@ -331,7 +331,7 @@ print(drill, estimate, "highspy" in sys.modules)
 
 
 def test_drill_asks_the_book(runs, monkeypatch):
-    monkeypatch.setattr("precomp_games.commands.drill.typed", lambda prompt: "q")
+    monkeypatch.setattr("builtins.input", lambda prompt: "q")
     assert "White's of output/karpov_anatoly; --side=black is for the other." in runs("drill", _FROM)
     white, _ = earlier_runs(flagged(match))
     nothing = dataclasses.replace(white.made, book=Book(white.made.book.start, chess.WHITE, ()), gains=())

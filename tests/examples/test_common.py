@@ -19,7 +19,7 @@ WORKER = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 import common
-from precomp_games.commands import _progress
+from precomp_games.commands import _app
 """
 
 
@@ -46,7 +46,7 @@ def from_nothing(*words, **options):
 
 def without_progress(stderr):
     """On a busy machine anything takes more than two seconds, and on a new one kernels are compiled."""
-    told = r"^(Working|CFR\+|Expanding): .*\n|^.*: compiling with numba, .*\n"
+    told = r"^(CFR\+|Expanding): .*\n|^.*: compiling with numba, .*\n"
     return re.sub(told, "", stderr, flags=re.MULTILINE)
 
 
@@ -121,39 +121,30 @@ for _ in common.progress_bar(range(8), desc="Counting", unit=" things"):
 """
     few = counting.replace("range(8)", "range(4)")
     assert run_code(few).stderr == ""  # nothing yet worth a line
-    often = run_code("_progress._SECONDS_A_LINE = 0.7; _progress._log = _progress._Log()" + counting)
+    often = run_code("_app._SECONDS_A_LINE = 0.7; _app._log = _app._Log()" + counting)
     lines = often.stderr.splitlines()
     assert 2 <= len(lines) <= 4
     assert all(re.match(r"Counting: .* [1-8]/8 \[.*things", line) for line in lines)
     assert "things/s" in lines[-1] or "s/ things" in lines[-1]
 
 
-@pytest.mark.parametrize(
-    ("work", "line"),
-    [
-        # The library's own, which has bars on terminals alone where nobody shows them otherwise.
-        ("bar('CFR+', 'iterations', 3)", r"CFR\+: +0%.* 0/3 \[00:0\d.*"),
-        # What has no bar is told by what runs.
-        ("contextlib.nullcontext()", r"Working: wait, 1 s"),
-        # What is typed is waited for in silence.
-        ("contextlib.nullcontext(), mock.patch.object(_progress.CLOCK, 'waits', True)", ""),
-    ],
-)
-def test_a_run_that_counts_nothing_says_that_it_goes_on(work, line):
-    code = f"""
-import contextlib, threading
-from unittest import mock
+def test_a_bar_of_the_library_is_in_a_log_as_well():
+    code = """
+import threading, time
 from precomp_games._support.config import bar
-_progress._SECONDS_FIRST = 0.5; _progress._log = _progress._Log()
+_app._SECONDS_FIRST = 0.5; _app._log = _app._Log()
 def main(argv):
-    with {work}:
-        threading.Event().wait(1.6)
+    with bar("CFR+", "iterations", 3) as show:
+        time.sleep(0.6)
+        show(1)
+        time.sleep(0.6)
+        show(2)
     print("done")
 common.run(main)
 """
     result = run_code(code)
     assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
-    assert re.fullmatch(line, result.stderr.strip()), result.stderr
+    assert re.match(r"CFR\+: .* [12]/3 \[00:0\d.*", result.stderr.strip()), result.stderr
 
 
 def test_a_certificate_is_stopped_while_its_bar_is_drawn():
