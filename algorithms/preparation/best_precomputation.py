@@ -400,7 +400,7 @@ def value_against_components(book: BestPrecomputation) -> npt.NDArray[np.float64
         )
     memorize = np.zeros(tree.num_entries)
     memorize[book.memorization_set] = 1.0
-    components = range(tree.mixture.num_components)
+    components = range(len(tree.mixture.weights))
     return np.array(
         [Decisions.against(tree, player, component=k).value(memorize, 0.0).value for k in components]
     )

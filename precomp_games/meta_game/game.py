@@ -55,11 +55,7 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.games.openspiel_game import (
-    StringObserver,
-    load_base_game,
-    observation_type,
-)
+from precomp_games.games.openspiel_game import StringObserver, load_base_game, observation_type
 from precomp_games.games.registered import META_GAME
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.policies.specs import in_game_string, make_policy, unquoted
@@ -188,63 +184,62 @@ class MetaPrecomputationGame(pyspiel.Game):
 
 
 class MetaPrecomputationState(pyspiel.State):
-    """A state of the meta-game. Made by `MetaPrecomputationGame.new_initial_state` and `child`."""
+    """A state of the meta-game. Made by `MetaPrecomputationGame.new_initial_state` and `child`.
+
+    Attributes:
+      position: Where play is, as the game's rules have it.
+    """
 
     def __init__(self, game: MetaPrecomputationGame) -> None:
         super().__init__(game)
         # The only attribute: OpenSpiel copies and pickles a state's attributes one by one.
-        self._at = game.rules.start()
+        self.position: MetaPosition = game.rules.start()
 
     def _rules(self) -> MetaRules:
         rules: MetaRules = self.get_game().rules
         return rules
 
     @property
-    def position(self) -> MetaPosition:
-        """Where play is, as the game's rules have it."""
-        return self._at
-
-    @property
     def tree_history(self) -> int:
         """Where in the tree play is; under audit, the first history of the information state."""
-        return self._at.history
+        return self.position.history
 
     @property
     def infoset(self) -> int:
         """The tree's information state that the mover decides on, -1 at chance moves and the end."""
-        return self._rules().infoset(self._at)
+        return self._rules().infoset(self.position)
 
     def current_player(self) -> int:
         """0, 1, or pyspiel's chance or terminal player."""
-        return self._rules().player(self._at)
+        return self._rules().player(self.position)
 
     def is_terminal(self) -> bool:
         """Whether the game is over."""
-        return self._rules().player(self._at) == TERMINAL
+        return self._rules().player(self.position) == TERMINAL
 
     def returns(self) -> list[float]:
         """Both players' returns, with sum 0; zeros until the game is over."""
-        value = self._rules().returns(self._at)
+        value = self._rules().returns(self.position)
         return [value, 0.0 - value]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """A chance move's outcomes with their probabilities, all positive."""
-        return self._rules().outcomes(self._at)
+        return self._rules().outcomes(self.position)
 
     def _legal_actions(self, player: int) -> list[int]:
         if player == CHANCE:
-            return [action for action, _ in self._rules().outcomes(self._at)]
-        return list(self._rules().choices(self._at))
+            return [action for action, _ in self._rules().outcomes(self.position)]
+        return list(self._rules().choices(self.position))
 
     def _apply_action(self, action: int) -> None:
-        self._at = self._rules().step(self._at, action)
+        self.position = self._rules().step(self.position, action)
 
     def _action_to_string(self, player: int, action: int) -> str:
         del player
-        return self._rules().action_name(self._at, action)
+        return self._rules().action_name(self.position, action)
 
     def __str__(self) -> str:
-        return self._rules().describe(self._at)
+        return self._rules().describe(self.position)
 
 
 class MetaObserver:

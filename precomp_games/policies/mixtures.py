@@ -109,7 +109,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
     def __init__(
         self,
         policies: Sequence[PolicyLike],
-        weights: Sequence[float] | None = None,
+        weights: npt.ArrayLike | None = None,
         per: Annotated[str, one_of(_PER)] = "game",
         *,
         position_key: Callable[[Any], Hashable] | None = None,
@@ -130,11 +130,11 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         """
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
             raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
-        given = np.ones(len(policies))
-        if weights is not None:
-            given = check_numbers(weights, len(policies), "weights")
-            if not (given > 0.0).all() or not np.isfinite(given.sum()):
-                raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
+        given = check_numbers(
+            np.ones(len(policies)) if weights is None else weights, len(policies), "weights"
+        )
+        if not (given > 0.0).all() or not np.isfinite(given.sum()):
+            raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
         parts: list[tuple[PolicyLike, float]] = []
         for policy, weight in zip(policies, (given / given.sum()).tolist(), strict=True):
             if drawn_once(policy):

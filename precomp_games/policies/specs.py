@@ -172,9 +172,7 @@ def make_policy(
                 f"{did_you_mean(key, defaults)}"
             )
         default = defaults[key]
-        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-            arguments[key] = float(value)
-        elif isinstance(default, float) and isinstance(value, str) and _is_number(value):
+        if isinstance(default, float) and type(value) in (int, str) and _is_number(value):
             arguments[key] = float(value)  # OpenSpiel's parser leaves 1e-3 as text
         elif isinstance(default, str) and isinstance(value, Mapping | openspiel_policy.Policy):
             continue  # a nested spec, parsed already, or made
@@ -281,7 +279,7 @@ def _escaped(match: re.Match[str]) -> str:
     return in_game_string(text)
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str | int) -> bool:
     try:
         return math.isfinite(float(text))
     except ValueError:

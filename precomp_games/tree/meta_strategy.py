@@ -259,9 +259,7 @@ class MetaStrategy(Result):
         """The most information states that a set of the mixture has, and so the most that a draw can cost."""
         start, end = self._parts()
         used = end > start
-        points = np.concatenate(
-            [end[used], start[used]]
-        )  # where one part ends and one begins, ends count first
+        points = np.concatenate([end[used], start[used]])  # where one ends and one begins, ends come first
         steps = np.repeat([-1, 1], np.count_nonzero(used))
         return int(np.cumsum(steps[np.argsort(points, kind="stable")]).max(initial=0))
 
@@ -496,8 +494,7 @@ def check_strategies(value: Any, tree: HistoryTree) -> tuple[MetaStrategy, MetaS
       ValueError: they are not.
     """
     check_played_tree(tree)
-    pair = isinstance(value, list | tuple) and len(value) == 2
-    if not pair or not all(isinstance(s, MetaStrategy) and s.player == i for i, s in enumerate(value)):
+    if not isinstance(value, list | tuple) or [getattr(each, "player", None) for each in value] != [0, 1]:
         raise ArgumentError(f"expected strategies of players 0 and 1, got {shown(value)}")
     first, second = (check_strategy(value[i], tree, i, f"strategies[{i}]") for i in (0, 1))
     return first, second

@@ -43,11 +43,6 @@ class TreeMixture(NamedTuple):
     value_row: npt.NDArray[np.int32]
     value: npt.NDArray[np.float64]
 
-    @property
-    def num_components(self) -> int:
-        """K."""
-        return len(self.weights)
-
     def component(
         self, k: int, sigma: npt.NDArray[np.float64], value: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -136,8 +136,8 @@ def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_b
         for state in states(game):
             if state.current_player() >= 0:
                 key = (state.infoset, state.tree_history)
-                after = game.rules.step(state._at, MEMORIZE)
-                largest[key] = max(largest.get(key, 0.0), abs(after.cost - state._at.cost))
+                after = game.rules.step(state.position, MEMORIZE)
+                largest[key] = max(largest.get(key, 0.0), abs(after.cost - state.position.cost))
         assert len(largest) == int((tree.infoset >= 0).sum())
         for infoset in range(tree.num_infosets):
             charges = [charge for (k, _), charge in largest.items() if k == infoset]

@@ -19,13 +19,7 @@ import pyspiel
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games._support.validation import ArgumentError
 from precomp_games.policies.mixtures import ComponentRows, MixturePolicy, component_name
-from precomp_games.policies.rows import (
-    DistinctStates,
-    PolicyRows,
-    asked_rows,
-    distinct_edges,
-    movers_rows,
-)
+from precomp_games.policies.rows import DistinctStates, PolicyRows, asked_rows, distinct_edges, movers_rows
 from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import CHANCE
