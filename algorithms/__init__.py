@@ -12,7 +12,6 @@ from precomp_games.tree.meta_strategy import MetaStrategy
 
 from .meta.policies import MetaGamePolicy, strategies_from_policy
 from .meta.restricted_nash import restricted_nash, restricted_nash_curve
-from .preparation.ambiguity import Contamination, KullbackLeibler, TotalVariation
 from .preparation.best_first import best_first_precomputation
 from .preparation.best_precomputation import (
     BestPrecomputation,
@@ -41,16 +40,13 @@ __all__ = [
     "CFR_VARIANTS",
     "BestPrecomputation",
     "CertifiedPrecomputation",
-    "Contamination",
     "EntropyBounds",
     "Equilibrium",
-    "KullbackLeibler",
     "MemoryFrontier",
     "MetaEquilibrium",
     "MetaGamePolicy",
     "MetaStrategy",
     "RobustPrecomputation",
-    "TotalVariation",
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",

@@ -37,7 +37,6 @@ from absl import flags
 from scipy import sparse
 
 from precomp_games.algorithms import (
-    Contamination,
     MemoryFrontier,
     best_of_frontier,
     memory_frontier,
@@ -324,12 +323,11 @@ def prepared(
     tree = preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
     if settings.distrust:
         shares = distrusted_shares(tree, settings, policies.sigma[1 - settings.player])
-        around = Contamination(shares)
         return {
             size: preparation_book(
                 tree,
                 settings.player,
-                robust_precomputation(tree, settings.player, around, budget=size).states(),
+                robust_precomputation(tree, settings.player, shares, budget=size).states(),
             )
             for size in sizes
         }

@@ -1,24 +1,53 @@
 """The memorization set that holds best against an opponent who is not quite the model.
 
-At each of the opponent's turns nature chooses what is played, from a set around the model (`ambiguity`), so
-that the player gets least; after the player has stopped, too, wherever the tree has the opponent's turns. The
-answer is the set with the largest utility against that, less its penalties.
+A model of an opponent is a guess. With some probability s, its *contamination*, the opponent does not play as
+the model does but anything, at each of its turns anew: nature chooses q = (1 - s) p + s r for any r, so that
+the player who prepares gets least,
 
-Algorithm 1 does not do it. Its recursion prices a memorized history by lambda over the reach of what comes
-before; but nature's reach depends on what is memorized below, and dividing by the model's reach gives other
-sets. The recursion over sizes (`robust_tables`) counts entries instead, and prices them at the root.
+    rho(v) = (1 - s) p . v + s min v,
+
+with v what follows each reply; after the player has stopped, too, wherever the tree has the opponent's turns.
+The answer is the set with the largest utility against that, less its penalties.
+
+Nature plays what the tree has as edges and nothing else, also where the model has p = 0. The replies that the
+model may have missed are thus named when the tree is expanded. Either the opponent's policy gives each of
+them a tiny probability, such as 1e-9 (above the tree's `min_probability`), with truncate="none"; or they are
+what the opponent could memorize, at a penalty that is made infinite later:
+`tree.with_penalties((penalty, math.inf))`.
+
+Algorithm 1 does not find the set. Its recursion prices a memorized history by lambda over the reach of what
+comes before; but nature's reach depends on what is memorized below, and dividing by the model's reach gives
+other sets. So entries are counted, and priced at the root. Let Phi_h(n) be the most utility below history h
+that nature cannot take away, where at most n entries at and below h are memorized, and everything before h
+is. With W(h) for what stopping is worth:
+
+    own turn          Phi_h(n) = max(W(h), max over entries e of the sum of sigma_pre Phi over what e plays,
+                                     with n - 1 entries distributed over it)
+    chance            the largest sum of p_a Phi_a(n_a)   over n_1 + n_2 + ... <= n
+    opponent          the largest rho(Phi_1(n_1), Phi_2(n_2), ...) over the same
+
+A table keeps the sizes at which it rises. With a price of lambda for each entry, a size n with less of
+Phi - lambda n than a smaller one is left out: nature's reach is 1 at most, so it does not pay anywhere.
+
+How many entries go where, over outcomes and replies, is a (max, +) convolution where nobody changes p. At the
+opponent's turns it is one for each threshold m, over those n_a with Phi_a(n_a) >= m, to which s m is added:
+no way to distribute is worth less than that, and with its own least value for m it is worth just that. Of two
+thresholds the larger one leaves less to choose from, so what one convolution finds, with s times the largest
+of a range of thresholds, bounds them all. Ranges are halved until none is left in which a size may gain.
 
 Nature is the worst for a given set of entries. That is what a player meets who cannot hide the book; one
-who mixes books can be better off.
+who mixes books can be better off (`robust_program`).
 
-Source: robust dynamic programs with a rectangular set, Iyengar 2005, Nilim and El Ghaoui 2005; what nature
-plays, see `ambiguity`.
+Source: contamination is the model of restricted Nash responses (Johanson, Zinkevich and Bowling 2007, with a
+share that depends on the information state: Johanson and Bowling 2009). Robust dynamic programs with a
+rectangular set: Iyengar 2005, Nilim and El Ghaoui 2005; the sizes are ours.
 
 Deviations: nature plays at the opponent's turns of the tree. What leaves are worth is given, and so is what
 stopping is worth under stop_value="evaluate". A tree that was cut lacks what is rare by the model's reach;
 only with truncate="none" the answer is that of the game.
 
-Cost: see `robust_tables`. A tree like that of a chess opening, of 50,000 histories, takes a second for all
+Cost: for each two replies the product of the lengths of their tables, times the thresholds that are tried; 14
+bytes for each size in a table. A tree like that of a chess opening, of 50,000 histories, takes 0.1 s for all
 sizes up to 200.
 """
 
@@ -27,15 +56,25 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.config import memory_limit
+from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, NonNegativeInt, Player, public
+from precomp_games._support.validation import (
+    ArgumentError,
+    NonNegativeInt,
+    Player,
+    check_number,
+    check_numbers,
+    public,
+)
 from precomp_games.policies.rows import PolicyLike
+from precomp_games.tree.facts import TreeArrays
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import (
     MemorizedState,
@@ -44,24 +83,22 @@ from precomp_games.tree.meta_strategy import (
     strategy_policy,
 )
 
-from .ambiguity import Ambiguity
 from .best_precomputation import memorized_states
 from .decisions import Decisions
-from .robust_tables import chosen_entries, stopped_worth, tables_of
 
 _BYTES = 14  # of a size in a table
 _MOST_SIZES = 2**31 - 2**20
-_STEPS = 10_000_000  # of the search at one turn, some seconds
+_TIE = 1e-14  # of the largest of the values that are compared: less is rounding
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RobustPrecomputation(Result):
-    """The best set against the worst opponent of a set around the model; utilities are `player`'s.
+    """The best set against the worst opponent around the model; utilities are `player`'s.
 
     Attributes:
       tree: What was solved.
       player: 0 or 1.
-      ambiguity: The set of opponents.
+      contamination: float64[n], s at the opponent's turns.
       penalty: lambda, what each entry costs; 0 where there was a budget.
       value: utility - penalty * paid, the most that any memorization set has.
       utility: What the set is worth against the worst of the opponents, without penalties.
@@ -76,15 +113,12 @@ class RobustPrecomputation(Result):
       utilities: float64[k], the utility of the best set of each of these sizes.
       nature: float64[n], the worst opponent's probabilities of the edges from its turns; elsewhere they are
         the tree's sigma. Against it the set has its utility, and no opponent of the set leaves it less.
-      upper: No set on the tree has a greater value, nor is any of `utilities` too small by more than upper -
-        value. It is `value` where the answer is exact: always, but for large radii at turns with many replies
-        and much to memorize after each, where a search was stopped.
       budget: The budget that was given; None where the penalty counted.
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
     player: int
-    ambiguity: Ambiguity = dataclasses.field(repr=False)
+    contamination: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     penalty: float
     value: float
     utility: float
@@ -96,7 +130,6 @@ class RobustPrecomputation(Result):
     sizes: npt.NDArray[np.int64] = dataclasses.field(repr=False)
     utilities: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     nature: npt.NDArray[np.float64] = dataclasses.field(repr=False)
-    upper: float
     budget: int | None = None
 
     def states(self) -> Iterator[MemorizedState]:
@@ -120,16 +153,18 @@ class RobustPrecomputation(Result):
 
 @public
 def robust_precomputation(
-    tree: HistoryTree, player: Player, ambiguity: Ambiguity, *, budget: NonNegativeInt | None = None
+    tree: HistoryTree, player: Player, contamination: Any, *, budget: NonNegativeInt | None = None
 ) -> RobustPrecomputation:
     """Computes the memorization set of `player` that is worth most against the worst of the opponents.
 
     Args:
       tree: of perfect information, on which only `player` memorizes: the opponent's penalty is infinite.
-        Nature plays the edges that it has (see `ambiguity`), so expand it with truncate="none", or with a
-        small penalty, and with the replies that the model may have missed.
+        Nature plays the edges that it has, so expand it with truncate="none", or with a small penalty, and
+        with the replies that the model may have missed.
       player: 0 or 1, who prepares.
-      ambiguity: how far the opponent may be from the model at each turn.
+      contamination: with what probability the opponent plays anything, from 0 to 1: a number, float64[n] over
+        the histories of the tree, of which those at the opponent's turns are read, or a function from a state
+        at which the opponent is to move.
       budget: the most entries. None: each costs the tree's penalty.
 
     Raises:
@@ -143,48 +178,36 @@ def robust_precomputation(
         )
     decisions = Decisions.against(tree, player)
     weight = decisions.counted_weights()
-    radius = np.array(ambiguity.radius(tree, player))
-    kind = ambiguity.kind
+    share = contamination_at(tree, player, contamination)
     decides = (tree.player == player) & (tree.infoset >= 0)
-    evaluates = tree.stop_value == "evaluate"
-
-    def worst(played: np.ndarray, stopped: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What all histories are worth, and nature."""
-        edges, nature, evaluated = np.array(played), np.array(tree.sigma), stopped & evaluates
-        total = tree.utility_sum
-        return stopped_worth(tree.arrays, edges, evaluated, player, total, kind, radius, nature), nature
-
-    worth, _ = worst(tree.sigma, decides)
+    worth, _ = worst_values(tree, player, share, tree.sigma, decides)
     penalty = tree.penalties[player] if budget is None else 0.0
     most = int(min(memory_limit() / _BYTES, _MOST_SIZES))
-    fits, tables = tables_of(
-        tree.arrays, tree.sigma, worth, weight, player, kind, radius,
-        len(weight) if budget is None else min(budget, len(weight)), penalty, most, _STEPS,
+    fits, tables = _tables_of(
+        tree.arrays, worth, weight, player, share,
+        len(weight) if budget is None else min(budget, len(weight)), penalty, most,
     )  # fmt: skip
     if not fits:
         raise ArgumentError(
             f"expected tables that fit into {size_text(most * _BYTES)}, got more on {tree}: "
             "give a smaller budget, a larger penalty or a smaller tree"
         )
-    kept = int(tables.length[0])
-    whole = slice(tables.start[0], tables.start[0] + kept)
-    # With a penalty, what is kept rises in value; with a budget, in utility.
-    chosen = chosen_entries(tree.arrays, player, kind, radius, tables)
-    members = np.flatnonzero(chosen).astype(np.int32)
+    whole = slice(tables.start[0], tables.start[0] + int(tables.length[0]))
+    # With a penalty, what is kept rises in value; with a budget, in utility: the last is the best.
+    members = np.flatnonzero(_chosen_entries(tree.arrays, player, share, tables)).astype(np.int32)
     strategy = MetaStrategy.of_set(tree, player, members)
     memorized = np.zeros(tree.num_infosets, bool)
     memorized[tree.entry_infoset[members]] = True
     stopped = decides.copy()
     stopped[decides] = ~memorized[tree.infoset[decides]]
-    held, nature = worst(strategy.played.probability, stopped)
+    held, nature = worst_values(tree, player, share, strategy.played.probability, stopped)
     utility, paid = float(held[0]), int(weight[tree.entry_infoset[members]].sum())
-    value = utility - penalty * paid if paid else utility
     return RobustPrecomputation(
         tree=tree,
         player=player,
-        ambiguity=ambiguity,
+        contamination=share,
         penalty=penalty,
-        value=value,
+        value=utility - penalty * paid if paid else utility,
         utility=utility,
         nominal=decisions.value(strategy.memorize, 0.0).value,
         unprepared=float(worth[0]),
@@ -194,6 +217,418 @@ def robust_precomputation(
         sizes=tables.size[whole].astype(np.int64),
         utilities=tables.utility[whole].copy(),
         nature=nature,
-        upper=value + float(tables.gap[0]),
         budget=budget,
     )
+
+
+def contamination_at(tree: HistoryTree, player: int, given: Any) -> npt.NDArray[np.float64]:
+    """float64[n]: s at the turns of `player`'s opponent, 0 elsewhere.
+
+    Raises:
+      ValueError: it is none of what `robust_precomputation` takes.
+    """
+    turns = (tree.player == 1 - player) & (tree.num_children > 0)
+    bounds: dict[str, Any] = {"least": 0.0, "most": 1.0}
+    if isinstance(given, np.ndarray | Sequence):
+        return check_numbers(given, tree.num_histories, "contamination", which=turns, **bounds)
+    if not callable(given):
+        return np.where(turns, check_number(given, "contamination", **bounds), 0.0)
+    share = np.zeros(tree.num_histories)
+    for history in np.flatnonzero(turns).tolist():
+        state = tree.state(history)
+        share[history] = check_number(given(state), f"contamination at {state.history_str()!r}", **bounds)
+    return share
+
+
+def worst_values(
+    tree: HistoryTree,
+    player: int,
+    share: npt.NDArray[np.float64],
+    played: npt.NDArray[np.float64],
+    stopped: npt.NDArray[np.bool_],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """(float64[n], what each history is worth; float64[n], nature), where nature is the worst for the player.
+
+    Args:
+      tree: of perfect information.
+      player: whose utility is meant.
+      share: float64[n], s.
+      played: float64[n], the edges' probabilities; the model's at the opponent's turns.
+      stopped: bool[n], where the player stops; what that is worth may be given.
+    """
+    nature = np.array(tree.sigma)
+    evaluated = stopped & (tree.stop_value == "evaluate")
+    return _worst_values(tree.arrays, played, evaluated, player, tree.utility_sum, share, nature), nature
+
+
+@kernel
+def worst_reply(share: float, p: np.ndarray, v: np.ndarray, q: np.ndarray) -> float:
+    """Writes what nature plays at a turn into q, and returns q . v, the least that there is."""
+    low = np.argmin(v)
+    for a in range(len(p)):
+        q[a] = p[a] * (1.0 - share)
+    q[low] += share
+    worth = 0.0
+    for a in range(len(p)):
+        worth += q[a] * v[a]
+    return worth
+
+
+@kernel
+def _worst_values(
+    tree: TreeArrays,
+    played: np.ndarray,
+    evaluated: np.ndarray,
+    player: int,
+    utility_sum: float,
+    share: np.ndarray,
+    nature: np.ndarray,
+) -> np.ndarray:
+    """See `worst_values`; `evaluated` is where the tree's value stands for what follows."""
+    n = len(tree.parent)
+    worth, child = np.zeros(n), n
+    for h in range(n - 1, -1, -1):
+        k = tree.num_children[h]
+        child -= k  # children stand in the order of their parents
+        if k == 0 or evaluated[h]:
+            worth[h] = tree.value[h] if player == 0 else utility_sum - tree.value[h]
+        if k == 0:
+            continue
+        part = slice(child, child + k)
+        if tree.mover[h] == 1 - player:
+            worth[h] = worst_reply(share[h], played[part], worth[part], nature[part])
+        elif not evaluated[h]:
+            for c in range(child, child + k):
+                if played[c] > 0.0:
+                    worth[h] += played[c] * worth[c]
+    return worth
+
+
+class _Tables(NamedTuple):
+    """Phi of all histories, as sizes at which it rises.
+
+    Attributes:
+      start: int64[n], where the table of each begins.
+      length: int32[n], how many sizes it has; the first is 0.
+      size: int32[], what is memorized at most. utility: float64[], Phi.
+      choice: int16[], at own turns the entry of the menu, -1 for stopping.
+      given: int64[n], where `picked` begins to say for each size in the parent's table which of its own this
+        child has.
+      picked: int32[].
+    """
+
+    start: np.ndarray
+    length: np.ndarray
+    size: np.ndarray
+    utility: np.ndarray
+    choice: np.ndarray
+    given: np.ndarray
+    picked: np.ndarray
+
+
+class _Turn(NamedTuple):
+    """A turn with k replies, of which c have tables of several sizes.
+
+    Attributes:
+      share: s of the opponent's; 0 where nobody changes p.
+      p: float64[k], the model's probabilities, or the entry's, or chance's.
+      where: int64[c], which of the replies have tables.
+      start: int64[c], where their tables begin in `size` and `utility`.
+      length: int64[c], how many sizes they have.
+      size: int32[], growing in each table from 0 on.
+      utility: float64[], growing as well.
+    """
+
+    share: float
+    p: np.ndarray
+    where: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    size: np.ndarray
+    utility: np.ndarray
+
+
+@kernel
+def _set(turn: _Turn, at: np.ndarray, v: np.ndarray) -> None:
+    """Writes what the replies are worth with these rows of their tables."""
+    for j in range(len(at)):
+        v[turn.where[j]] = turn.utility[turn.start[j] + at[j]]
+
+
+@kernel
+def _thresholds(turn: _Turn, v: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """(float64[t], least values that all replies can have, growing; int64[width], the last for r entries).
+
+    The first is what they are worth at least in any case.
+    """
+    _set(turn, turn.length - 1, v)
+    high = np.min(v)
+    _set(turn, np.zeros(len(turn.where), np.int64), v)
+    values, last = [np.min(v)], np.zeros(width, np.int64)
+    if turn.share > 0.0:
+        values.append(high)
+        for j in range(len(turn.where)):
+            for row in range(turn.start[j], turn.start[j] + turn.length[j]):
+                if values[0] < turn.utility[row] <= high:
+                    values.append(turn.utility[row])
+    levels = np.unique(np.array(values))
+    for t in range(1, len(levels)):
+        needed = 0
+        for j in range(len(turn.where)):
+            part = turn.utility[turn.start[j] : turn.start[j] + turn.length[j]]
+            needed += turn.size[turn.start[j] + np.searchsorted(part, levels[t])]
+        if needed >= width:
+            return levels[:t], last
+        last[needed:] = t
+    return levels, last
+
+
+@kernel
+def _convolve(
+    turn: _Turn, v: np.ndarray, least: float, wanted: np.ndarray, best: np.ndarray, pick: np.ndarray
+) -> None:
+    """Writes best[j, r], the most of (1 - s) p . v with r entries for tables from j on, and j's row in it.
+
+    Args:
+      turn: with a table at least.
+      v: float64[k], what the replies without tables are worth.
+      least: rows that are worth less do not count.
+      wanted: bool[width], the numbers of entries for all tables that matter; -inf is written for the others.
+      best: float64[c + 1, width].
+      pick: int64[c, width].
+    """
+    tables, width = len(turn.where), len(wanted)
+    constant = 0.0
+    for j in range(tables):
+        v[turn.where[j]] = 0.0
+    for a in range(len(v)):
+        constant += (1.0 - turn.share) * turn.p[a] * v[a]
+    best[:tables], best[tables], pick[:] = -np.inf, constant, 0
+    first, needed, most = np.empty(tables, np.int64), 0, 0  # rows, and the entries that these take
+    for j in range(tables):
+        part = turn.utility[turn.start[j] : turn.start[j] + turn.length[j]]
+        first[j] = np.searchsorted(part, least)
+        needed += turn.size[turn.start[j] + first[j]]
+    for r in range(width):
+        if wanted[r]:
+            most = r
+    room = most - needed
+    needed = 0
+    for j in range(tables - 1, -1, -1):
+        part, begin = (1.0 - turn.share) * turn.p[turn.where[j]], turn.start[j]
+        needed += turn.size[begin + first[j]]
+        if j == tables - 1:  # with nothing to share with, a row serves up to the next one
+            for row in range(first[j], turn.length[j]):
+                best[j, turn.size[begin + row] :] = part * turn.utility[begin + row] + constant
+                pick[j, turn.size[begin + row] :] = row
+            continue
+        for r in range(needed, needed + room + 1):
+            if j > 0 or wanted[r]:
+                for row in range(first[j], turn.length[j]):
+                    if turn.size[begin + row] > r:
+                        break
+                    here = part * turn.utility[begin + row] + best[j + 1, r - turn.size[begin + row]]
+                    if here > best[j, r]:
+                        best[j, r], pick[j, r] = here, row
+
+
+@kernel
+def _distribute(turn: _Turn, v: np.ndarray, width: int, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """(what at most 0, 1, ..., width - 1 entries are worth, int64[c, width] the rows for that).
+
+    Args:
+      turn: see there.
+      v: float64[k], what the replies without tables are worth; the others are scratch.
+      width: see above.
+      penalty: a size that is not worth this much more for each entry than a smaller one may be left out.
+    """
+    tables = len(turn.where)
+    best, chosen, q = np.full(width, -np.inf), np.zeros((tables, width), np.int64), np.empty(len(v))
+    if tables == 0:
+        best[:] = worst_reply(turn.share, turn.p, v, q)
+        return best, chosen
+    levels, last = _thresholds(turn, v, width)
+    found, pick = np.empty((tables + 1, width)), np.empty((tables, width), np.int64)
+    wanted, at, largest = np.empty(width, np.bool_), np.empty(tables, np.int64), 0.0
+    for a in range(len(v)):
+        largest = max(largest, abs(v[a]))
+    # Ranges of thresholds that may gain something, with what was found at one below, which bounds them all.
+    waiting = [(0, len(levels) - 1, np.full(width, np.inf))]
+    while len(waiting) > 0:
+        low, high, bound = waiting.pop()
+        pays = -np.inf
+        for r in range(width):
+            pays = max(pays, best[r] - penalty * r)
+            here = bound[r] + turn.share * levels[min(high, last[r])]
+            wanted[r] = last[r] >= low and here > max(best[r], pays + penalty * r) + _TIE * largest
+        if low > high or not wanted.any():
+            continue
+        _convolve(turn, v, levels[low], wanted, found, pick)
+        for r in range(width):
+            if wanted[r]:
+                rest = r
+                for j in range(tables):
+                    at[j] = pick[j, rest]
+                    rest -= turn.size[turn.start[j] + at[j]]
+                _set(turn, at, v)
+                here = worst_reply(turn.share, turn.p, v, q)
+                if here > best[r]:
+                    best[r] = here
+                    chosen[:, r] = at
+        bound = np.where(wanted, found[0], -np.inf)
+        middle = (low + high) // 2 + 1
+        waiting.append((low + 1, middle - 1, bound))
+        waiting.append((middle, high, bound))
+    return best, chosen
+
+
+@kernel
+def _grown(array: np.ndarray, room: int) -> np.ndarray:
+    """The same with more room behind."""
+    larger = np.empty(room, array.dtype)
+    for k in range(len(array)):
+        larger[k] = array[k]
+    return larger
+
+
+@kernel
+def _tables_of(
+    tree: TreeArrays,
+    worth: np.ndarray,
+    weight: np.ndarray,
+    player: int,
+    share: np.ndarray,
+    budget: int,
+    penalty: float,
+    most: int,
+) -> tuple[bool, _Tables]:
+    """Whether they have at most `most` sizes, and the tables of all histories.
+
+    Args:
+      tree: see there.
+      worth: float64[n], what stopping is worth.
+      weight: int64[m], 0 or 1 entries to count for each information state.
+      player: who prepares.
+      share: float64[n], s.
+      budget: the largest size.
+      penalty: sizes that do not pay at this price for each entry are left out.
+      most: sizes that there is room for.
+    """
+    n = len(tree.parent)
+    start, count, given_at = np.zeros(n, np.int64), np.ones(n, np.int32), np.zeros(n, np.int64)
+    room = 4 * n + 1024
+    size, utility, choice = np.zeros(room, np.int32), np.empty(room), np.full(room, -1, np.int16)
+    picked = np.zeros(room, np.int32)
+    used, given, child = 0, 0, n
+    menus = len(tree.entry) > 0
+    for h in range(n - 1, -1, -1):
+        k = tree.num_children[h]
+        child -= k
+        decides = tree.mover[h] == player and tree.infoset[h] >= 0
+        entries, own_weight = 1, 0
+        if decides:
+            own_weight = weight[tree.infoset[h]]
+            entries = tree.first_entry[tree.infoset[h] + 1] - tree.first_entry[tree.infoset[h]]
+        elif tree.mover[h] == player:
+            entries = 0  # it has stopped by then
+        # How wide the table can be at most.
+        width = 1
+        for e in range(entries):
+            total = own_weight + 1
+            for c in range(child, child + k):
+                if not decides or not menus or tree.entry[c] == e:
+                    total += size[start[c] + count[c] - 1]
+            width = max(width, total)
+        width = min(width, budget + 1) if k > 0 else 1
+        if used + width + 1 > most:
+            return False, _Tables(start, count, size, utility, choice, given_at, picked)
+        if used + width > len(size):
+            room = 2 * (used + width)
+            size, utility, choice = _grown(size, room), _grown(utility, room), _grown(choice, room)
+        start[h] = used
+        size[used], utility[used], choice[used] = 0, worth[h], -1
+        if k == 0 or entries == 0 or (width == 1 and own_weight == 1) or (decides and penalty == np.inf):
+            used += 1
+            continue
+        best, which = np.full(width, -np.inf), np.full(width, -1, np.int16)
+        joins = np.zeros((k, width), np.int32)
+        if decides:
+            best[:] = worth[h]
+        for e in range(entries):
+            # What nature, chance or the entry plays, and where there are tables of several sizes.
+            p, v, replies = np.empty(k), np.empty(k), 0
+            at, where, tables, below = np.empty(k, np.int64), np.empty(k, np.int64), 0, 1
+            for c in range(child, child + k):
+                if decides:
+                    p[replies] = tree.sigma_pre[c] if not menus or tree.entry[c] == e else 0.0
+                else:
+                    p[replies] = tree.sigma[c]
+                if p[replies] > 0.0 or share[h] > 0.0:
+                    v[replies] = utility[start[c]]
+                    if count[c] > 1:
+                        at[tables], where[tables] = c, replies
+                        tables += 1
+                        below += size[start[c] + count[c] - 1]
+                    replies += 1
+            below = min(width - own_weight, below)
+            if replies == 0 or below < 1:
+                continue
+            shortest = np.argsort(count[at[:tables]], kind="mergesort")  # first
+            at, where = at[:tables][shortest], where[:tables][shortest]
+            turn = _Turn(share[h], p[:replies], where, start[at], count[at].astype(np.int64), size, utility)
+            found, chosen = _distribute(turn, v[:replies], below, penalty)
+            for r in range(below):
+                if found[r] > best[r + own_weight]:
+                    best[r + own_weight], which[r + own_weight] = found[r], e
+                    for j in range(tables):
+                        joins[at[j] - child, r + own_weight] = chosen[j, r]
+        # What is kept of it: where it rises, and pays.
+        largest = 0.0
+        for r in range(width):
+            if best[r] > -np.inf:
+                largest = max(largest, abs(best[r]))
+        kept, last = 0, -np.inf
+        for r in range(width):
+            if kept == 0 or best[r] - penalty * r > last + _TIE * largest:
+                size[used + kept], utility[used + kept] = r, best[r]
+                choice[used + kept] = which[r] if decides else -1
+                for c in range(k):
+                    joins[c, kept] = joins[c, r]
+                last = best[r] - penalty * r
+                kept += 1
+        count[h] = kept
+        if given + kept * k > len(picked):
+            picked = _grown(picked, 2 * (given + kept * k))
+        for c in range(child, child + k):
+            if count[c] > 1:
+                given_at[c] = given
+                for r in range(kept):
+                    picked[given + r] = joins[c - child, r]
+                given += kept
+        used += kept
+    return True, _Tables(start, count, size, utility, choice, given_at, picked)
+
+
+@kernel
+def _chosen_entries(tree: TreeArrays, player: int, share: np.ndarray, tables: _Tables) -> np.ndarray:
+    """bool[E]: the entries of the set that the root's table has last."""
+    n = len(tree.parent)
+    memorized = np.zeros(tree.first_entry[-1], np.bool_)
+    rows, child = np.full(n, -1, np.int64), 1
+    rows[0] = tables.length[0] - 1
+    for h in range(n):
+        k, at, entry = tree.num_children[h], rows[h], 0
+        if at >= 0 and k > 0 and tree.mover[h] == player:
+            entry = tables.choice[tables.start[h] + at]
+            if entry >= 0:
+                memorized[tree.first_entry[tree.infoset[h]] + entry] = True
+        for c in range(child, child + k):
+            if tree.mover[h] == player:
+                own = tree.entry[c] if len(tree.entry) else 0
+                plays = own == entry and tree.sigma_pre[c] > 0.0
+            else:
+                plays = tree.sigma[c] > 0.0 or share[h] > 0.0
+            if plays and at >= 0:
+                rows[c] = tables.picked[tables.given[c] + at] if tables.length[c] > 1 else 0
+        child += k
+    return memorized

@@ -1,9 +1,9 @@
 """Mixed preparation against the worst opponent around a model: one linear program of the tree's size.
 
 The player mixes memorization sets by a realization plan x. Nature knows x and not what is drawn, and plays
-the opponent: at each information state J of the opponent it chooses q from a set around the model's p
-(`ambiguity`), anew at each J and the same at all histories of J. The opponent memorizes nothing. What is
-looked for is
+the opponent: at each information state J of the opponent it chooses q = (1 - s) p + s r for any r, with p
+what the model plays and s its contamination (`robust`), anew at each J and the same at all histories of J.
+The opponent memorizes nothing. What is looked for is
 
     max over x of min over q of u(x, q) - cost(x),
 
@@ -11,24 +11,21 @@ where u(x, q) is the utility of x on the tree whose opponent plays q in place of
 where the tree has a turn of the opponent's, also where the player has stopped and plays on in the tree
 (stop_value="backup"). What a leaf is worth, or an evaluated stop, nature does not change.
 
-With y the opponent's realization plan, u is linear in x and in y, and the sets are cones in y: with s a
-sequence, an information state of the opponent's with a reply, contamination asks for y(Ja) >= (1 - share) p_a
-y(before J). Let g_s(x) be what is won at ends of which s is the opponent's last sequence, divided by y(s).
-Backwards, W_s is what follows s and V_J what nature leaves at J:
+With y the opponent's realization plan, u is linear in x and in y, and q is bounded by cones in y: with Ja a
+sequence, an information state of the opponent's with a reply, y(Ja) >= (1 - s) p_a y(before J). Let g_Ja(x)
+be what is won at ends of which Ja is the opponent's last sequence, divided by y(Ja). Backwards, W_Ja is
+what follows Ja and V_J what nature leaves at J:
 
     maximize    g_nothing(x) + sum over first J of V_J - lambda sum w(I) x
-    subject to  W_s <= g_s(x) + sum over J right after s of V_J
-                contamination      V_J <= (1 - share) sum p_a W_Ja + share m_J,        m_J <= W_Ja
-                total variation    V_J <= d m_J + (1 - d) eta_J - sum p_a r_Ja,        m_J <= W_Ja,
-                                   r_Ja >= eta_J - W_Ja,  r_Ja >= 0
+    subject to  W_Ja <= g_Ja(x) + sum over K right after Ja of V_K
+                V_J <= (1 - s) sum p_a W_Ja + s m_J,        m_J <= W_Ja
                 x is a realization plan; with a budget, sum w(I) x <= B in place of the penalty
 
-The duals of the second line are nature's realization plan. The set of a divergence is no polyhedron, so its
-program is not linear, and it is refused.
+The duals of the second line are nature's realization plan.
 
 Nobody gains by mixing against a fixed opponent. Against nature it may, since nature does not see the draw:
-the value is at least that of the best set. With contamination and imperfect information this is
-data-biased response, with contamination 1 the safest preparation.
+the value is at least that of the best set. With imperfect information this is data-biased response, with
+contamination 1 the safest preparation.
 
 Certificates know nothing of the program: the worst nature for x by one pass back over the opponent's
 information states gives the value, and Algorithm 1 against nature's policy an upper bound.
@@ -40,7 +37,7 @@ what nature plays there; Algorithm 1 against it on the whole tree says what else
 missing. Where information is imperfect, an information state may lie on both sides, and one program has all.
 
 Source: Johanson and Bowling, "Data Biased Robust Counter Strategies", AISTATS 2009; realization plans: von
-Stengel 1996; total variation by its dual: Ho, Petrik and Wiesemann 2021.
+Stengel 1996.
 
 Cost: some passes over the tree for each program; for a program a number for each pair of an end and an entry
 on the path to it, and HiGHS. Where information is imperfect, each turn of the opponent's is replayed once.
@@ -50,7 +47,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,21 +62,20 @@ from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 from ..programs import Program, unit
 from ..zero_sum.double_oracle import grow, kept_histories, restricted_tree
 from ..zero_sum.sequence_form_lp import EntryMatrices, contributions
-from .ambiguity import CONTAMINATION, Ambiguity, Contamination, TotalVariation, worst_reply
 from .decisions import Decisions
-from .robust_tables import stopped_worth
+from .robust import contamination_at, worst_reply, worst_values
 
 _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
 _NEVER = 1e-12  # nature comes nowhere with less than that probability
 _SMALL = 300  # entries; with no more, one program has all of them
 _ROUNDING = 1e-12  # of the tree's scale: a gap that counts as none
-_SLACK = 1e-9  # of a radius, and of a model's probability
+_SLACK = 1e-9  # of a contamination
 _LEAST = 1e-12  # replies that the model may have missed have probabilities of about 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RobustStrategy(Result):
-    """The best mixture of memorization sets against the worst opponent of a set; utilities are the player's.
+    """The best mixture of memorization sets against the worst opponent; utilities are the player's.
 
     Attributes:
       player: 0 or 1.
@@ -103,7 +99,7 @@ class RobustStrategy(Result):
 
 @public
 def robust_strategy(
-    tree: HistoryTree, player: Player, ambiguity: Ambiguity, *, budget: NonNegativeFloat | None = None
+    tree: HistoryTree, player: Player, contamination: Any, *, budget: NonNegativeFloat | None = None
 ) -> RobustStrategy:
     """Computes the best mixture of memorization sets against the worst opponent around the model.
 
@@ -111,8 +107,8 @@ def robust_strategy(
       tree: expanded with a finite penalty for `player`. The opponent plays sigma in the model, and memorizes
         nothing, whatever its penalty is. Nature plays what the tree has as edges.
       player: 0 or 1, who prepares.
-      ambiguity: `Contamination` or `TotalVariation`. Where information is imperfect, its radius is the same
-        at all histories of an information state.
+      contamination: see `robust_precomputation`. Where information is imperfect, it is the same at all
+        histories of an information state.
       budget: the most information states, by weight and in expectation, which then cost nothing. A drawn set
         may be larger. None: each costs the tree's penalty.
 
@@ -120,31 +116,20 @@ def robust_strategy(
       ValueError: an argument is not as above.
       LinearProgramError: HiGHS did not find an optimum.
     """
-    if not isinstance(ambiguity, Contamination | TotalVariation):
-        raise ArgumentError(
-            "expected ambiguity to be Contamination or TotalVariation, of which nature's choices are a "
-            f"polyhedron, got {type(ambiguity).__name__}"
-        )
-    return _Run(tree, player, ambiguity, budget).solved()
+    return _Run(tree, player, contamination, budget).solved()
 
 
 class _Run:
     """Programs in which few entries are allowed at first, and what they find, measured on the whole tree."""
 
-    def __init__(
-        self, tree: HistoryTree, player: int, ambiguity: Contamination | TotalVariation, budget: float | None
-    ) -> None:
+    def __init__(self, tree: HistoryTree, player: int, contamination: Any, budget: float | None) -> None:
         self.tree, self.player, self.budget = tree, player, budget
         self.model = Decisions.against(tree, player)  # which refuses a tree that is not the player's
-        self.radius, self.kind = np.array(ambiguity.radius(tree, player)), ambiguity.kind
-        self.turns = _Turns.of(tree, player, self.kind, self.radius)
-        # Nature's answer to a player who has stopped, and what a history is worth then.
-        self.stopped = np.array(tree.sigma)
-        evaluated = (tree.player == player) & (tree.infoset >= 0) & (tree.stop_value == "evaluate")
-        self.worth = stopped_worth(
-            tree.arrays, np.array(tree.sigma), evaluated, player, tree.utility_sum, self.kind, self.radius,
-            self.stopped,
-        )  # fmt: skip
+        self.share = contamination_at(tree, player, contamination)
+        self.turns = _Turns.of(tree, player, self.share)
+        # What a history is worth to a player who has stopped, and nature's answer to that.
+        decides = (tree.player == player) & (tree.infoset >= 0)
+        self.worth, self.stopped = worst_values(tree, player, self.share, tree.sigma, decides)
         free = budget is not None or math.isfinite(tree.penalties[player])
         self.playing = (tree.entry_player == player) & free
 
@@ -187,7 +172,7 @@ class _Run:
         kept = np.flatnonzero(kept_histories(tree, allowed)[2])
         worth = self.worth if player == 0 else tree.utility_sum - self.worth
         small = restricted_tree(tree, allowed, worth)
-        turns = _Turns.of(small, player, self.kind, self.radius[kept])
+        turns = _Turns.of(small, player, self.share[kept])
         part, replies, price = _solved(small, player, turns, self.budget)
         plan = np.zeros(tree.num_entries)
         plan[allowed] = part
@@ -213,30 +198,28 @@ class _Turns(NamedTuple):
     """The opponent's k information states and S sequences on a tree: where nature moves.
 
     Attributes:
-      kind: Of the set, as kernels know it.
       first: int64[k + 1], the first sequence of each information state. Number 0 is "no reply so far".
       previous: int64[k], the sequence before each; -1 where nature cannot come.
-      radius: float64[k], of the set.
+      share: float64[k], s.
       model: float64[S], p of each sequence.
       sequence: int64[n], the opponent's last one at each history; -1 where nature cannot come.
       edge: int64[n], the sequence of the edge that leads to h; -1 where nature does not play it, 0 where
         another one moved.
     """
 
-    kind: int
     first: npt.NDArray[np.int64]
     previous: npt.NDArray[np.int64]
-    radius: npt.NDArray[np.float64]
+    share: npt.NDArray[np.float64]
     model: npt.NDArray[np.float64]
     sequence: npt.NDArray[np.int64]
     edge: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, tree: HistoryTree, player: int, kind: int, radius: npt.NDArray[np.float64]) -> _Turns:
-        """Those of the opponent of `player`. radius: float64[n].
+    def of(cls, tree: HistoryTree, player: int, share: npt.NDArray[np.float64]) -> _Turns:
+        """Those of the opponent of `player`. share: float64[n].
 
         Raises:
-          ValueError: a radius is not one number for an information state, or the opponent forgets something.
+          ValueError: s is not one number for an information state, or the opponent forgets something.
         """
         turns = np.flatnonzero((tree.player == 1 - player) & (tree.num_children > 0))
         state = np.full(tree.num_histories, -1)
@@ -260,12 +243,14 @@ class _Turns(NamedTuple):
         played = edges[edge[edges] > 0][::-1]  # the first history speaks for all
         model[edge[played]] = tree.sigma[played]
         own = first_history[state[turns]]
-        if (np.abs(radius[turns] - radius[own]) > _SLACK).any():
-            raise ArgumentError("expected ambiguity to be the same at all histories of an information state")
+        if (np.abs(share[turns] - share[own]) > _SLACK).any():
+            raise ArgumentError(
+                "expected contamination to be the same at all histories of an information state"
+            )
         if (sequence[turns] != sequence[own]).any():
             raise ArgumentError(f"expected an opponent with perfect recall, got {tree}")
         first = 1 + np.searchsorted(replies[common], np.arange(k + 1) * many)
-        return cls(kind, first, sequence[first_history], radius[first_history], model, sequence, edge)
+        return cls(first, sequence[first_history], share[first_history], model, sequence, edge)
 
     @property
     def infoset(self) -> npt.NDArray[np.int64]:
@@ -276,26 +261,22 @@ class _Turns(NamedTuple):
         """The least that is won, where `won`, float64[n], is what each history ends with if nature comes."""
         reached = self.sequence >= 0
         worth = np.bincount(self.sequence[reached], won[reached], len(self.model))
-        return float(_worst(self.kind, self.first, self.previous, self.radius, self.model, worth))
+        return float(_worst(self.first, self.previous, self.share, self.model, worth))
 
     def behavior(self, plan: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """float64[S]: the probability of each reply, of a realization plan.
 
-        What is outside of the set by rounding moves into it. Where nature does not come, it is the model.
+        What is anybody's, and not the model's, is s in all, however it was rounded. Where nature does not
+        come, it is the model.
         """
         infoset, k, p = self.infoset, len(self.previous), self.model[1:]
         total = np.bincount(infoset, plan[1:], k)[infoset]
         q = np.divide(plan[1:], total, out=p.copy(), where=total > _NEVER)
-        if self.kind == CONTAMINATION:
-            # What is anybody's, and not the model's: however small p is, all of it stays where nature put it.
-            free = np.maximum(q - (1.0 - self.radius[infoset]) * p, 0.0)
-            whole = np.bincount(infoset, free, k)[infoset]
-            other = np.divide(free, whole, out=p.copy(), where=whole > 0.0)
-            share = self.radius
-        else:
-            distance, other = np.bincount(infoset, np.abs(q - p), k) / 2.0, q
-            share = np.divide(self.radius, distance, out=np.ones(k), where=distance > self.radius)
-        return np.append(1.0, p + share[infoset] * (other - p))
+        share = self.share[infoset]
+        free = np.maximum(q - (1.0 - share) * p, 0.0)  # it stays where nature put it, however small p is
+        whole = np.bincount(infoset, free, k)[infoset]
+        other = np.divide(free, whole, out=p.copy(), where=whole > 0.0)
+        return np.append(1.0, p + share * (other - p))
 
     def edges(self, tree: HistoryTree, behavior: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """float64[n]: `tree.sigma` with such replies of the opponent's."""
@@ -379,23 +360,15 @@ def _payoffs(
 
 
 def _nature_rows(turns: _Turns) -> scipy.sparse.csr_array:
-    """What the program asks of W, V and m, and for total variation of eta and r; the rows of W are first."""
+    """What the program asks of W, V and m; the rows of W are first."""
     k, s, infoset = len(turns.previous), len(turns.model) - 1, turns.infoset
     later, numbers = np.flatnonzero(turns.previous > 0), np.arange(s)
     after = scipy.sparse.csr_array((np.ones(len(later)), (turns.previous[later] - 1, later)), shape=(s, k))
     member = scipy.sparse.csr_array((np.ones(s), (numbers, infoset)), shape=(s, k))
     model = scipy.sparse.csr_array((turns.model[1:], (infoset, numbers)), shape=(k, s))
     each, one = scipy.sparse.eye_array(s), scipy.sparse.eye_array(k)
-    radius, rest = (scipy.sparse.diags_array(part) for part in (turns.radius, 1.0 - turns.radius))
-    if turns.kind == CONTAMINATION:
-        rows = [[each, -after, None], [-rest @ model, one, -radius], [-each, None, member]]
-    else:
-        rows = [
-            [each, -after, None, None, None],
-            [None, one, -radius, -rest, model],
-            [-each, None, member, None, None],
-            [-each, None, None, member, -each],
-        ]
+    share, rest = (scipy.sparse.diags_array(part) for part in (turns.share, 1.0 - turns.share))
+    rows = [[each, -after, None], [-rest @ model, one, -share], [-each, None, member]]
     return scipy.sparse.block_array(rows, format="csr")
 
 
@@ -417,9 +390,8 @@ def _solved(
     chain = matrices.members - matrices.after
     gain = payoff[[0], 1:].toarray().ravel() - cost * weight
     first = (turns.previous == 0).astype(np.float64)
-    # What is far from any solution bounds W, V, m and eta: HiGHS can fail where columns are free.
+    # What is far from any solution bounds W, V and m: HiGHS can fail where columns are free.
     least, greatest = np.full(columns, -most), np.full(columns, most)
-    least[s + 3 * k :], greatest[s + 3 * k :] = 0.0, 2.0 * most
     upper = np.zeros(rows)
     upper[:s] = payoff[1:, [0]].toarray().ravel()
     solution = Program(
@@ -441,10 +413,9 @@ def _solved(
 
 @kernel
 def _worst(
-    kind: int,
     first: np.ndarray,
     previous: np.ndarray,
-    radius: np.ndarray,
+    share: np.ndarray,
     model: np.ndarray,
     worth: np.ndarray,
 ) -> float:
@@ -452,7 +423,7 @@ def _worst(
     q = np.empty(len(model))
     for k in range(len(previous) - 1, -1, -1):
         a, b = first[k], first[k + 1]
-        left = worst_reply(kind, radius[k], model[a:b], worth[a:b], q[a:b])
+        left = worst_reply(share[k], model[a:b], worth[a:b], q[a:b])
         if previous[k] >= 0:
             worth[previous[k]] += left
     return float(worth[0])

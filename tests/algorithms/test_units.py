@@ -20,10 +20,7 @@ from open_spiel.python.algorithms import exploitability
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
-    Contamination,
-    KullbackLeibler,
     MetaStrategy,
-    TotalVariation,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
@@ -128,9 +125,9 @@ def _against_a_fixed_opponent(case: _Case, scale: float) -> Answers:
         assert (within_it >= -_SAME * scale).all()
         steps = precomputation_plan(tree, player, (1, 3), price=price)
         found[price, "plan"] = [(step.chosen.utility, step.best.utility) for step in steps]
-    for kind in (Contamination, TotalVariation, KullbackLeibler) if tree.infoset_keys is None else ():
-        robust = robust_precomputation(tree, player, kind(0.2), budget=3)
-        found["robust", kind] = robust.utility, robust.unprepared, robust.upper
+    if tree.infoset_keys is None:
+        robust = robust_precomputation(tree, player, 0.2, budget=3)
+        found["robust"] = robust.utility, robust.unprepared
     known = np.flatnonzero((tree.entry_player == player) & (tree.previous[tree.entry_infoset] < 0))[:1]
     if case.kind != "positions":
         found["keep"] = best_precomputation(tree, player, keep=known).value
@@ -170,7 +167,7 @@ def _equilibria(case: _Case, scale: float) -> Answers:
     found["regret minimization"] = few.value, few.nash_conv
     found["NashConv"] = meta_exploitability(tree, nothing).nash_conv
     found["restricted Nash"] = restricted_nash(tree, 0, model_probability=0.3).value
-    found["robust strategy"] = robust_strategy(tree, 1, TotalVariation(0.2)).value
+    found["robust strategy"] = robust_strategy(tree, 1, 0.2).value
     if case.kind == "lottery":  # where memorizing is worth nothing, nobody does, however little it costs
         assert exact.sizes == program.sizes == (0.0, 0.0)
     if case.kind == "menus":

@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 from precomp_games.algorithms import (
-    Contamination,
     best_of_frontier,
     best_precomputation,
     memory_frontier,
@@ -177,7 +176,7 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
 def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
     settings = dataclasses.replace(SETTINGS, distrust=0.3)
     tree = preparation_tree(settings, engines.analyst)
-    best = robust_precomputation(tree, 0, Contamination(0.3))
+    best = robust_precomputation(tree, 0, 0.3)
     made = prepare(settings, engines)
     assert search_of(made).robust == AtWorst(best.utility, best.unprepared)
     assert (made.utility, made.learned) == (best.nominal, best.paid)

@@ -8,9 +8,7 @@ from open_spiel.python import policy
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, MixturePolicy
 from precomp_games.algorithms import (
-    Contamination,
     EntropyBounds,
-    KullbackLeibler,
     MetaStrategy,
     best_precomputation,
     certified_precomputation,
@@ -108,14 +106,9 @@ def table():
         "price": Arg(np.arange(tree.num_infosets), "positions"),
         "budget": 3,
         "robust_strategy.budget": 2.5,
-        "robust_strategy.ambiguity": Arg(
-            Contamination(0.1), KullbackLeibler(0.1), Contamination([0.1, 0.2]), Contamination(lambda _: 2.0)
-        ),
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
-        "ambiguity": Contamination(0.1),
-        "RobustPrecomputation()": robust_precomputation(evaluated, 0, Contamination(0.1)),
-        **dict.fromkeys(("share", "distance"), Arg(0.1, 1.5, [0.5, -0.5])),
-        "divergence": Arg(0.1, -0.5, [0.5, math.nan]),
+        "contamination": Arg(0.1, 1.5, [0.5, -0.5], lambda _: 2.0),
+        "RobustPrecomputation()": robust_precomputation(evaluated, 0, 0.1),
         "keep": Arg(known, fine=[known[:1]]),  # fewer of them are as good
         "frontier": memory_frontier(tree, 0),
         "k": Arg(1, 10**6),

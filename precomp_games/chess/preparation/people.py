@@ -13,7 +13,7 @@ alpha / (n + alpha). Then
     c = sum of [p . v - v(played)] / sum of s [p . v - min v],        over the moves of later games,
 
 is the part of what the worst reply would take that was in fact missing: with c as the model's distrust,
-Contamination(c s) promises what the games gave, on average over the positions in which they were. 0 is a
+a contamination of c s promises what the games gave, on average over the positions in which they were. 0 is a
 model that expects just the mistakes that are made, 1 one whose every mistake is hoped for in vain.
 
 Source: ours; contamination that shrinks with the counts is data-biased response (Johanson and Bowling 2009).

@@ -23,7 +23,6 @@ from precomp_games._support.validation import (
 )
 from precomp_games.algorithms import (
     CertifiedPrecomputation,
-    Contamination,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
@@ -323,7 +322,7 @@ def _robust(
     """The book that is worth most against the worst opponent around the model."""
     player = settings.player
     shares = distrusted_shares(tree, settings, engines.policies(settings).sigma[1 - player])
-    best = robust_precomputation(tree, player, Contamination(shares), budget=budget)
+    best = robust_precomputation(tree, player, shares, budget=budget)
     states = memorized_states(MetaStrategy.of_set(tree, player, best.memorization_set))
     gains = [state.gain for state in states]
     worst = AtWorst(best.utility, best.unprepared)

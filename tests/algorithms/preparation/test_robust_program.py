@@ -1,7 +1,6 @@
 """Mixed preparation against nature, by linear programs over all sets that know no tree-form recursion."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pyspiel
@@ -9,14 +8,7 @@ import pytest
 from open_spiel.python.algorithms import best_response
 from scipy.optimize import linprog
 
-from precomp_games.algorithms import (
-    Contamination,
-    KullbackLeibler,
-    TotalVariation,
-    best_precomputation,
-    robust_precomputation,
-    robust_strategy,
-)
+from precomp_games.algorithms import best_precomputation, robust_precomputation, robust_strategy
 from precomp_games.algorithms.preparation import robust_program
 from tests.algorithms.preparation.cases import evaluation, one_sided
 from tests.random_games import (
@@ -91,30 +83,24 @@ class Nature:
     def end(self, last, utilities):
         self.won[last] = self.won.get(last, 0.0) + utilities
 
-    def value(self, kind, radius, costs, budget=None, pure=False):
+    def value(self, share, costs, budget=None, pure=False):
         """min over nature's plans of the most that a mixture gets; `pure`: the most that one choice keeps.
 
-        Variables: y of each sequence, how far each is from the model, v, and the price of the budget.
+        Variables: y of each sequence, v, and the price of the budget.
         """
         count = len(self.sequences)
 
         def line(*terms):
             columns, factors = zip(*terms, strict=True)
-            return np.bincount(columns, factors, 2 * count + 2)
+            return np.bincount(columns, factors, count + 2)
 
         equal, at_most = [line((0, 1.0))], []
         for name, (before, row) in self.turns.items():
             own = [s for s, (other, _) in enumerate(self.sequences) if other == name]
             equal.append(line((before, -1.0), *((s, 1.0) for s in own)))
             for s in own:
-                p = row[self.sequences[s][1]]
-                if kind is Contamination:
-                    at_most.append(line((before, (1.0 - radius) * p), (s, -1.0)))
-                else:
-                    at_most += [line((before, -z * p), (s, z), (count + s, -1.0)) for z in (-1.0, 1.0)]
-            if kind is TotalVariation:
-                at_most.append(line((before, -2.0 * radius), *((count + s, 1.0) for s in own)))
-        wins = np.zeros((len(costs), 2 * count + 2))
+                at_most.append(line((before, (1.0 - share) * row[self.sequences[s][1]]), (s, -1.0)))
+        wins = np.zeros((len(costs), count + 2))
         wins[:, list(self.won)] = np.column_stack(list(self.won.values()))
         wins[:, -2], wins[:, -1] = -1.0, 0.0 if budget is None else -costs
         paid = costs if budget is None else np.zeros(len(costs))
@@ -122,12 +108,12 @@ class Nature:
         def solved(books):
             """v is at least what each of these books gets."""
             found = linprog(
-                np.concatenate([np.zeros(2 * count), [1.0, budget or 0.0]]),
+                np.concatenate([np.zeros(count), [1.0, budget or 0.0]]),
                 A_ub=np.array([*at_most, *wins[books]]),
                 b_ub=np.concatenate([np.zeros(len(at_most)), paid[books]]),
                 A_eq=np.array(equal),
                 b_eq=np.eye(1, len(equal))[0],
-                bounds=[(0.0, None)] * (2 * count) + [(None, None), (0.0, None)],
+                bounds=[(0.0, None)] * count + [(None, None), (0.0, None)],
                 options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
             )
             assert found.status == 0
@@ -168,30 +154,30 @@ def test_values_are_those_of_all_sets(cases):
             continue
         tree, player, nature, sizes = case
         kinds.add(seed % 4)
-        kind, radius = (Contamination, TotalVariation)[seed % 7 % 2], (0.0, 0.1, 0.35, 0.7, 1.0)[seed % 5]
-        found = robust_strategy(tree, player, kind(radius))
-        assert found.value == pytest.approx(nature.value(kind, radius, _PENALTY * sizes), abs=1e-9)
+        share = (0.0, 0.1, 0.35, 0.7, 1.0)[seed % 5]
+        found = robust_strategy(tree, player, share)
+        assert found.value == pytest.approx(nature.value(share, _PENALTY * sizes), abs=1e-9)
         paid = _PENALTY * found.strategy.expected_size
         assert found.value == pytest.approx(found.utility - paid, abs=1e-12)
         assert abs(found.gap) < 1e-9 and found.price == _PENALTY
-        if radius == 0.0:
+        if share == 0.0:
             assert found.value == pytest.approx(best_precomputation(tree, player).value, abs=1e-9)
         if seed % 3 == 0:
             budget = 0.4 * float(sizes.max())
-            limited = robust_strategy(tree, player, kind(radius), budget=budget)
-            assert limited.value == pytest.approx(nature.value(kind, radius, sizes, budget), abs=1e-9)
+            limited = robust_strategy(tree, player, share, budget=budget)
+            assert limited.value == pytest.approx(nature.value(share, sizes, budget), abs=1e-9)
             assert limited.value == limited.utility and abs(limited.gap) < 1e-9
             assert limited.strategy.expected_size <= budget + 1e-9
         if len(sizes) <= 30:
-            gains.append(found.value - nature.value(kind, radius, _PENALTY * sizes, pure=True))
+            gains.append(found.value - nature.value(share, _PENALTY * sizes, pure=True))
         if tree.infoset_keys is None:
-            assert found.value >= robust_precomputation(tree, player, kind(radius)).value - 1e-9
+            assert found.value >= robust_precomputation(tree, player, share).value - 1e-9
     assert len(kinds) == 4 and min(gains) > -1e-9 and max(gains) > 1e-4
 
 
 def test_small_programs_find_what_one_program_does(cases, monkeypatch):
     for seed in range(cases(40)):
-        player, kind = seed % 2, (Contamination, TotalVariation)[seed // 2 % 2]
+        player = seed % 2
         game, sigma = (
             random_tree(seed, depth=6, actions=3),
             (random_policy(seed + 1), random_policy(seed + 2)),
@@ -202,20 +188,20 @@ def test_small_programs_find_what_one_program_does(cases, monkeypatch):
             pair = []
             for small in (-1, tree.num_entries):
                 monkeypatch.setattr(robust_program, "_SMALL", small)
-                pair.append(robust_strategy(tree, player, kind(0.2), budget=budget))
+                pair.append(robust_strategy(tree, player, 0.2, budget=budget))
             assert pair[0].value == pytest.approx(pair[1].value, abs=1e-9)
             assert all(abs(found.gap) < 1e-9 for found in pair)
 
 
 def test_nature_is_in_the_set_and_the_worst_for_all():
-    for seed, kind in itertools.product((0, 6, 9, 19), (Contamination, TotalVariation)):
+    for seed in (0, 6, 9, 19):
         tree, player, _, _ = _case(seed)
-        found = robust_strategy(tree, player, kind(0.3))
+        found = robust_strategy(tree, player, 0.3)
         turns = np.flatnonzero((tree.player == 1 - player) & (tree.num_children > 0))
         for h in turns.tolist():
             q, p = (row[tree.first_child[h] :][: tree.num_children[h]] for row in (found.nature, tree.sigma))
             assert q.sum() == pytest.approx(1.0)
-            assert (q >= 0.7 * p - 1e-9).all() if kind is Contamination else abs(q - p).sum() <= 0.6 + 1e-9
+            assert (q >= 0.7 * p - 1e-9).all()
         answer = best_precomputation(dataclasses.replace(tree, sigma=found.nature), player)
         assert answer.value == pytest.approx(found.value, abs=1e-9)
 
@@ -224,7 +210,7 @@ def test_replies_that_the_model_may_have_missed(cases):
     """They have tiny probabilities, so that nature can play them: nature's policy has to keep to them."""
     rare = 0
     for seed in range(cases(32)):
-        player, kind = seed % 2, (Contamination, TotalVariation)[seed // 2 % 2]
+        player = seed % 2
         by = "history" if seed % 3 else "infoset"
         game = (
             random_tree(seed, depth=4, actions=3, chance=0.2)
@@ -243,9 +229,9 @@ def test_replies_that_the_model_may_have_missed(cases):
         sigma = sides(player, random_policy(seed + 2, by=by), opponent)
         tree = one_sided(game, player, own, sigma, _PENALTY, truncate="none")
         nature = Nature(tree, player, own, sigma, choices)
-        found = robust_strategy(tree, player, kind(0.2))
+        found = robust_strategy(tree, player, 0.2)
         sizes = np.array([len(choice) for choice in choices], float)
-        assert found.value == pytest.approx(nature.value(kind, 0.2, _PENALTY * sizes), abs=1e-8)
+        assert found.value == pytest.approx(nature.value(0.2, _PENALTY * sizes), abs=1e-8)
         assert abs(found.gap) < 1e-8
         rare += (found.nature[tree.sigma < 1e-6] > 0.1).any()
     assert rare
@@ -257,8 +243,7 @@ def test_strategies_are_worth_what_they_say(cases):
         if seed % 4 == 2 or (case := _case(seed)) is None:
             continue
         tree, player, nature, _ = case
-        kind = (Contamination, TotalVariation)[seed % 7 % 2]
-        found = robust_strategy(tree, player, kind(0.2))
+        found = robust_strategy(tree, player, 0.2)
         policy = found.strategy.policy()
         names = {}
         for state in states(tree.game):
@@ -266,7 +251,7 @@ def test_strategies_are_worth_what_they_say(cases):
                 names.setdefault(information_state(tree.game, state, player), state)
         rows = {name: policy.action_probabilities(state) for name, state in names.items()}
         alone = Nature(tree, player, None, nature.sigma, [rows])
-        assert alone.value(kind, 0.2, np.zeros(1)) == pytest.approx(found.utility, abs=1e-9)
+        assert alone.value(0.2, np.zeros(1)) == pytest.approx(found.utility, abs=1e-9)
 
 
 def test_nature_moves_on_the_whole_game_where_the_opponent_could_memorize_anything():
@@ -274,7 +259,7 @@ def test_nature_moves_on_the_whole_game_where_the_opponent_could_memorize_anythi
     game = pyspiel.load_game("kuhn_poker")
     pre, sigma = (random_policy(seed, by="infoset") for seed in (1, 2))
     tree = expand(game, (pre, uniform), sigma, 1e-6, truncate="none")
-    found = robust_strategy(tree, 0, Contamination(1.0))
+    found = robust_strategy(tree, 0, 1.0)
     policies = [AsPolicy(game, found.strategy.policy().action_probabilities), AsPolicy(game, sigma)]
     answer = best_response.BestResponsePolicy(game, 1, policies[0])
     assert found.utility == pytest.approx(-answer.value(game.new_initial_state()), abs=1e-9)
@@ -283,10 +268,7 @@ def test_nature_moves_on_the_whole_game_where_the_opponent_could_memorize_anythi
 
 
 def test_what_is_refused():
-    tree = one_sided(random_tree(3), 0, random_policy(1), (random_policy(2), random_policy(3)))
-    with pytest.raises(ValueError, match=r"Contamination or TotalVariation.*got KullbackLeibler"):
-        robust_strategy(tree, 0, KullbackLeibler(0.1))
     sigma = random_policy(3, by="infoset")
     kuhn = one_sided(pyspiel.load_game("kuhn_poker"), 0, sigma, (sigma, sigma), truncate="none")
     with pytest.raises(ValueError, match="the same at all histories of an information state"):
-        robust_strategy(kuhn, 0, Contamination(np.linspace(0.0, 1.0, kuhn.num_histories)))
+        robust_strategy(kuhn, 0, np.linspace(0.0, 1.0, kuhn.num_histories))
