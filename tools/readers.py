@@ -61,7 +61,7 @@ from precomp_games.chess.game import ChessGame
 from precomp_games.chess.opponents.played import pgn_moves, pgn_results
 from precomp_games.chess.opponents.policies import polyglot_policy
 from precomp_games.chess.play.uci_engine import uci_book
-from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.sparring import SparringGames
 from precomp_games.chess.records.move_counts import PolyglotCounts
 from precomp_games.chess.records.pgn_files import pgn_names

@@ -35,8 +35,7 @@ from precomp_games._support.validation import NonNegativeInt, PositiveInt, count
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
-from precomp_games.chess.preparation.model import Engines, PreparationPolicies
-from precomp_games.chess.preparation.model_files import named_calibration
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies, named_calibration
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.words import OpponentWords, more_points, often, points
 from precomp_games.commands._app import errors_by_flag, run_command

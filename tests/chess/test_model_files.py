@@ -20,7 +20,7 @@ from precomp_games.chess import (
     write_polyglot,
 )
 from precomp_games.chess.evaluation.calibration import load_calibration, save_calibration
-from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine

@@ -49,7 +49,7 @@ from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.preparation.model_files import MODEL_FILE, ModelFiles
+from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import EXPECTED_SCORE, PreparationSettings
 from precomp_games.policies.specs import parsed_spec
 

@@ -41,8 +41,7 @@ from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move
 from precomp_games.chess.opponents.played import Person, ReplyGames, reply_games
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
-from precomp_games.chess.preparation.model import Engines, PreparationPolicies
-from precomp_games.chess.preparation.model_files import ModelFiles
+from precomp_games.chess.preparation.model import Engines, ModelFiles, PreparationPolicies
 from precomp_games.chess.preparation.preparation import (
     AtWorst,
     BestFirst,
