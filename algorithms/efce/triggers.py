@@ -208,11 +208,6 @@ class Exploitability:
     delta: tuple[np.ndarray, np.ndarray]
 
     @property
-    def deviate(self) -> tuple[np.ndarray, np.ndarray]:
-        """beta* of each trigger; -inf where delta is."""
-        return self.follow[0] + self.delta[0], self.follow[1] + self.delta[1]
-
-    @property
     def worst(self) -> float:
         """The greatest delta; at most 0 for an equilibrium."""
         return float(max(d.max() for d in self.delta))

@@ -22,12 +22,11 @@ Cost: plain minimax looks at b^d positions for b moves and depth d, and every ro
 from __future__ import annotations
 
 import abc
-import contextlib
 import dataclasses
 import math
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
@@ -222,21 +221,23 @@ class DepthFirstSearch(abc.ABC):
         deepest = sys.maxsize if self._budget.depth is None else int(self._budget.depth)
         depth, stopped = 1 if self._deepens else deepest, "depth"
         finished = 0
-        with _room_to_recurse() as make_room:
+        room = sys.getrecursionlimit()
+        try:
             while depth <= deepest:
-                make_room(depth)
+                # A move and a chance node take five calls at most. The game's own code gets the usual room.
+                sys.setrecursionlimit(max(room, min(5 * depth, 10**6) + 1000))
                 before = self._horizon
-                try:
-                    answer = self._iteration(mover, depth, order)
-                except OutOfBudget as end:
-                    stopped = end.args[0]
-                    break
+                answer = self._iteration(mover, depth, order)
                 finished = depth
                 if self._horizon == before:
                     stopped = "solved"
                     break
                 order = self._next_order(order, answer)
                 depth += 1
+        except OutOfBudget as end:
+            stopped = end.args[0]
+        finally:
+            sys.setrecursionlimit(room)
         if finished:
             value = answer.scores[answer.action]
         else:
@@ -362,23 +363,6 @@ class DepthFirstSearch(abc.ABC):
         """A value inside the search as `mover`'s utility."""
         # + 0.0 makes a negated zero an ordinary one.
         return value + 0.0 if mover == 0 else self._sum + value
-
-
-@contextlib.contextmanager
-def _room_to_recurse() -> Iterator[Callable[[int], None]]:
-    """Gives a function that allows for the recursion of a search so deep; undoes it in the end."""
-    before = sys.getrecursionlimit()
-
-    def make_room(depth: int) -> None:
-        # A move and a chance node take five calls at most. The game's own code gets the usual room.
-        needed = min(5 * depth, 10**6) + 1000
-        if needed > sys.getrecursionlimit():
-            sys.setrecursionlimit(needed)
-
-    try:
-        yield make_room
-    finally:
-        sys.setrecursionlimit(before)
 
 
 @public
