@@ -23,10 +23,9 @@ minute. Memory: 0.4 kB a pair to build a program, 2.3 to 2.9 kB with solving it,
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 
 from precomp_games._support.results import Result
 from precomp_games._support.validation import INFINITE, ArgumentError, Gt, PositiveFloat, public
@@ -44,7 +43,6 @@ MemoryLimit = Annotated[float, Gt(0.0), INFINITE]
 """In GB; math.inf for none."""
 _BYTES_A_PAIR = 3000
 
-Objective = Literal["welfare", "none"]
 _NOTHING = 1e-9
 """The solver's tolerance. What it leaves below is noise, which a deeper program may not be feasible with."""
 
@@ -73,7 +71,6 @@ class Refinement(Result):
 def refine_lp(
     problem: RefinementProblem,
     *,
-    objective: Objective = "welfare",
     time_limit: PositiveFloat | None = None,
     vertex: bool = False,
     max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
@@ -82,7 +79,6 @@ def refine_lp(
 
     Args:
       problem: from `resolving.Resolving.problem`.
-      objective: "welfare" (fully safe), or "none": any safe refinement.
       time_limit: seconds for building the program and solving it.
       vertex: go on to a vertex, exact but for rounding; takes up to three times as long. With "paper" or
         "separate" bounds and utilities far from 0, next to no plan is safe, and interior points are not
@@ -91,20 +87,17 @@ def refine_lp(
         none.
 
     Raises:
-      ValueError: `problem` is none, another objective, a limit that is not positive, or too large a program.
+      ValueError: `problem` is none, a limit that is not positive, or too large a program.
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
-    return _refine(problem, objective, Clock(time_limit), vertex, max_memory_gb)
-
-
-def _refine(
-    problem: RefinementProblem, objective: Objective, clock: Clock, vertex: bool, max_memory_gb: float
-) -> Refinement:
-    """`refine_lp`, on a clock that has been started."""
+    clock = Clock(time_limit)
     built = PlanProgram(problem, clock, max_memory_gb)
-    if objective == "welfare":
-        built.aim(built.units.scale / built.units.welfare)
+    game = built.normalized.game
+    leaf = np.flatnonzero(game.leaf_label >= 0)
+    gain = built.units.normalized_welfare(game.leaf_utility)[leaf]
+    at = built.column[built.normalized.blueprint.pairs.leaves()[leaf]]
+    built.program.add_costs(zip(at.tolist(), gain.tolist(), strict=True))
     plan, solution = built.solve(built.program.built(), clock, vertex)
     return Refinement(
         problem=problem,
@@ -166,14 +159,6 @@ class PlanProgram:
         self.sides = [Incentives(self.normalized, player, column, program, notion) for player in (0, 1)]
         for side in self.sides:
             side.put(clock)
-
-    def aim(self, weights: npt.NDArray[np.float64]) -> None:
-        """Maximizes the sum of both players' normalized utilities in the subgame with these weights."""
-        game = self.normalized.game
-        leaf = np.flatnonzero(game.leaf_label >= 0)
-        gain = (weights @ game.leaf_utility)[leaf]
-        at = self.column[self.normalized.blueprint.pairs.leaves()[leaf]]
-        self.program.add_costs(zip(at.tolist(), gain.tolist(), strict=True))
 
     def solve(self, program: Program, clock: Clock, vertex: bool) -> tuple[CorrelationPlan, ProgramSolution]:
         """The plan of what was built, and the solution in the program's units.

@@ -133,7 +133,7 @@ def test_refining_again_deeper(game, bounds):
     level = resolving(held(game, 1), blueprint(2), bounds)
     refinements, gain = [], 0.0
     for k, name in enumerate(level.names):
-        one = efce.refine_lp(level.problem(name), objective="none" if k % 4 == 0 else "welfare")
+        one = efce.refine_lp(level.problem(name))
         if k % 4 == 0:
             deeper = level.deeper(one, efce.public_moves(game, 2))
             for inner in all_refined(deeper):
