@@ -397,11 +397,9 @@ def _map(
         left = iter(range(len(tasks)))
 
         def send_next(workers: int) -> bool:
-            del workers
-            for number in left:
+            if (number := next(left, None)) is not None:
                 under_way.submit(number, checking, tasks[number])
-                return True
-            return False
+            return number is not None
 
         def count_workers() -> int:
             end = time.monotonic() + seconds

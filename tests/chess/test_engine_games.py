@@ -167,7 +167,7 @@ def test_an_engine_that_ends_as_it_starts_is_started_again(tmp_path, times, ends
 _INTERRUPTED = """
 import gc, sys, threading, time, os, signal
 from tests.chess.test_engine_games import EMPTY, entrant
-from precomp_games.chess import play_engine_games
+from precomp_games.chess.play.engine_games import play_engine_games
 
 def press():
     time.sleep(float(sys.argv[1]))

@@ -404,21 +404,19 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
     async def _answer(self, worker: int, question: Question) -> SearchResult:
         """What a position's first search found, with what all of its searches played."""
         first = await self._search(worker, question)
-        if question.samples < 2:
-            return first
         played = collections.Counter(dict(first.played))
         for _ in range(question.samples - 1):
             played.update(dict((await self._search(worker, question)).played))
         ranked = sorted(played.items(), key=lambda entry: (-entry[1], entry[0]))
-        return dataclasses.replace(first, played=tuple(ranked))
+        return dataclasses.replace(first, played=tuple(ranked)) if question.samples > 1 else first
 
     async def _search(self, worker: int, question: Question) -> SearchResult:
         if question.turn is None:
             return await self._search_at(worker, question)
         # In a game, by an engine that has come to this turn, or by the longest idle.
         before = question.turn.before
-        stand = [place for place in self._idle if before is not None and self._turn(place) == before]
-        place = [*stand, *self._idle][0]
+        there = (place for place in self._idle if before is not None and self._turn(place) == before)
+        place = next(there, self._idle[0])
         self._idle.remove(place)
         try:
             return await self._search_at(place, question)

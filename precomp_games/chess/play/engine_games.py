@@ -181,7 +181,31 @@ def play_engine_games(
       ValueError: an argument is none of these.
       EngineError: an engine cannot be started, lacks an option, or fails three times in one game.
     """
-    _in_a_thread(_games(book, own, opponent, headers, ended, seed, concurrency))
+    rows, todo = memorized_rows(book), enumerate(headers)
+
+    async def play() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            sides = [_Side(own), _Side(opponent)]
+            for side in sides:
+                stack.push_async_callback(side.end)
+            for number, tags in todo:  # shared by all
+                if time_is_up():
+                    return
+                stream = np.random.SeedSequence(seed, spawn_key=(_STREAMS, number))
+                ended(await _played(sides, book, rows, tags, stream))
+
+    async def play_all() -> None:
+        tasks = [asyncio.create_task(play()) for _ in range(min(concurrency, len(headers)))]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                # Cancelled once: what ends its engines is not to be cut short.
+                if not task.cancelling():
+                    task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    _in_a_thread(play_all())
 
 
 def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
@@ -224,40 +248,6 @@ def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
             file.flush()
             os.fsync(file.fileno())
     return lost
-
-
-async def _games(
-    book: Book,
-    own: MatchEngine,
-    opponent: MatchEngine,
-    headers: Sequence[Mapping[str, str]],
-    ended: Callable[[str], Any],
-    seed: Any,
-    concurrency: int,
-) -> None:
-    """See `play_engine_games`."""
-    rows, todo = memorized_rows(book), enumerate(headers)
-
-    async def play() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            sides = [_Side(own), _Side(opponent)]
-            for side in sides:
-                stack.push_async_callback(side.end)
-            for number, tags in todo:  # shared by all
-                if time_is_up():
-                    return
-                stream = np.random.SeedSequence(seed, spawn_key=(_STREAMS, number))
-                ended(await _played(sides, book, rows, tags, stream))
-
-    tasks = [asyncio.create_task(play()) for _ in range(min(concurrency, len(headers)))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            # Cancelled once, and not by the gathering before: what ends its engines is not to be cut short.
-            if not task.cancelling():
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _played(

@@ -380,24 +380,21 @@ def play_match(
     ends = play_on(
         [start] * games,
         (play, opponent) if book.side == chess.WHITE else (opponent, play),
-        [_stream(seed, number) for number in range(games)],
+        [
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
+            for number in range(games)
+        ],
         min_probability=min_probability,
         batch=batch,
     )
-    return MatchResult(book, tuple(_game(book, play, number, end) for number, end in enumerate(ends)))
-
-
-def _stream(seed: int | Sequence[int], number: int) -> np.random.Generator:
-    """The stream of a match's game."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAMS, number)))
-
-
-def _game(book: Book, play: _FromBook, number: int, end: ChessState) -> MatchGame:
-    """A finished game."""
-    actions = tuple(end.history())
-    ours = range(_first_ply(book), len(actions), 2)
-    left = next((ply for ply in ours if actions[:ply] not in play.memorized), None)
-    return MatchGame(number, tuple(end.moves()), _score(end, book.side), end.ending() or "", left)
+    played = []
+    for number, end in enumerate(ends):
+        actions = tuple(end.history())
+        ours = range(_first_ply(book), len(actions), 2)
+        left = next((ply for ply in ours if actions[:ply] not in play.memorized), None)
+        score = _score(end, book.side)
+        played.append(MatchGame(number, tuple(end.moves()), score, end.ending() or "", left))
+    return MatchResult(book, tuple(played))
 
 
 def _first_ply(book: Book) -> int:
