@@ -46,10 +46,9 @@ from precomp_games.policies.rows import (
     BatchPolicy,
     DistinctStates,
     PolicyLike,
-    PolicyRows,
     as_batch_policy,
-    distinct_edges,
     is_of_history,
+    joined_rows,
     policy_rows,
 )
 
@@ -57,27 +56,6 @@ _PER = ("game", "move")
 _MOST_KEPT = 10_000_000  # numbers: 80 MB
 
 _History = tuple[int, ...]
-
-
-class ComponentRows(NamedTuple):
-    """What K components play at n states, in compressed rows: state k has numbers `start[k]:start[k + 1]`.
-
-    Attributes:
-      start: int64[n + 1].
-      action: int64[m], increasing within a row.
-      probability: float64[m, K]; each component's sum to 1 in each row, and no action has zeros alone.
-    """
-
-    start: npt.NDArray[np.int64]
-    action: npt.NDArray[np.int64]
-    probability: npt.NDArray[np.float64]
-
-    def of(self, number: int) -> PolicyRows:
-        """The rows of one component."""
-        played = self.probability[:, number] > 0.0
-        start = np.append(0, np.cumsum(played))[self.start]
-        action = self.action[played]
-        return PolicyRows(start, action, self.probability[played, number], np.zeros(len(action), np.int16))
 
 
 class _Answer(NamedTuple):
@@ -172,24 +150,6 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
     def components(self) -> tuple[BatchPolicy, ...]:
         """The policies as functions of many states."""
         return tuple(self._asks)
-
-    def component_rows(self, states: Sequence[Any]) -> ComponentRows:
-        """What each component plays, whole: what is seldom is cut in the mixture alone.
-
-        Args:
-          states: distinct, where the mixed player moves.
-
-        Raises:
-          ValueError: a component's answer is wrong.
-        """
-        parts = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self._asks)]
-        position = np.concatenate([np.repeat(np.arange(len(states)), np.diff(rows.start)) for rows in parts])
-        action = np.concatenate([rows.action for rows in parts])
-        start, action, which = distinct_edges(position, action, len(states))
-        probability = np.zeros((len(action), len(parts)))
-        component = np.repeat(np.arange(len(parts)), [len(rows.action) for rows in parts])
-        probability[which, component] = np.concatenate([rows.probability for rows in parts])
-        return ComponentRows(start, action, probability)
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -316,8 +276,10 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
     def _answers_of(self, states: list[Any]) -> list[_Answer]:
         if not states:
             return []
-        start, action, probability = self.component_rows(states)
-        ends = itertools.pairwise(start.tolist())
+        at = np.arange(len(states))
+        rows = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self._asks)]
+        start, action, columns, _ = joined_rows([(at, each) for each in rows], len(states))
+        probability, ends = np.ascontiguousarray(columns.T), itertools.pairwise(start.tolist())
         return [_Answer(action[a:b].tolist(), probability[a:b].copy().T) for a, b in ends]
 
 

@@ -78,6 +78,10 @@ class PolicyRows(NamedTuple):
     entry: npt.NDArray[np.int16]
 
 
+NO_ROWS = PolicyRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int16))
+"""Those of no states."""
+
+
 def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
     """Returns `states -> rows` for any of the accepted kinds of policy.
 
@@ -378,26 +382,34 @@ def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     return np.append(0, np.cumsum(np.bincount(owner, minlength=count)))
 
 
-def distinct_edges(
-    position: npt.NDArray[np.int64], action: npt.NDArray[np.int64], count: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def joined_rows(
+    answers: Sequence[tuple[npt.NDArray[np.int64], PolicyRows]], count: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int16]]:
     """The distinct edges that answers of several policies are about, in order of (position, action).
 
     Args:
-      position: int64[answers], what each is about.
-      action: int64[answers].
+      answers: (int64[asked], which positions it was asked about; what it answered) of each policy.
       count: how many positions there are.
 
     Returns:
-      `start` and `action` as `PolicyRows` has them, and int64[answers]: which edge each is about.
+      `start`, `action` and `entry` as `PolicyRows` has them; before the last, float64[policies, edges],
+      0 where a policy was not asked or does not play the action.
     """
+    position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows in answers])
+    action = np.concatenate([rows.action for _, rows in answers])
     order = np.lexsort((action, position))
     position, action = position[order], action[order]
     new = np.ones(len(order), bool)
     new[1:] = (position[1:] != position[:-1]) | (action[1:] != action[:-1])
-    which = np.empty(len(order), np.int64)
-    which[order] = np.cumsum(new) - 1
-    return _starts(position[new], count), action[new], which
+    edge = np.empty(len(order), np.int64)  # of each answer
+    edge[order] = np.cumsum(new) - 1
+    action = action[new]
+    columns, entry = np.zeros((len(answers), len(action))), np.zeros(len(action), np.int16)
+    ends = np.cumsum([len(rows.action) for _, rows in answers])[:-1]
+    for column, (_, rows), at in zip(columns, answers, np.split(edge, ends), strict=True):
+        column[at] = rows.probability
+        entry[at[rows.entry > 0]] = rows.entry[rows.entry > 0]
+    return _starts(position[new], count), action, columns, entry
 
 
 def entry_rows(rows: PolicyRows) -> list[list[dict[int, float]]]:
@@ -458,7 +470,7 @@ def movers_rows(
     if len(batches) == 1:
         return batches[0][1]
     if not batches:
-        return PolicyRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int16))
+        return NO_ROWS
     owner = np.concatenate([np.repeat(asked, np.diff(rows.start)) for asked, rows in batches])
     order = np.argsort(owner, kind="stable")
     _, *columns = zip(*(rows for _, rows in batches), strict=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.validation import ArgumentError, shown
-from precomp_games.policies.rows import PolicyRows, action_words, entry_rows
+from precomp_games.policies.rows import NO_ROWS, PolicyRows, action_words, entry_rows
 
 _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers are no more exact
 
@@ -29,9 +29,7 @@ class AlikeRows:
         """Nothing has been answered."""
         self._index: dict[tuple[str, str], int] = {}  # of (policy, information state)
         self._histories: list[list[int]] = []
-        self._rows = PolicyRows(
-            np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int16)
-        )
+        self._rows = NO_ROWS
 
     def hold(self, states: Sequence[Any], rows: PolicyRows, names: tuple[str, str]) -> None:
         """Compares what was answered at states with what was answered before, and among them.

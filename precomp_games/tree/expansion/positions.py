@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,23 @@ import pyspiel
 
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games._support.validation import ArgumentError
-from precomp_games.policies.mixtures import ComponentRows, MixturePolicy, component_name
-from precomp_games.policies.rows import DistinctStates, PolicyRows, asked_rows, distinct_edges, movers_rows
+from precomp_games.policies.mixtures import component_name
+from precomp_games.policies.rows import (
+    NO_ROWS,
+    BatchPolicy,
+    DistinctStates,
+    PolicyRows,
+    asked_rows,
+    joined_rows,
+    movers_rows,
+    policy_rows,
+)
 from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import CHANCE
 
 _SPOT_TOLERANCE = 1e-9
-_BYTES_AN_ANSWER = 110  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
-_POLICIES = ("sigma_pre", "sigma")
+_BYTES_AN_ANSWER = 80  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
 _NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
@@ -63,11 +71,18 @@ class LevelPositions:
     ) -> None:
         """Starts at the root; `alike` compares answers where information is imperfect."""
         self.policy_queries = 0
-        mixed: tuple[int, MixturePolicy | None] = options.mixture or (_NOBODY, None)
-        self._mixed_player, self._mixture = mixed
-        self._policies = options.sigma_pre, options.sigma
-        self._key, self._min_probability = options.position_key, options.min_probability
-        self._alike, self._memory = alike, memory
+        self._mixed_player, mixture = options.mixture or (_NOBODY, None)
+        self._key, self._alike, self._memory = options.position_key, alike, memory
+        # What is asked, and its name for each player: sigma_pre, sigma, and each component of a mixture.
+        self._asks: list[tuple[Callable[[Sequence[Any]], PolicyRows], tuple[str, str]]] = []
+        for name, policies in (("sigma_pre", options.sigma_pre), ("sigma", options.sigma)):
+            ask = functools.partial(
+                movers_rows, policies=policies, name=name, min_probability=options.min_probability
+            )
+            self._asks.append((ask, (f"{name}[0]", f"{name}[1]")))
+        for k, component in enumerate(() if mixture is None else mixture.components):
+            name = component_name(k)
+            self._asks.append((functools.partial(_component_rows, component, name), (name, name)))
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
         self._doubles: list[tuple[int, Any]] = []
@@ -103,49 +118,23 @@ class LevelPositions:
         Raises:
           ValueError: a policy is missing or its answer is wrong, or `position_key` broke its promise.
         """
-        batches: list[tuple[np.ndarray, PolicyRows, int]] = []
-        wants_mixed = wants_sigma & (self.mover == self._mixed_player)
-        for column, wanted in enumerate((wants_pre, wants_sigma & ~wants_mixed)):
-            asked = np.flatnonzero(wanted)
+        mixed = wants_sigma & (self.mover == self._mixed_player)
+        wanted = [wants_pre, wants_sigma & ~mixed, *[mixed] * (len(self._asks) - 2)]
+        answers = []
+        for (ask, names), here in zip(self._asks, wanted, strict=True):
+            asked = np.flatnonzero(here)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
-            rows = asked_rows(functools.partial(self._ask_movers, column), states, self._memory)
-            self._hold(states, rows, *(f"{_POLICIES[column]}[{i}]" for i in (0, 1)))
-            batches.append((asked, rows, column))
-        asked = np.flatnonzero(wants_mixed)
-        mixed = None
-        if self._mixture is not None:
-            mixed = asked, self._asked_mixture(self._mixture, [self.states[k] for k in asked.tolist()])
-        self._spot_check(wants_pre, wants_sigma)
-        numbers = sum(len(rows.action) for _, rows, _ in batches)
-        numbers += 0 if mixed is None else int(np.count_nonzero(mixed[1].probability))
-        self._memory.check(_BYTES_AN_ANSWER * numbers)
-        edges = _union(batches, mixed, len(self.states))
-        by_chance = np.repeat(self.mover == CHANCE, np.diff(edges.start))
-        edges.sigma_pre[by_chance] = edges.sigma[by_chance]
-        return edges
-
-    def _ask_movers(self, column: int, states: Sequence[Any]) -> PolicyRows:
-        """What sigma_pre (column 0) or sigma (1) of whoever moves there answers about states."""
-        return movers_rows(
-            states, self._policies[column], name=_POLICIES[column], min_probability=self._min_probability
-        )
-
-    def _hold(self, states: list[Any], rows: PolicyRows, first: str, second: str) -> None:
-        """Holds players' answers, under their names, to being alike within information states."""
-        if self._alike is not None:
-            self._alike.hold(states, rows, (first, second))
-
-    def _asked_mixture(self, mixture: MixturePolicy, states: list[Any]) -> ComponentRows:
-        """What each component answers at states; alike at those of one information state."""
-        count = len(mixture.weights)
-        if not states:
-            return ComponentRows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros((0, count)))
-        self.policy_queries += count * len(states)
-        rows = asked_rows(mixture.component_rows, states, self._memory)
-        for k in range(count):
-            self._hold(states, rows.of(k), *(component_name(k),) * 2)
-        return rows
+            rows = asked_rows(ask, states, self._memory)
+            if self._alike is not None:
+                self._alike.hold(states, rows, names)
+            answers.append((asked, rows))
+        self._spot_check(wanted)
+        self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows in answers))
+        start, action, columns, entry = joined_rows(answers, len(self.states))
+        by_chance = np.repeat(self.mover == CHANCE, np.diff(start))
+        columns[0, by_chance] = columns[1, by_chance]
+        return Edges(start, action, columns[0], columns[1], entry, np.ascontiguousarray(columns[2:].T))
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
         """Goes on to the positions behind the edges marked in `used` (bool[edges]).
@@ -162,7 +151,7 @@ class LevelPositions:
         behind[taken] = self._enter(reached)
         return behind
 
-    def _spot_check(self, wants_pre: np.ndarray, wants_sigma: np.ndarray) -> None:
+    def _spot_check(self, wanted: list[np.ndarray]) -> None:
         """Compares a few states with the ones that stand for them."""
         for k, other in self._doubles:
             state, i = self.states[k], int(self.mover[k])
@@ -176,16 +165,8 @@ class LevelPositions:
                     state.information_state_string(p) == other.information_state_string(p) for p in (0, 1)
                 )
             # Only what was asked here anyway: a further answer may cost a search.
-            if same and i >= 0 and wants_pre[k]:
-                same = _agree(self._ask_movers(0, [state, other]))
-            if same and i >= 0 and wants_sigma[k]:
-                mixed = self._mixture if i == self._mixed_player else None
-                rows = (
-                    self._ask_movers(1, [state, other])
-                    if mixed is None
-                    else mixed.component_rows([state, other])
-                )
-                same = _agree(rows)
+            for (ask, _), here in zip(self._asks, wanted, strict=True):
+                same = same and (i < 0 or not here[k] or _agree(ask([state, other])))
             if not same:
                 raise ArgumentError(
                     "expected position_key to join only states that play the "
@@ -194,39 +175,16 @@ class LevelPositions:
                 )
 
 
-def _agree(rows: PolicyRows | ComponentRows) -> bool:
+def _component_rows(component: BatchPolicy, name: str, states: Sequence[Any]) -> PolicyRows:
+    """What a component of a mixture plays, whole: what is seldom is cut in the mixture alone."""
+    return policy_rows(component, states, name=name) if states else NO_ROWS
+
+
+def _agree(rows: PolicyRows) -> bool:
     """Whether answers about two states are the same, but for what hardly ever happens."""
-    likely = np.max(rows.probability.reshape(len(rows.action), -1), axis=1, initial=0.0) > _SPOT_TOLERANCE
+    likely = rows.probability > _SPOT_TOLERANCE
     first, second = np.split(np.flatnonzero(likely), [np.count_nonzero(likely[: rows.start[1]])])
-    same = [np.array_equal(column[first], column[second]) for column in (rows.action, *rows[3:])]
+    same = [np.array_equal(column[first], column[second]) for column in (rows.action, rows.entry)]
     return all(same) and np.allclose(
         rows.probability[first], rows.probability[second], rtol=0.0, atol=_SPOT_TOLERANCE
     )
-
-
-def _union(
-    batches: list[tuple[np.ndarray, PolicyRows, int]],
-    mixed: tuple[np.ndarray, ComponentRows] | None,
-    count: int,
-) -> Edges:
-    """Joins batches into distinct edges.
-
-    Args:
-      batches: (positions asked, rows, 0 for sigma_pre or 1 for sigma).
-      mixed: the same of a mixed opponent's components.
-      count: how many positions there are.
-    """
-    asked: list[tuple[np.ndarray, Any]] = [(at, rows) for at, rows, _ in batches]
-    asked += [] if mixed is None else [mixed]
-    position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows in asked])
-    action = np.concatenate([rows.action for _, rows in asked])
-    start, action, which = distinct_edges(position, action, count)
-    behind = np.split(which, np.cumsum([len(rows.action) for _, rows in asked]))  # the edge of each answer
-    columns, entries = np.zeros((2, len(action))), np.zeros(len(action), np.int16)
-    for (_, rows, column), at in zip(batches, behind, strict=False):
-        columns[column, at] = rows.probability
-        entries[at[rows.entry > 0]] = rows.entry[rows.entry > 0]
-    components = np.zeros((len(action), 0 if mixed is None else mixed[1].probability.shape[1]))
-    if mixed is not None:
-        components[behind[-2]] = mixed[1].probability
-    return Edges(start, action, columns[0], columns[1], entries, components)
