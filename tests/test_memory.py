@@ -192,7 +192,7 @@ def estimates(monkeypatch):
 
     def check(self, ahead=0.0):
         close()
-        if ahead > 5e5:
+        if ahead > 3e5:
             gc.collect()  # what is let go later would be taken off what is in use
             tracemalloc.reset_peak()
             last.append((sys._getframe(1).f_globals["__name__"], ahead, tracemalloc.get_traced_memory()[0]))
