@@ -1,6 +1,5 @@
 """What numba compiled is found again by what it was made of, wherever that stands."""
 
-import concurrent.futures
 import importlib
 import os
 import pathlib
@@ -138,26 +137,6 @@ def test_a_kernel_is_compiled_once_whatever_numbers_calls_have():
     for given in (values, frozen):
         assert _three(kernels.read_only(given), 1) == 2.0 + 7.0 + 2.0
     assert values.flags.writeable and max(_times_compiled(_difference), _times_compiled(_three)) <= 1
-
-
-def test_a_kernel_that_another_process_compiles_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    @kernels.kernel
-    def thrice(x):
-        return 3 * x
-
-    with concurrent.futures.ThreadPoolExecutor() as threads:
-        with kernels._alone(_folder(thrice), "thrice"):
-            found = threads.submit(thrice, 2)
-            with pytest.raises(TimeoutError):
-                found.result(timeout=0.2)
-            assert _times_compiled(thrice) == 0
-        assert found.result(timeout=60) == 6
-        monkeypatch.setattr(kernels, "_WAIT_SECONDS", 0.2)
-        with kernels._alone(_folder(thrice), "thrice"):  # one that has been stopped
-            assert threads.submit(thrice, 2.5).result(timeout=60) == 7.5
-    assert list(pathlib.Path(_folder(thrice)).glob("*.nbc"))
 
 
 @pytest.mark.test_all("compiles a kernel")

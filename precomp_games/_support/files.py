@@ -13,6 +13,7 @@ import json
 import math
 import os
 import pathlib
+import pickle
 import secrets
 import stat
 import tempfile
@@ -229,3 +230,29 @@ def _array(archive: zipfile.ZipFile, name: str, size: int) -> npt.NDArray[Any]:
         raise ValueError(f"{name} is not {shown(kind)}{shown(shape)}")
     order: Any = "F" if by_columns else "C"
     return np.ndarray(shape, kind, data, file.tell(), order=order).copy()
+
+
+# -- what comes along if it can ---------------------------------------------------------------------------
+
+
+def packed(thing: Any) -> bytes | None:
+    """The pickle of what is to come along with a tree or a book if it can; None where it cannot.
+
+    Users' policies and games may be anything: functions without a name, engines, or games that OpenSpiel
+    pickles as a string which does not load. They must not keep what they belong to from another process.
+    """
+    try:
+        return pickle.dumps(thing)
+    except Exception:  # objects raise what they like
+        return None
+
+
+def unpacked(data: bytes | None) -> Any:
+    """What `packed` was given; None where it cannot be had here.
+
+    This process may lack a module, a registered game or a file that the other one had.
+    """
+    try:
+        return None if data is None else pickle.loads(data)
+    except Exception:  # as above
+        return None

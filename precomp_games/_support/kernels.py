@@ -6,8 +6,6 @@ compiles everything anew. `kernel` keeps it in the user's cache folder, `$XDG_CA
 Wherever that text stands, its kernels are found; and a change of a called kernel in another module, which
 numba itself does not notice, is noticed.
 
-Processes that come to need a kernel at the same time compile it once: one does, the others wait for it.
-
 `NUMBA_CACHE_DIR` and `NUMBA_CACHE_LOCATOR_CLASSES` mean what they mean to numba. Where the folder cannot be
 written, numba's own choice follows (beside the source); where nothing can be, kernels are compiled in every
 process. The cache is made of numba's private classes, since numba's settings are for all kernels of a process
@@ -22,7 +20,6 @@ such as workers.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import hashlib
 import inspect
@@ -30,17 +27,14 @@ import logging
 import multiprocessing
 import os
 import pathlib
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core import caching, config, event, types
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-_WAIT_SECONDS = 60.0  # for another process that compiles a kernel
 _LOGGER = logging.getLogger("precomp_games")
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
@@ -55,7 +49,6 @@ def kernel(function: _Kernel) -> _Kernel:
     compiled.get_call_template = functools.partial(_call_template, compiled)
     with contextlib.suppress(RuntimeError):  # nowhere to write
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
-        compiled.compile = functools.partial(_compile, compiled)
     return cast(_Kernel, compiled)
 
 
@@ -77,38 +70,6 @@ def _call_template(compiled: Any, given: Sequence[types.Type], by_name: Mapping[
     given = [types.unliteral(each) for each in given]
     by_name = {name: types.unliteral(each) for name, each in by_name.items()}
     return type(compiled).get_call_template(compiled, given, by_name)
-
-
-def _compile(compiled: Any, signature: Any) -> Any:
-    """Compiles a kernel, or finds it compiled by another process, which is waited for.
-
-    numba's own lock, of threads, is taken first, as everywhere, and kernels call those before them: no two
-    processes wait for each other.
-    """
-    if signature in compiled.overloads:
-        return type(compiled).compile(compiled, signature)
-    with global_compiler_lock, _alone(compiled._cache.cache_path, compiled.__name__):
-        return type(compiled).compile(compiled, signature)
-
-
-@contextlib.contextmanager
-def _alone(folder: str, name: str) -> Iterator[None]:
-    """Holds a lock on a file of this name; goes on without one where none can be had.
-
-    Nor is whoever holds it waited for without end: it may have been stopped.
-    """
-    with contextlib.ExitStack() as held:
-        with contextlib.suppress(OSError):
-            os.makedirs(folder, exist_ok=True)
-            file = held.enter_context(open(os.path.join(folder, f"{name}.lock"), "wb"))
-            end = time.monotonic() + _WAIT_SECONDS
-            while time.monotonic() < end:
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    held.callback(fcntl.flock, file, fcntl.LOCK_UN)  # a process forked meanwhile has it too
-                    break
-                time.sleep(0.05)
-        yield
 
 
 class _UserFolder(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.pickles import packed, unpacked
+from precomp_games._support.files import packed, unpacked
 from precomp_games._support.results import Result, as_json
 from precomp_games._support.validation import (
     ArgumentError,
