@@ -5,9 +5,9 @@ python examples/calibrate_evaluation.py --help
 
 import sys
 
-import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import calibrate
 
 if __name__ == "__main__":
-    sys.exit(calibrate.main())
+    sys.exit(common.run_command(calibrate))

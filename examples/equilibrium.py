@@ -5,9 +5,9 @@ python examples/equilibrium.py --game=leduc_poker --method=exact
 
 import sys
 
-import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import solve
 
 if __name__ == "__main__":
-    sys.exit(solve.main())
+    sys.exit(common.run_command(solve))

@@ -5,9 +5,9 @@ python examples/estimate_opponent.py --help
 
 import sys
 
-import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import estimate
 
 if __name__ == "__main__":
-    sys.exit(estimate.main())
+    sys.exit(common.run_command(estimate))

@@ -5,9 +5,9 @@ python examples/opponent_preparation.py --help
 
 import sys
 
-import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import opponent
 
 if __name__ == "__main__":
-    sys.exit(opponent.main())
+    sys.exit(common.run_command(opponent))

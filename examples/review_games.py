@@ -5,9 +5,9 @@ python examples/review_games.py --help
 
 import sys
 
-import common  # noqa: F401  # isort: skip  # first: it tells of an interrupt during the other imports
+import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import review
 
 if __name__ == "__main__":
-    sys.exit(review.main())
+    sys.exit(common.run_command(review))

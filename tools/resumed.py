@@ -31,6 +31,7 @@ from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngi
 from precomp_games.chess.books.book import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import drill, opponent, prepare, report, spar
+from precomp_games.commands._app import run_command
 from tools import samples
 from tools.fuzz.mutate import bent_file
 from tools.readers import PLACES, READERS, Reader, archive, hostile_databases, hostile_games, json_documents
@@ -132,7 +133,7 @@ def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
         stack.enter_context(contextlib.redirect_stderr(errors))
         name = command.__name__.rpartition(".")[2]
         stack.enter_context(contextlib.chdir(folder))  # names of files that are written are then always these
-        status = command.main([name, *flags])
+        status = run_command(command, [name, *flags])
     for path in folder.rglob("*"):
         if path.is_file() and not _KNOWN.fullmatch(path.relative_to(folder).as_posix()):
             raise AssertionError(f"wrote {path.relative_to(folder)}")

@@ -1,6 +1,6 @@
 """The command `precomp-games`: what the library does, without a line of Python.
 
-Each command is a module with flags of its own and `main(argv) -> exit status`, imported when it is asked for.
+Each command is a module with flags of its own and what it does by them, imported when it is asked for.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: expected one of {', '.join(COMMANDS)}, got {name[:100]!r}{hint}", file=sys.stderr)
         return 1
     try:
+        from precomp_games.commands._app import run_command  # with what all commands need
+
         command = importlib.import_module(f"precomp_games.commands.{name}")
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
@@ -65,8 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {told}", file=sys.stderr)
         return 1
-    status: int = command.main([f"{program} {name}", *rest])
-    return status
+    return run_command(command, [f"{program} {name}", *rest])
 
 
 def of_address_space(error: BaseException) -> str:

@@ -42,31 +42,23 @@ _SECONDS_A_LINE = 10.0  # in a log
 _WORKING = 0.9  # of --minutes; in the rest files are written
 
 
-def run_command(
-    description: str | None,
-    define: Callable[[flags.FlagValues], None],
-    run: Callable[[flags.FlagValues], None],
-    argv: Sequence[str] | None = None,
-    words: Sequence[str] = (),
-    stops: bool = False,
-) -> int:
+def run_command(command: Any, argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status. The process is left as it was: a program may call this.
 
     Args:
-      description: what its help says before the flags.
-      define: gives it its flags.
-      run: does the work by them.
+      command: its module, with `define`, which gives it its flags, `run`, which does the work by them, and a
+        docstring that its help begins with; where it has them, `WORDS`, flags that words without one are the
+        values of, in their order, and `STOPS`: Ctrl-C, pressed once, ends the work as --minutes does.
       argv: the command line, which begins with the command's name; by default the process's.
-      words: flags that words without one are the values of, in their order.
-      stops: whether Ctrl-C, pressed once, ends the work as --minutes does.
     """
+    words: Sequence[str] = getattr(command, "WORDS", ())
     began = time.monotonic() if commands.process_began is None else commands.process_began
     line = list(sys.argv if argv is None else argv)
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
     flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=given)
     flags.DEFINE_alias("helpfull", "help", flag_values=given)  # as absl's programs have it
     flags.DEFINE_bool("only_check_args", False, "Check the flags, and end.", flag_values=given)
-    define(given)
+    command.define(given)
     with _output():
         try:
             rest = given(line)
@@ -82,15 +74,15 @@ def run_command(
             return _failed(f"expected a flag, {told}")
         if given["help"].value:
             named = "".join(f" [{flag.upper()}]" for flag in words)
-            print(f"usage: {line[0]}{named} [--flags]\n\n{description}\nflags:")
+            print(f"usage: {line[0]}{named} [--flags]\n\n{command.__doc__}\nflags:")
             del given.helpfull, given.help, given.only_check_args  # which all have
             print(given.get_help(include_special_flags=False))
             return 0
         if given["only_check_args"].value:
             return 0
         minutes = given["minutes"].value if "minutes" in given else None
-        with running_until(minutes, began=began, stops=stops):
-            return _guarded(functools.partial(run, given), given, rest)
+        with running_until(minutes, began=began, stops=getattr(command, "STOPS", False)):
+            return _guarded(functools.partial(command.run, given), given, rest)
 
 
 def run_example(main: Callable[[Sequence[str]], None]) -> None:

@@ -136,6 +136,11 @@ def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:
         print("  ".join([*aligned[:-1], row[-1]]).rstrip())
 
 
+def end_of(line: str, most: int = 80) -> str:
+    """Returns a line of moves, or the last ones where it is longer than so many characters."""
+    return line if len(line) <= most else f"... {line[4 - most :].partition(' ')[2]}"
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:z.4f}"  # no -0.0000

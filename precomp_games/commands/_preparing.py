@@ -33,7 +33,7 @@ from precomp_games.chess.preparation.prepare import is_by_games, prepare
 from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
 from precomp_games.chess.study.words import more_points, points, range_words, signed_points
 from precomp_games.commands._app import errors_by_flag, pressed_once
-from precomp_games.commands._files import figure, print_table, rows_of, write_csv
+from precomp_games.commands._files import end_of, figure, print_table, rows_of, write_csv
 from precomp_games.commands._flags import (
     Listed,
     MemoryFlags,
@@ -377,9 +377,8 @@ def _print_most_valuable(made: Preparation, count: int = 5) -> None:
     both = zip(made.book.positions, made.book.boards, strict=True)
     for position, board in sorted(both, key=lambda pair: -pair[0].worth)[:count]:
         line = made.book.start.variation_san(position.history) or "(start)"
-        line = line if len(line) <= 90 else f"... {line[-86:].partition(' ')[2]}"
         play = board.san(position.moves[0].move)
-        rows.append((points(position.worth), percent(position.reach), play, line))
+        rows.append((points(position.worth), percent(position.reach), play, end_of(line, 90)))
     print_table(rows, ("points", "reach", "play", "after"))
     print()
 

@@ -51,7 +51,6 @@ from precomp_games.chess.opponents.played import pgn_results
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.pgn_files import GameReport
-from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
 from precomp_games.commands._flags import (
@@ -69,6 +68,8 @@ _QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2
 _RESAMPLES = 4000
 _BINS = 8
 _MOST_OF_GAMES = 50  # times --positions
+STOPS = True
+"""Ctrl-C, pressed once, ends the work as --minutes does."""
 
 
 @dataclasses.dataclass
@@ -457,8 +458,3 @@ def _as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
         "losses": sample.losses,
         "expected": f"{fit.predicted(sample):.4f}",
     }
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, stops=True)

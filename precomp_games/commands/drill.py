@@ -30,7 +30,6 @@ from precomp_games.chess.evaluation.policies import pov_score
 from precomp_games.chess.preparation.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.words import pawns_text, points, why_words
-from precomp_games.commands._app import run_command
 from precomp_games.commands._files import DATA, output_folder
 from precomp_games.commands._flags import STORE, define_flags
 from precomp_games.commands._showing import FolderFlags, earlier_run
@@ -226,8 +225,3 @@ def _urgent(drill: Drill, card: DrillCard) -> float:
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)

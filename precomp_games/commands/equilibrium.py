@@ -41,9 +41,17 @@ from precomp_games.chess.books.book import Book, percent, points, points_axis, w
 from precomp_games.chess.game import move_of
 from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_book
 from precomp_games.chess.study.words import OpponentWords
-from precomp_games.commands._app import progress_bar, run_command
+from precomp_games.commands._app import progress_bar
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import figure, output_folder, print_table, solved_by, write_csv, write_json
+from precomp_games.commands._files import (
+    end_of,
+    figure,
+    output_folder,
+    print_table,
+    solved_by,
+    write_csv,
+    write_json,
+)
 from precomp_games.commands._flags import (
     Listed,
     MemoryFlags,
@@ -344,7 +352,6 @@ def _table_row(side: _Side, state: MemorizedState, unprepared: MemorizedState) -
     board = side.book.start.copy()
     moves = [move_of(action) for action in state.actions]
     line = board.variation_san(moves) or "(start)"
-    line = line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
     for move in moves:
         board.push(move)
     known = side.alone.get(state.infoset)
@@ -355,7 +362,7 @@ def _table_row(side: _Side, state: MemorizedState, unprepared: MemorizedState) -
         percent(unprepared.reach),
         _moves_text(side.tree, state.entry, board),
         "-" if known is None else _moves_text(side.tree, known, board),
-        line,
+        end_of(line),
     )
 
 
@@ -396,8 +403,3 @@ def _plot(path: pathlib.Path, rows: Sequence[dict[str, Any]], r: float, score: s
             right.set_ylim(bottom=0)
         right.legend()
         drawing.suptitle(f"Both sides prepare, r = {r:g} centipawns")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)

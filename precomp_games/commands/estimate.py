@@ -31,7 +31,6 @@ from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves,
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.pgn_files import GameReport
-from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
 from precomp_games.commands._flags import (
@@ -47,6 +46,8 @@ from precomp_games.commands._flags import (
 _PLAYING = 0.3  # of --minutes, where an engine's moves are to be seen first
 _FIRST = 16  # positions that are looked at in any case
 _SEARCHING = 0.5  # of the others; the rest is for fits
+STOPS = True
+"""Ctrl-C, pressed once, ends the work as --minutes does."""
 
 
 @dataclasses.dataclass
@@ -206,8 +207,3 @@ def _as_json(top_k: int, nodes: int, fit: OpponentFit) -> dict[str, object]:
     ends = [end if math.isfinite(end) else None for end in fit.interval]
     told = dataclasses.asdict(fit) | {"top_k": top_k, "nodes": nodes, "bits": fit.bits, "interval": ends}
     return told | {"explained": fit.explained}
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, stops=True)

@@ -38,9 +38,17 @@ from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, j
 from precomp_games.chess.preparation.model import Engines, PreparationPolicies, named_calibration
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.words import OpponentWords, more_points, often, points
-from precomp_games.commands._app import errors_by_flag, run_command
+from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import DATA, output_folder, print_table, shown_path, write_csv, write_json
+from precomp_games.commands._files import (
+    DATA,
+    end_of,
+    output_folder,
+    print_table,
+    shown_path,
+    write_csv,
+    write_json,
+)
 from precomp_games.commands._flags import (
     MinutesFlags,
     Repeated,
@@ -55,6 +63,8 @@ from precomp_games.policies.specs import quoted
 _SHARES = ("reach", "was", "is")  # columns that are no points
 _LEAST = 5e-5  # what is less than this is shown as 0.00 points
 _MINUTES = 3.0
+STOPS = True
+"""Ctrl-C, pressed once, ends the work as --minutes does."""
 
 
 @dataclasses.dataclass
@@ -211,7 +221,7 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[s
         return
     more = f" ({most} of {len(rows)})" if len(rows) > most else ""
     print(f"\n{title}{more}:")
-    shown = [[*(_told(key, row[key]) for key in columns), _end(row["after"])] for row in rows[:most]]
+    shown = [[*(_told(key, row[key]) for key in columns), end_of(row["after"])] for row in rows[:most]]
     print_table(shown, [*columns.values(), "after"])
 
 
@@ -219,10 +229,6 @@ def _told(key: str, value: Any) -> Any:
     if not isinstance(value, float):
         return value
     return percent(value) if key in _SHARES else points(value)
-
-
-def _end(line: str) -> str:
-    return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
 
 
 def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> None:
@@ -323,8 +329,3 @@ def run(given: flags.FlagValues) -> None:
         write_judgment(given, folder, settings, engines, result, tables)
         if given.export_store:
             engines.export(given.export_store, needed)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, stops=True)

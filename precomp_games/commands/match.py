@@ -50,9 +50,9 @@ from precomp_games.chess.preparation.prepare import exits_of
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import penalties, preparation_book, preparation_tree
 from precomp_games.chess.study.words import points, range_words
-from precomp_games.commands._app import errors_by_flag, run_command
+from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import figure, output_folder, print_table, write_json
+from precomp_games.commands._files import end_of, figure, output_folder, print_table, write_json
 from precomp_games.commands._flags import EngineFlags, Listed, MinutesFlags, define_flags
 from precomp_games.commands._showing import FolderFlags, as_said, earlier_runs, print_games, told_opponent
 from precomp_games.commands.prepare import match_line
@@ -61,6 +61,8 @@ from precomp_games.tree.history_tree import HistoryTree
 _SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
 _FEW = 8  # games of a control, for fewer of which it is not worth the time
+STOPS = True
+"""Ctrl-C, pressed once, ends the work as --minutes does."""
 
 
 @dataclasses.dataclass
@@ -297,11 +299,12 @@ def _print_exits(games: int, book: Book, rows: Sequence[ExitScore]) -> None:
     table = []
     for row in rows:
         line = book.start.variation_san(row.exit.history) or "(start)"
-        line = line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
         promised = "" if row.exit.promised is None else points(row.exit.promised)
         scored = "" if math.isnan(row.score) else points(row.score)
         expected = games * row.exit.reach
-        table.append((f"{expected:.1f}", row.games, promised, scored, line + " (end)" * row.exit.over))
+        table.append(
+            (f"{expected:.1f}", row.games, promised, scored, end_of(line, 70) + " (end)" * row.exit.over)
+        )
     print_table(table, ("expected", "games", "promised", "scored", "after"))
     print()
 
@@ -368,8 +371,3 @@ def _plot(
         handles, labels = axes[0, 0].get_legend_handles_labels()
         drawing.legend(handles, labels, loc="lower center", ncol=3)
         drawing.tight_layout(rect=(0.0, 0.06 / len(panels), 1.0, 1.0))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, stops=True)

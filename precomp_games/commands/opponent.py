@@ -50,9 +50,9 @@ from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
 from precomp_games.chess.study.words import SEEN, OpponentWords, guesses_words, more_points, points
-from precomp_games.commands._app import errors_by_flag, run_command
+from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import DATA, output_folder, print_table, write_csv
+from precomp_games.commands._files import DATA, end_of, output_folder, print_table, write_csv
 from precomp_games.commands._flags import define_flags
 from precomp_games.commands._preparing import (
     LINES,
@@ -70,6 +70,10 @@ _LISTED = 8  # names, of several that fit, and
 _SHOWN = 2  # first moves, and
 _ROWS = 5  # positions that are told
 _LONGEST_NAME = 60  # characters of a folder's name
+WORDS = ("games", "player")
+"""Flags that words without one are the values of, in their order."""
+STOPS = True
+"""Ctrl-C, pressed once, ends the work as --minutes does."""
 
 
 @dataclasses.dataclass
@@ -387,7 +391,7 @@ def _print_book(
     shown = [
         (
             *(row["games"], row["last_games"], percent(row["reach"])),
-            *(points(position.worth), row["play"], _end(str(row["after"]) or "(start)")),
+            *(points(position.worth), row["play"], end_of(str(row["after"]) or "(start)")),
         )
         for row, position in most[:_ROWS]
     ]
@@ -406,10 +410,6 @@ def _at_worst(made: Preparation) -> float | None:
     """What the book is worth against the worst opponent around the model, where there is distrust."""
     robust = made.search.robust if isinstance(made.search, WholeTree) else None
     return None if robust is None else robust.utility - robust.unprepared
-
-
-def _end(line: str) -> str:
-    return line if len(line) <= 80 else f"... {line[-76:].partition(' ')[2]}"
 
 
 def _shown(made: Preparation, folder: pathlib.Path, told: Sequence[str]) -> BookPage:
@@ -489,8 +489,3 @@ def _first_moves(against: ModelledPerson, made: Preparation) -> str:
         seen = SEEN.format(found.count) if found else OpponentWords(made.settings, made.engines[1]).guess
         told.append(f"{state.board.san(move_of(action))} in {100.0 * row[action]:.0f} of 100 games ({seen})")
     return f"{begins} {' or '.join(told)}"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, words=("games", "player"), stops=True)

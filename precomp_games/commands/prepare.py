@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from absl import flags
 
@@ -40,7 +40,6 @@ from precomp_games.chess.preparation.controls import play_neighbors
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.study.words import points, range_words, signed_points
-from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table
 from precomp_games.commands._flags import define_flags
@@ -191,8 +190,3 @@ def match_line(promised: float | None, result: MatchResult, without: MatchResult
     line = scored if promised is None else f"promised {points(promised)}, {scored}"
     line = line if without is None else f"{line}; without the book {points(without.score)}"
     return f"{line} (points in 100 games)"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)

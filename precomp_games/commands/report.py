@@ -30,7 +30,6 @@ from precomp_games.chess.opponents.played import reply_games
 from precomp_games.chess.records.movetext import Standard, standard
 from precomp_games.chess.records.pgn_files import GameReport, game_texts
 from precomp_games.chess.study.page import BookPage, report_matches
-from precomp_games.commands._app import run_command
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Repeated, define_flags
 from precomp_games.commands._showing import (
@@ -162,8 +161,3 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[BookPa
             made = dataclasses.replace(made, games=games, person=person)
         books.append(BookPage(made, notes=notes, matches=matches, sizes=sizes, plots=shared))
     return books
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)

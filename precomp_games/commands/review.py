@@ -15,7 +15,6 @@ to_learn.csv, replies.csv, and the tables of `precomp-games judge`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Annotated
 
 import chess
@@ -33,7 +32,6 @@ from precomp_games.chess.preparation.review import (
 )
 from precomp_games.chess.records.game_records import GameRecord, position_hash, read_games
 from precomp_games.chess.records.pgn_files import GameReport
-from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, shown_path
 from precomp_games.commands._flags import define_flags
@@ -47,6 +45,9 @@ from precomp_games.commands.judge import (
     print_tables,
     write_judgment,
 )
+
+STOPS = True
+"""Ctrl-C, pressed once, ends the work as --minutes does."""
 
 
 @dataclasses.dataclass
@@ -174,8 +175,3 @@ def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
         {"was": "was", "is": "is now", "games": "games", "reply": "reply"},
         most,
     )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv, stops=True)

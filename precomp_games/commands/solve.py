@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from precomp_games._support.files import write_together
 from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import save_policy
-from precomp_games.commands._app import run_command
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
 from precomp_games.commands._flags import MemoryFlags, define_flags, named_game
 from precomp_games.meta_game.gambit import write_efg
@@ -164,8 +162,3 @@ def _plot(result: Equilibrium, path: pathlib.Path) -> None:
     with figure(path, figsize=(6.4, 4.0), layout="constrained") as (drawing, panel):
         result.plot(panel)
         drawing.suptitle(f"{result.tree.game_string}, {result.method}")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)

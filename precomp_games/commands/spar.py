@@ -73,9 +73,8 @@ from precomp_games.chess.preparation.sparring import (
     spec_of_games,
 )
 from precomp_games.chess.study.words import range_words, signed_points
-from precomp_games.commands._app import run_command
 from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import figure, output_folder, print_table, write_csv, write_json
+from precomp_games.commands._files import end_of, figure, output_folder, print_table, write_csv, write_json
 from precomp_games.commands._flags import (
     MinutesFlags,
     Repeated,
@@ -420,8 +419,7 @@ def _same(one: Book, other: Book) -> bool:
 
 
 def _short(book: Book, moves: Sequence[chess.Move]) -> str:
-    line = book.start.variation_san(moves) or "(start)"
-    return line if len(line) <= 70 else f"... {line[-66:].partition(' ')[2]}"
+    return end_of(book.start.variation_san(moves) or "(start)", 70)
 
 
 _CALIBRATION = "engines"  # under a clock
@@ -579,8 +577,3 @@ def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
                 f"--output_dir: expected a new folder, or games with {name} {value!r}, got {path.parent} "
                 f"with {shown(before.get(name))}"
             )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return run_command(__doc__, define, run, argv)

@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
-from precomp_games.commands import match
+from precomp_games.commands import main
 
 
 def elo_of(score):
@@ -223,5 +223,5 @@ def test_intervals_cover(score):
     ],
 )
 def test_wrong_tests_are_refused_before_any_work(flag, expected, tmp_path, capsys):
-    assert match.main(["match", f"--sprt={flag}", f"--output_dir={tmp_path}/out"]) == 1
+    assert main(["precomp-games", "match", f"--sprt={flag}", f"--output_dir={tmp_path}/out"]) == 1
     assert expected in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -35,7 +35,7 @@ from precomp_games.chess.preparation.sparring import (
     played_lines,
     prepare_from_games,
 )
-from precomp_games.commands import spar
+from precomp_games.commands import main, spar
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine
 
@@ -236,7 +236,7 @@ def fake(tmp_path, monkeypatch):
 
 
 def ran(capsys, *flags):
-    status = spar.main(["spar", *flags])
+    status = main(["precomp-games", "spar", *flags])
     said = capsys.readouterr()
     return status, said.out, said.err
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from precomp_games.chess import read_preparation, write_preparation
-from precomp_games.commands import _preparing, main, opponent, prepare
+from precomp_games.commands import _preparing, main, opponent
 from precomp_games.commands._app import progress_bar, running_until
 from precomp_games.commands._preparing import looking_until
 from tests.chess import fake_engine
@@ -32,7 +32,7 @@ def test_ctrl_c_ends_the_looking_and_then_the_program(capsys):
 
 
 def test_a_whole_tree_needs_something_else_that_ends_it(capsys):
-    assert prepare.main(["prepare", "--minutes=1", "--evaluation=linear"]) == 1
+    assert main(["precomp-games", "prepare", "--minutes=1", "--evaluation=linear"]) == 1
     assert "--minutes: expected --menu of 2 or more" in capsys.readouterr().err
 
 
@@ -56,7 +56,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(_preparing, "write_preparation", pressed)
-    status = prepare.main([*words, "--output_dir=out"])
+    status = main(["precomp-games", *words, "--output_dir=out"])
     said = capsys.readouterr()
     made = read_preparation(tmp_path / "out")
     assert "Looks no further; Ctrl-C again ends the program." in said.out
@@ -83,7 +83,7 @@ def test_a_whole_tree_is_looked_at_as_far_as_there_is_time(tmp_path, monkeypatch
     runs |= {"enough": ["--penalty=0.01", "--minutes=10"], "none": ["--penalty=0.01", "--minutes=0"]}
     results = {}
     for name, each in runs.items():
-        assert prepare.main(["prepare", *small, *each, f"--output_dir={name}"]) == 0
+        assert main(["precomp-games", "prepare", *small, *each, f"--output_dir={name}"]) == 0
         results[name] = json.loads((tmp_path / name / "result.json").read_text())
         stopped = "by --minutes=0, at --penalty=2.56, not yet 0.01" in capsys.readouterr().out
         assert stopped == (name == "none")
@@ -102,7 +102,7 @@ def test_a_book_in_no_time(tmp_path, monkeypatch, capsys):
         "--analyst_nodes=100",
         "--opponent_nodes=50",
     ]
-    assert prepare.main(["prepare", "--minutes=0", "--output_dir=out", *few]) == 0
+    assert main(["precomp-games", "prepare", "--minutes=0", "--output_dir=out", *few]) == 0
     said = capsys.readouterr().out
     assert "0 to learn what positions are worth" in said and (tmp_path / "out" / "book.bin").exists()
 
