@@ -56,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: expected one of {', '.join(COMMANDS)}, got {name[:100]!r}{hint}", file=sys.stderr)
         return 1
     try:
-        from precomp_games.commands._app import run_command  # with what all commands need
-
+        app = importlib.import_module("precomp_games.commands._app")
         command = importlib.import_module(f"precomp_games.commands.{name}")
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
@@ -67,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {told}", file=sys.stderr)
         return 1
-    return run_command(command, [f"{program} {name}", *rest])
+    status: int = app.run_command(command, [f"{program} {name}", *rest])
+    return status
 
 
 def of_address_space(error: BaseException) -> str:
