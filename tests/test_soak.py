@@ -46,7 +46,7 @@ def test_another_file_is_found(server, lookahead, tmp_path):
 
 @pytest.mark.engine
 def test_engines_that_misbehave(server, tmp_path):
-    name = "certified_preparation"
+    name = "chess_preparation, certified"
     expected, seconds = reference(trial_of(server, name, tmp_path / "reference", engine_path=find_engine()))
     trial = trial_of(server, name, tmp_path / "trial", expected, seconds, find_engine())
     ended = trial.run(faults=0.02)

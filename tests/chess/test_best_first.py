@@ -60,7 +60,7 @@ def test_the_interval_closes_on_algorithm_1(player, temperature):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_half_of_the_searches_of_the_whole_tree(player):
-    """The issue's setting; examples/certified_preparation.py --compare measures it with a real engine."""
+    """A penalty of 1e-3 and a gap of 0.01, as docs/frontier_and_bounds.md has it of a real engine."""
     settings = PreparationSettings(player=player, penalty=1e-3, opponent_temperature_cp=10.0, max_plies=16)
     whole, engine = HashEngine(spread=150.0), HashEngine(spread=150.0)
     best = best_precomputation(preparation_tree(settings, whole, truncate="reach"), player)

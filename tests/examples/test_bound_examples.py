@@ -59,22 +59,9 @@ def test_certificates_where_the_whole_tree_is_out_of_reach(tmp_path):
 
 
 @pytest.mark.engine
-@pytest.mark.test_all("certificates of chess; of another game in test_certified_preparation")
-def test_chess_with_a_gap_and_with_a_budget(tmp_path, searches):
+@pytest.mark.test_all("a preparation with a budget")
+def test_chess_with_a_budget(tmp_path, searches):
     small = [*SMALL, f"--store={searches}"]
-    said = printed(
-        "certified_preparation", "--chess", "--epsilon=0.02", "--compare", "--report", *small,
-        f"--output_dir={tmp_path / 'gap'}",
-    )  # fmt: skip
-    told = result_of(tmp_path / "gap")
-    assert told["reached"] and (tmp_path / "gap" / "book.pgn").exists(), said
-    page = (tmp_path / "gap" / "report.html").read_text(encoding="utf-8")
-    (data,) = data_of(page)
-    # What lines end in is within what the certificate says; the score is its lower end.
-    learned = told["penalty"] * told["size"]
-    assert data["utility"] == pytest.approx(told["lower"] + learned)
-    assert data["utility"] - 1e-6 <= data["nodes"]["value"][0] <= told["upper"] + learned + 1e-6
-    assert "The interval</bdi>" in page and "any book at most" in page
     flags = ("--evaluation=linear", "--budget=10", "--match_games=2", "--report")
     said = printed("chess_preparation", *flags, f"--output_dir={tmp_path / 'book'}", *small)
     told = result_of(tmp_path / "book")

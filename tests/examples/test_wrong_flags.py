@@ -25,7 +25,6 @@ _SHARED = [
 ]
 # By each example itself.
 _OWN = [
-    ("certified_preparation", "--report", ("--report", "--chess")),
     ("chess_equilibrium", "--penalty_factors=0.5", "at least 1"),
     ("chess_equilibrium", "--penalty_factors=x", "penalty_factors"),
     ("clock_precomputation", "--times=0", ("--times", "at least 1")),

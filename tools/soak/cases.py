@@ -59,9 +59,10 @@ CASES = (
         (*_SEARCHES, "--penalty=0.02", "--max_plies=8"),
     ),
     Case(
-        "certified_preparation",
-        "certified_preparation",
-        (*_SEARCHES, "--chess", "--epsilon=0.02", "--max_plies=12", "--report"),
+        "chess_preparation, certified",
+        "chess_preparation",
+        (*_SEARCHES, "--penalty=0.002", "--evaluation=linear", "--max_plies=12", "--r=20", "--menu=2",
+         "--budget=8", "--order=certified", "--max_evaluations=100", "--match_games=0", "--report"),
     ),
     Case(
         "the sweep",
