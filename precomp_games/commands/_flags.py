@@ -241,7 +241,7 @@ def _value(given: flags.FlagValues, names: Sequence[str]) -> Any:
         time = given[names[1]].value if len(names) > 1 else None
         limit = {"nodes": value} if time is None else {"movetime_ms": time}
         return None if limit.get("nodes", time) is None else SearchLimit(**limit)
-    if names[0] in ("r", "r_weights") and value:
+    if names[0] in ("r", "r_weights") and isinstance(value, list) and value:  # an example's --r is one number
         several = positive_numbers(given[names[0]])
         return several[0] if names[0] == "r" and len(several) == 1 else several
     if names[0] == "top_k" and value is None and "opponent_plays" in given:
