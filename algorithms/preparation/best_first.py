@@ -30,7 +30,6 @@ Cost: one evaluation per position; one call to sigma_pre and one to the opponent
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -142,20 +141,6 @@ def best_first_precomputation(
     return search.result(chosen, lower, upper, budget is None, reached=reached)
 
 
-@dataclasses.dataclass
-class _Bounds:
-    """What is known of a node: of stopping (NaN before it is evaluated), and of the best there is.
-
-    Attributes:
-      values: [lower, upper, hoped].
-      sums: The same, added up over what follows each entry.
-    """
-
-    stop: float
-    values: list[float]
-    sums: list[list[float]] = dataclasses.field(default_factory=list)
-
-
 class BestFirstSearch:
     """The bounds of a `PartialTree`, kept up to date along the paths that change."""
 
@@ -180,9 +165,9 @@ class BestFirstSearch:
         self._evaluator = evaluator
         self._optimism = _HOPE if optimism is None else optimism
         self._values: dict[Hashable, float] = {}
-        self._bounds: list[_Bounds] = []
         self._told = 0  # evaluations, when the best set so far was told last
         self._admit(0)
+        self._refresh([self.tree.root])
 
     @property
     def evaluations(self) -> int:
@@ -192,23 +177,21 @@ class BestFirstSearch:
     @property
     def lower(self) -> float:
         """What the set of `chosen` is worth at least."""
-        return self._bounds[0].values[_LOWER]
+        return self.tree.root.values[_LOWER]
 
     @property
     def upper(self) -> float:
         """What no set exceeds."""
-        return max(self.lower, self._bounds[0].values[_UPPER])  # by rounding, it may be below
+        return max(self.lower, self.tree.root.values[_UPPER])  # by rounding, it may be below
 
     def work(self, batch: int) -> bool:
         """Evaluates or opens up to `batch` nodes; whether there was one left."""
         todo = self._worklist(batch)
         if not todo:
             return False
-        fresh = [node for node in todo if self._unknown(node)]
-        self._look_at(fresh)
-        known = {node.index for node in fresh}
-        # What has just been evaluated is opened later, if it still matters then.
-        self._open([node for node in todo if node.index not in known])
+        known = [node for node in todo if not math.isnan(node.stop)]
+        self._look_at([node for node in todo if math.isnan(node.stop)])
+        self._open(known)  # what has just been evaluated is opened later, if it still matters then
         return True
 
     def open_lines(self, lines: Sequence[tuple[int, ...]]) -> Iterator[None]:
@@ -221,7 +204,7 @@ class BestFirstSearch:
         entries = self.tree.root.entries
         while entries:
             following = [node for entry in entries for node in entry.children]
-            self._look_at([node for node in following if self._unknown(node)])
+            self._look_at([node for node in following if math.isnan(node.stop)])
             nodes = [node for node in following if node.can_memorize and node.actions() in ways]
             self._open([node for node in nodes if not node.opened])
             entries = [
@@ -233,35 +216,29 @@ class BestFirstSearch:
             yield
 
     def _open(self, nodes: list[Node]) -> None:
-        """Opens nodes that have been evaluated, and follows their entries."""
-        entries = self.tree.open(nodes) if nodes else []
-        for node in nodes:
-            self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
+        """Opens nodes that have been evaluated."""
         before = len(self.tree.nodes)
-        self.tree.follow(entries)
+        self.tree.open(nodes)
         self._admit(before)
         self._refresh(nodes)
 
     def reprice(self, penalty: float) -> None:
         """Makes each entry cost another penalty, at least the problem's, which says how far can be looked."""
-        self.tree.reprice(penalty)
+        self.tree.price = penalty
         self.revalue()
 
     def revalue(self) -> None:
         """Asks again what stopping is worth at all nodes that were evaluated, parents first."""
         self._values = {}
-        known = [node for node in self.tree.nodes if not self._unknown(node)]
+        known = [node for node in self.tree.nodes if not math.isnan(node.stop)]
         for node, value in zip(known, self._evaluate(known), strict=True):
-            self._bounds[node.index].stop = node.reach * value
+            node.stop = node.reach * value
         for node in self.tree.nodes:
-            self._bounds[node.index].sums = [[0.0] * 3 for _ in node.entries]
+            for branch in node.entries:
+                branch.sums = [0.0] * 3
         for node in reversed(self.tree.nodes):
-            values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
-            self._bounds[node.index].values = values
-            if node.before is not None:
-                sums = self._sums(node.before)
-                for kind, value in enumerate(values):
-                    sums[kind] += value
+            node.values = self._values_of(node)
+            self._add(node, node.values)
 
     def stops(self, chosen: list[Branch]) -> tuple[list[Node], float]:
         """(where lines leave a set, what lines that end inside it are worth)."""
@@ -342,7 +319,7 @@ class BestFirstSearch:
     def gain(self, branch: Branch) -> float:
         """What memorizing an entry adds to memorizing those before it, what follows at its least."""
         below = sum(self._stop(child, _LOWER) for child in branch.children)
-        return branch.known + below - self._bounds[branch.node.index].stop
+        return branch.known + below - branch.node.stop
 
     def _worklist(self, batch: int) -> list[Node]:
         """What to work on: where the best line meets the unknown, by how much that could change it."""
@@ -350,9 +327,8 @@ class BestFirstSearch:
         heap: list[tuple[float, int, Node]] = []
         for node, branch in self.tree.walk(lambda node: self._best(node, self._steers)):
             if branch is None and not node.opened:
-                bounds = self._bounds[node.index]
-                known = bounds.values[_LOWER] if math.isnan(bounds.stop) else bounds.stop
-                change = bounds.values[self._steers] - known
+                known = node.values[_LOWER] if math.isnan(node.stop) else node.stop
+                change = node.values[self._steers] - known
                 if change > least:
                     heap.append((-change, node.index, node))
         return [node for _, _, node in heapq.nsmallest(batch, heap, key=lambda entry: entry[:2])]
@@ -380,44 +356,32 @@ class BestFirstSearch:
     def _look_at(self, nodes: list[Node]) -> None:
         """Evaluates nodes."""
         for node, value in zip(nodes, self._evaluate(nodes), strict=True):
-            self._bounds[node.index].stop = node.reach * value
+            node.stop = node.reach * value
         self._refresh(nodes)
-
-    def _unknown(self, node: Node) -> bool:
-        """Whether a node has not been evaluated."""
-        return math.isnan(self._bounds[node.index].stop)
 
     # -- bounds ------------------------------------------------------------------------------------
 
     def _admit(self, first: int) -> None:
         """Bounds of nodes that are new."""
         for node in self.tree.nodes[first:]:
-            low, high = node.reach * self.problem.low, node.reach * self.problem.high
-            self._bounds.append(_Bounds(math.nan, [low, high, high]))
-        for node in self.tree.nodes[first:]:
-            bounds = self._bounds[node.index]
-            if node.before is not None:
-                sums = self._sums(node.before)
-                for kind, value in enumerate(bounds.values):
-                    sums[kind] += value
-            else:
-                bounds.sums = [[0.0] * 3]
-        if first == 0:
-            self._refresh([self.tree.root])
+            node.values = [node.reach * self.problem.low] + [node.reach * self.problem.high] * 2
+            self._add(node, node.values)
 
-    def _sums(self, branch: Branch) -> list[float]:
-        return self._bounds[branch.node.index].sums[branch.place]
+    def _add(self, node: Node, values: Sequence[float]) -> None:
+        """Adds to the sums before a node."""
+        if node.before is not None:
+            for kind, value in enumerate(values):
+                node.before.sums[kind] += value
 
     def _stop(self, node: Node, kind: int) -> float:
         """What stopping is worth, or could be."""
-        stop = self._bounds[node.index].stop
-        if math.isnan(stop):
+        if math.isnan(node.stop):
             return node.reach * (self.problem.low if kind == _LOWER else self.problem.high)
-        return stop
+        return node.stop
 
     def _worth(self, branch: Branch, kind: int) -> float:
         """What memorizing an entry is worth by lower, upper or hoped values."""
-        return branch.known + self._sums(branch)[kind] - branch.price
+        return branch.known + branch.sums[kind] - self.tree.price_of(branch)
 
     def _best(self, node: Node, kind: int) -> Branch | None:
         """The best entry of a node, where that is better than stopping."""
@@ -433,15 +397,16 @@ class BestFirstSearch:
         for changed in nodes:
             node = changed
             while True:
-                values = [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
-                before, self._bounds[node.index].values = self._bounds[node.index].values, values
-                grown = [new - old for new, old in zip(values, before, strict=True)]
+                before, node.values = node.values, self._values_of(node)
+                grown = [new - old for new, old in zip(node.values, before, strict=True)]
                 if node.before is None or (node is not changed and not any(grown)):
                     break
-                sums = self._sums(node.before)
-                for kind, change in enumerate(grown):
-                    sums[kind] += change
+                self._add(node, grown)
                 node = node.before.node
+
+    def _values_of(self, node: Node) -> list[float]:
+        """The lower, upper and hoped value of a node, from what is below it."""
+        return [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
 
     def _of(self, node: Node, kind: int) -> float:
         """The lower, upper or hoped value of a node, from what is below it."""
@@ -450,7 +415,7 @@ class BestFirstSearch:
         stop = self._stop(node, kind)
         if node.opened:
             return max([stop, *(self._worth(branch, kind) for branch in node.entries)])
-        if math.isnan(self._bounds[node.index].stop) or kind == _LOWER or not node.can_memorize:
+        if math.isnan(node.stop) or kind == _LOWER or not node.can_memorize:
             return stop
         most = node.reach * self.problem.high
         if kind == _UPPER:
@@ -465,9 +430,8 @@ class BestFirstSearch:
         number = {id(self.tree.root.entries[0]): -1}
         after = [self.tree.root.entries[0].known]
         for node in self.tree.nodes[1:]:
-            before, evaluated_yet = number.get(id(node.before)), not math.isnan(self._bounds[node.index].stop)
-            assert before is not None
-            unknown = kind == _UPPER and evaluated_yet and not node.opened
+            before = number[id(node.before)]
+            unknown = kind == _UPPER and not math.isnan(node.stop) and not node.opened
             if not node.entries and not unknown:
                 after[before + 1] += self._stop(node, kind)
                 continue

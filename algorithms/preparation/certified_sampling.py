@@ -311,7 +311,7 @@ class _Certifier:
             if not chosen or self.rollouts + 8 * _TRIAL * len(chosen) > limit:
                 return
             before = len(self.tree.nodes)
-            self.tree.follow(self.tree.open(chosen))
+            self.tree.open(chosen)
             self._admit(before, chosen)
 
     def _estimate(self) -> None:
@@ -328,7 +328,7 @@ class _Certifier:
                 else:
                     below = sum(best[child.index] for child in branch.children)
                     below += place.reach * place.estimate() if place is not None else 0.0
-                    option.value = branch.known + below - branch.price
+                    option.value = branch.known + below - self.tree.price_of(branch)
             best[node.index] = decision.best.value
 
     # -- planning ----------------------------------------------------------------------------------
@@ -417,8 +417,8 @@ class _Certifier:
             for option in decision.memorize:
                 branch = option.branch
                 if branch is not None:
-                    value = branch.known - branch.price + sum(best[child.index] for child in branch.children)
-                    value += worth(option)
+                    value = branch.known - self.tree.price_of(branch)
+                    value += sum(best[child.index] for child in branch.children) + worth(option)
                 elif sign > 0.0:
                     value = node.reach * problem.high - problem.penalty + worth(option)
                 else:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -227,6 +228,8 @@ class Node:
       can_memorize: reach times R is at least lambda.
       opened: Whether its menu is known, and what follows.
       entries: Its menu, once opened; the root has one entry, which costs nothing.
+      stop: What stopping is worth by an evaluation, reach included; NaN before there is one.
+      values: Its bounds, of searches by evaluations.
     """
 
     reach: float
@@ -236,6 +239,8 @@ class Node:
     index: int
     opened: bool = False
     entries: list[Branch] = dataclasses.field(default_factory=list)
+    stop: float = math.nan
+    values: list[float] = dataclasses.field(default_factory=list)
 
     def actions(self) -> tuple[int, ...]:
         """The base game's actions from the start."""
@@ -250,21 +255,19 @@ class Branch:
       node: Whose entry.
       place: Which of its entries.
       row: {action: probability}.
-      price: Lambda, or what the search asks for instead; 0 at the root.
-      followed: Whether it is known what comes after it.
       known: What lines that end behind it are worth, reach included.
       children: The nodes that follow.
       rest: (state, reach) of those that cannot be memorized, where lumped.
+      sums: The values of the nodes that follow, added up.
     """
 
     node: Node
     place: int
     row: dict[int, float]
-    price: float
-    followed: bool = True
     known: float = 0.0
     children: list[Node] = dataclasses.field(default_factory=list)
     rest: list[tuple[Any, float]] = dataclasses.field(default_factory=list)
+    sums: list[float] = dataclasses.field(default_factory=lambda: [0.0] * 3)
 
 
 class PartialTree:
@@ -285,45 +288,31 @@ class PartialTree:
         self.root = Node(1.0, None, problem.game.new_initial_state(), False, 0)
         self.nodes = [self.root]
         self.opened = 0
-        self.price = problem.penalty  # of an entry
+        self.price = problem.penalty  # of an entry but the root's
         self.trace: list[tuple[int, float, float]] = []
         self.root.opened = True
-        self.root.entries.append(Branch(self.root, 0, {}, 0.0))
+        self.root.entries.append(Branch(self.root, 0, {}))
         self._follow([(self.root.entries[0], self.root.state, 1.0)])
 
-    def open(self, nodes: Sequence[Node]) -> list[Branch]:
-        """Opens nodes that can be memorized and are not open yet, all in one batch.
-
-        Returns:
-          their entries, none of which is followed yet.
-        """
+    def open(self, nodes: Sequence[Node]) -> None:
+        """Opens nodes that can be memorized and are not open yet, and finds what follows, in one batch."""
         menus = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
         for node, menu in zip(nodes, menus, strict=True):
             node.opened = True
             self.opened += 1
-            node.entries += [
-                Branch(node, place, row, self.price, followed=False) for place, row in enumerate(menu)
+            node.entries += [Branch(node, place, row) for place, row in enumerate(menu)]
+        self._follow(
+            [
+                (branch, node.state.child(action), node.reach * p)
+                for node in nodes
+                for branch in node.entries
+                for action, p in branch.row.items()
             ]
-        return [branch for node in nodes for branch in node.entries]
+        )
 
-    def follow(self, branches: Sequence[Branch]) -> None:
-        """Finds what comes after entries, all in one batch."""
-        arrivals = []
-        for branch in branches:
-            node, branch.followed = branch.node, True
-            arrivals += [(branch, node.state.child(a), node.reach * p) for a, p in branch.row.items()]
-        self._follow(arrivals)
-
-    def replies(self, states: list[Any]) -> list[dict[int, float]]:
-        """{action: probability} where the opponent or chance is to move."""
-        return [menu[0] for menu in self._ask(self._rival, states, "sigma")]
-
-    def reprice(self, price: float) -> None:
-        """Sets the price of every entry but the root's, of those to come as well."""
-        self.price = price
-        for node in self.nodes[1:]:
-            for branch in node.entries:
-                branch.price = price
+    def price_of(self, branch: Branch) -> float:
+        """What memorizing an entry costs."""
+        return 0.0 if branch.node is self.root else self.price
 
     def _follow(self, arrivals: list[tuple[Branch, Any, float]]) -> None:
         """Plays the opponent and chance on from states behind entries until the player is to move again."""
@@ -343,10 +332,10 @@ class PartialTree:
                     else:
                         branch.rest.append((state, reach))
             ahead.sort(key=lambda arrival: not arrival[1].is_chance_node())  # nodes are numbered chance first
-            rows = self.replies([state for _, state, _ in ahead])
+            menus = self._ask(self._rival, [state for _, state, _ in ahead], "sigma")
             arrivals = [
                 (branch, state.child(action), reach * p)
-                for (branch, state, reach), row in zip(ahead, rows, strict=True)
+                for (branch, state, reach), (row,) in zip(ahead, menus, strict=True)
                 for action, p in row.items()
             ]
 
@@ -395,9 +384,7 @@ class PartialTree:
         """
         members = sorted(chosen, key=lambda entry: entry[0].node.index)
         opened = {
-            node.actions(): [branch.row for branch in node.entries if branch.followed]
-            for node in self.nodes[1:]
-            if node.entries
+            node.actions(): [branch.row for branch in node.entries] for node in self.nodes[1:] if node.entries
         }
         return CertifiedPrecomputation(
             player=self.problem.player,
@@ -414,7 +401,7 @@ class PartialTree:
                 tuple(
                     Alternative(other.row, worth(branch) - worth(other))
                     for other in branch.node.entries
-                    if other is not branch and other.followed
+                    if other is not branch
                 )
                 for branch, _ in members
             ),

@@ -107,7 +107,7 @@ def table():
         "budget": 3,
         "robust_strategy.budget": 2.5,
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
-        "contamination": Arg(0.1, 1.5, [0.5, -0.5], lambda _: 2.0),
+        "contamination": Arg(0.1, 1.5, [0.5, -0.5], lambda _: 2.0, fine=[0.5]),
         "RobustPrecomputation()": robust_precomputation(evaluated, 0, 0.1),
         "keep": Arg(known, fine=[known[:1]]),  # fewer of them are as good
         "frontier": memory_frontier(tree, 0),
