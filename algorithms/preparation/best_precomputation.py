@@ -39,7 +39,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,9 +232,16 @@ def best_of_frontier(
 
 def best_set(decisions: Decisions, budget: int | None, clock: Clock) -> BestPrecomputation:
     """`best_precomputation` on decisions."""
-    price = "infosets" if decisions.shared is None else "positions"
-    solver = _SOLVERS[price, decisions.has_choice, budget is not None]
-    return _result(decisions, solver(decisions, budget, clock), budget)
+    if decisions.shared is not None and decisions.has_choice:
+        found = _shared_entries(decisions, budget, clock)
+    elif budget is not None:
+        found = _within_budget(decisions, budget, clock)
+    elif decisions.shared is not None:
+        found = _closure(decisions)
+    else:  # Algorithm 1
+        best = decisions.best()
+        found = _Solution(best.memorize, best.advantage)
+    return _result(decisions, found, budget)
 
 
 class _Solution(NamedTuple):
@@ -255,17 +262,10 @@ class _Solution(NamedTuple):
     upper: float = -math.inf
 
 
-def _at_penalty(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
-    """Algorithm 1."""
-    best = decisions.best()
-    return _Solution(best.memorize, best.advantage)
-
-
 def _within_budget(
-    decisions: Decisions, budget: int | None, clock: Clock, frontier: MemoryFrontier | None = None
+    decisions: Decisions, budget: int, clock: Clock, frontier: MemoryFrontier | None = None
 ) -> _Solution:
     """The best set within a budget, where there is a frontier, which may be known."""
-    assert budget is not None
     frontier = frontier or frontier_of(decisions)
     if frontier.shared is None:
         choice = best_within_budget(frontier, budget)
@@ -278,7 +278,7 @@ def _within_budget(
     return _Solution(played.memorize, played.advantage, played, loss, upper)
 
 
-def _closure(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
+def _closure(decisions: Decisions) -> _Solution:
     """The best set where positions have a price, and menus one entry."""
     decisions.counted_weights()  # refuses others
     forest, own = PricedForest.of_decisions(decisions)
@@ -311,19 +311,6 @@ def _shared_entries(decisions: Decisions, budget: int | None, clock: Clock) -> _
     if budget is not None and decisions.cut_reach > 0.0:
         loss = min(decisions.cut_reach * decisions.tree.utility_range, lambda_ * budget)
     return _Solution(at.memorize, at.advantage, None, loss, decisions.gains()[1] + best.upper)
-
-
-_SOLVERS: dict[tuple[str, bool, bool], Callable[[Decisions, int | None, Clock], _Solution]] = {
-    # What is paid for, whether menus have several entries, whether there is a budget.
-    ("infosets", False, False): _at_penalty,
-    ("infosets", True, False): _at_penalty,
-    ("infosets", False, True): _within_budget,
-    ("infosets", True, True): _within_budget,
-    ("positions", False, False): _closure,
-    ("positions", False, True): _within_budget,
-    ("positions", True, False): _shared_entries,
-    ("positions", True, True): _shared_entries,
-}
 
 
 def _marked(decisions: Decisions, infosets: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

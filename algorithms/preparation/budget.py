@@ -158,7 +158,9 @@ def _knapsack(
         if needed > most:
             return _TOO_MANY, memorize, choices
         if needed > len(loss):
-            loss, pick = _grown(loss, pick, used, 2 * needed)
+            more = 2 * needed - len(loss)
+            loss = np.concatenate((loss, np.empty(more)))
+            pick = np.concatenate((pick, np.empty(more, np.int32)))
         start[table], low[table], count[table] = used, least, max(width, 0)
         for size in range(least, largest + 1):
             loss[used] = best if size == 0 and best <= gap else np.inf
@@ -211,15 +213,6 @@ def _knapsack(
             memorize[e] = True
             reached[e + 1], wanted[e + 1] = True, size - weight[k]
     return (_FITS if short <= gap else _NONE), memorize, choices
-
-
-@kernel
-def _grown(loss: np.ndarray, pick: np.ndarray, used: int, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same tables with more room behind them."""
-    larger, picks = np.empty(room), np.empty(room, np.int32)
-    for k in range(used):  # numba compiles four times as long where a slice is assigned
-        larger[k], picks[k] = loss[k], pick[k]
-    return larger, picks
 
 
 @kernel

@@ -483,15 +483,6 @@ def _distribute(turn: _Turn, v: np.ndarray, width: int, penalty: float) -> tuple
 
 
 @kernel
-def _grown(array: np.ndarray, room: int) -> np.ndarray:
-    """The same with more room behind."""
-    larger = np.empty(room, array.dtype)
-    for k in range(len(array)):
-        larger[k] = array[k]
-    return larger
-
-
-@kernel
 def _tables_of(
     tree: TreeArrays,
     worth: np.ndarray,
@@ -543,8 +534,10 @@ def _tables_of(
         if used + width + 1 > most:
             return False, _Tables(start, count, size, utility, choice, given_at, picked)
         if used + width > len(size):
-            room = 2 * (used + width)
-            size, utility, choice = _grown(size, room), _grown(utility, room), _grown(choice, room)
+            more = 2 * (used + width) - len(size)
+            size = np.concatenate((size, np.empty(more, np.int32)))
+            utility = np.concatenate((utility, np.empty(more)))
+            choice = np.concatenate((choice, np.empty(more, np.int16)))
         start[h] = used
         size[used], utility[used], choice[used] = 0, worth[h], -1
         if k == 0 or entries == 0 or (width == 1 and own_weight == 1) or (decides and penalty == np.inf):
@@ -598,7 +591,7 @@ def _tables_of(
                 kept += 1
         count[h] = kept
         if given + kept * k > len(picked):
-            picked = _grown(picked, 2 * (given + kept * k))
+            picked = np.concatenate((picked, np.empty(given + 2 * kept * k, np.int32)))
         for c in range(child, child + k):
             if count[c] > 1:
                 given_at[c] = given

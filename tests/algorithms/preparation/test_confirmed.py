@@ -15,9 +15,8 @@ from precomp_games.algorithms import (
     best_precomputation,
     confirmed_precomputation,
 )
-from precomp_games.algorithms.preparation.confirmed import _Confirmed
+from precomp_games.algorithms.preparation.confirmed import PlayedValues, _Confirmed
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
-from precomp_games.algorithms.preparation.played_values import PlayedValues
 from precomp_games.policies.playouts import play_on
 from tests.algorithms.preparation.cases import evaluation, one_sided, scored
 from tests.random_games import first, random_menu, random_policy, random_tree
