@@ -45,7 +45,7 @@ from precomp_games.chess.evaluation.calibration import (
     played_samples,
     save_calibration,
 )
-from precomp_games.chess.evaluation.policies import LinearUtility, ThresholdUtility, WdlUtility
+from precomp_games.chess.evaluation.policies import score_utility
 from precomp_games.chess.game import ChessState, board_key
 from precomp_games.chess.opponents.played import pgn_results
 from precomp_games.chess.preparation.model import Engines
@@ -330,17 +330,18 @@ def _predictions(
 ) -> dict[str, Callable[[Position], float]]:
     """What each evaluation expects of a position's games."""
 
-    def by(utility: Any) -> Callable[[Position], float]:
+    def by(name: str) -> Callable[[Position], float]:
+        utility = score_utility(name, scale_cp, engine_id)
         return lambda position: float(utility.mover_utility(position.sample.line, position.board))
 
     by_name = {
         "calibrated": lambda position: fit.predicted(position.sample),
-        "linear": by(LinearUtility(scale_cp)),
-        "threshold": by(ThresholdUtility(scale_cp)),
+        "linear": by("linear"),
+        "threshold": by("threshold"),
         "logistic": lambda position: _logistic(logistic_scale, position.sample),
     }
     try:
-        by_name["wdl"] = by(WdlUtility.for_engine(engine_id))
+        by_name["wdl"] = by("wdl")
     except ValueError:
         print(f"python-chess has no win-draw-loss model of {engine_id}: left out.")
     return by_name

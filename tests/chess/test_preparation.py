@@ -100,14 +100,14 @@ def test_wdl_is_the_model_of_the_engines_version():
         ("Stockfish 16", "sf16"),
         ("Stockfish 15 [Hash=64]", "sf15"),
     ):
-        utility = WdlUtility.for_engine(name)
-        assert utility.model == model
+        utility = score_utility("wdl", 400.0, name)
+        assert isinstance(utility, WdlUtility) and utility.model == model
         expected = chess.engine.Cp(80).wdl(model=model, ply=late.ply()).expectation()
         assert utility.mover_utility(line, late) == expected
     assert utility.mover_utility(line, late) != utility.mover_utility(line, chess.Board())
     for name in ("stockfish", "Stockfish dev-20240101"):
-        with pytest.raises(ValueError, match=r"WdlUtility.for_engine\(\): expected Stockfish .* got"):
-            WdlUtility.for_engine(name)
+        with pytest.raises(ValueError, match=r"score_utility\(\): expected Stockfish .* got"):
+            score_utility("wdl", 400.0, name)
 
 
 def test_softmax():

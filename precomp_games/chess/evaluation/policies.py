@@ -146,22 +146,6 @@ class WdlUtility:
 
     model: chess.engine.WdlModel
 
-    @classmethod
-    @public
-    def for_engine(cls, engine_id: str) -> WdlUtility:
-        """The model of an engine by its UCI name, e.g. "Stockfish 15.1".
-
-        Raises:
-          ValueError: python-chess has no model of that engine's version.
-        """
-        match = re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
-        if not match or match[1] not in _WDL_MODELS:
-            raise ArgumentError(
-                "expected Stockfish in one of the versions "
-                f"{', '.join(_WDL_MODELS)}, got {shown(engine_id)}; use another evaluation"
-            )
-        return cls(_WDL_MODELS[match[1]])
-
     @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
@@ -178,9 +162,15 @@ def score_utility(
     Raises:
       ValueError: another name, a scale that is not positive, or no model for the engine.
     """
-    if name == "wdl":
-        return WdlUtility.for_engine(engine_id)
-    return ThresholdUtility(scale_cp) if name == "threshold" else LinearUtility(scale_cp)
+    if name != "wdl":
+        return ThresholdUtility(scale_cp) if name == "threshold" else LinearUtility(scale_cp)
+    match = re.match(r"Stockfish (\d+(?:\.\d+)?)(?: |$)", engine_id)
+    if not match or match[1] not in _WDL_MODELS:
+        raise ArgumentError(
+            f"expected Stockfish in one of the versions {', '.join(_WDL_MODELS)}, got {shown(engine_id)}; "
+            "use another evaluation"
+        )
+    return WdlUtility(_WDL_MODELS[match[1]])
 
 
 PLAYS = ("softmax", "bestmove", "game")
