@@ -62,7 +62,7 @@ def engines():
     analyst = Analyst(spread=400.0)
     both: Any = object.__new__(Engines)  # past the check of types: these are no StoredEngines
     both.analyst = both.opponent = analyst
-    both._policies = {}
+    both._policies, both.known = {}, {}
     return both
 
 
