@@ -193,31 +193,28 @@ class EnginePlayer(Player):
                 f"expected an engine's command, got {shown_command!r}: {error.strerror}"
             ) from None
         self._thread.engines[0] = engine
-        lines: list[str] = []
-        greeted = asyncio.Event()
+        self.name, options = shown_command, list[str]()
+        greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def hear(line: str) -> None:
-            if greeted.is_set():
+            if greeted.done():
                 self._hear(line)
             elif line == "uciok":
-                greeted.set()
-            elif line.startswith(("id name ", "option name ")):
-                lines.append(line)
+                greeted.set_result(None)
+            elif line.startswith("id name "):
+                self.name = line.removeprefix("id name ")
+            elif line.startswith("option name "):
+                options.append(line)
 
         ended = asyncio.ensure_future(engine.ask(_Relay(engine, hear)))
         ended.add_done_callback(lambda task: task.cancelled() or task.exception())
-        greeting = asyncio.ensure_future(greeted.wait())
-        await asyncio.wait({ended, greeting}, timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        greeting.cancel()
-        if not greeted.is_set():
+        await asyncio.wait({ended, greeted}, timeout=_START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not greeted.done():
             await engine.kill()
             raise EngineError(
                 f"expected {shown_command!r} to answer 'uci' with 'uciok': check that it runs by itself"
             )
-        names = [line.removeprefix("id name ") for line in lines if line.startswith("id name ")]
-        self.name = names[0] if names else shown_command
-        self.options = [line for line in lines if line.startswith("option name ")]
-        self._greeted = True
+        self.options, self._greeted = options, True
         ended.add_done_callback(self._lose)
 
     def _hear(self, line: str) -> None:
