@@ -45,7 +45,7 @@ def test_an_engine_that_answers_its_move_alone():
 @pytest.mark.parametrize("fault", ["no-limit", "no-nodes-no-end"])
 def test_an_engine_that_goes_on(fault, monkeypatch):
     """It is killed, and another process is asked for the next limit."""
-    monkeypatch.setattr("precomp_games.chess.engines._uci.COUNT_SECONDS", 0.1)
+    monkeypatch.setattr("precomp_games.chess.engines.uci.COUNT_SECONDS", 0.1)
     told = troubles(f"--fault={fault}", demands=[NODES])
     assert len(told) == 1 and told[0].startswith("does not keep nodes=300, ")
 

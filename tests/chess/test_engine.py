@@ -33,11 +33,11 @@ from precomp_games.chess import (
     find_engine,
     preparation_tree,
 )
-from precomp_games.chess.engines import _uci as uci_module
 from precomp_games.chess.engines import pool as engine_module
-from precomp_games.chess.engines._uci import BadOutput, SearchReport
+from precomp_games.chess.engines import uci as uci_module
 from precomp_games.chess.engines.pool import EngineNotFoundError
 from precomp_games.chess.engines.searches import Line, SearchResult
+from precomp_games.chess.engines.uci import BadOutput, SearchReport
 from precomp_games.chess.evaluation.policies import EngineMenu, LinearUtility
 from tests.chess import fake_engine
 

@@ -23,7 +23,8 @@ else changes. What would go wrong every time ends in one `EngineError`.
 
 Processes, option handling and the handshake are python-chess's; only the search command is our own,
 because parsing whole principal variations takes python-chess 1.2 to 1.9 ms a search, and the first
-moves need 0.3 ms (with two engines at 1,000 nodes: 430 searches a second against 590).
+moves need 0.3 ms (with two engines at 1,000 nodes: 430 searches a second against 590). A line of a megabyte,
+which an engine may write, keeps its parser busy for some eleven seconds, and ours for a tenth of one.
 """
 
 from __future__ import annotations
@@ -49,15 +50,6 @@ import chess.engine
 from precomp_games._support.deadlines import check_finished, deadline
 from precomp_games._support.results import Shown
 from precomp_games._support.validation import Ge, Le, Seconds, Unnamed, one_line, public
-from precomp_games.chess.engines._uci import (
-    BadOutput,
-    EngineProcess,
-    EngineThread,
-    NoNodes,
-    NoScores,
-    SearchCommand,
-    TooFewLines,
-)
 from precomp_games.chess.engines.searches import (
     Multipv,
     Options,
@@ -70,6 +62,15 @@ from precomp_games.chess.engines.searches import (
     Turn,
     check_command,
     number_of_lines,
+)
+from precomp_games.chess.engines.uci import (
+    BadOutput,
+    EngineProcess,
+    EngineThread,
+    NoNodes,
+    NoScores,
+    SearchCommand,
+    TooFewLines,
 )
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH

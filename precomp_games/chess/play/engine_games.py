@@ -52,9 +52,9 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.chess.books.book import Book, pgn_text, set_headers
-from precomp_games.chess.engines._uci import BASE_OPTIONS, EngineProcess, EngineThread
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
+from precomp_games.chess.engines.uci import BASE_OPTIONS, EngineProcess, EngineThread
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import MATCH_PLIES, memorized_rows
 from precomp_games.chess.records.game_records import BOOK_MOVE

@@ -18,9 +18,9 @@ import chess.engine
 import numpy as np
 
 from precomp_games._support.validation import Seed, one_line, public
-from precomp_games.chess.engines._uci import EngineProcess, EngineThread
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command
+from precomp_games.chess.engines.uci import EngineProcess, EngineThread
 from precomp_games.chess.game import ChessGame, ChessState, action_of, move_of
 from precomp_games.policies.rows import BatchPolicy, as_batch_policy
 

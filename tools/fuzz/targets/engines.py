@@ -21,7 +21,7 @@ from unittest import mock
 import chess
 
 from precomp_games.chess import EngineError, EnginePool, SearchLimit, write_polyglot
-from precomp_games.chess.engines import _uci
+from precomp_games.chess.engines import uci as engine_uci
 from precomp_games.chess.play import players
 from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
@@ -129,12 +129,12 @@ def without_processes(sections: Callable[[], Iterator[bytes]]) -> Any:
     """Engines are objects in place of processes, each of which says what it is given, section by section."""
 
     async def popen(command: Any, **arguments: Any) -> tuple[Any, Any]:
-        protocol = _uci.EngineProcess()
+        protocol = engine_uci.EngineProcess()
         transport = _Transport(protocol, sections())
         protocol.connection_made(transport)
         return transport, protocol
 
-    return mock.patch.multiple(_uci.EngineProcess, popen=popen)
+    return mock.patch.multiple(engine_uci.EngineProcess, popen=popen)
 
 
 @target("uci_search", _make_dialogue, refusals=(EngineError,))
@@ -143,8 +143,8 @@ def _(data: bytes, folder: pathlib.Path) -> object:
     quick: Any = {"timeout_seconds": 0.05, "startup_seconds": 0.05, "retries": 1}
     with (
         without_processes(lambda: sections),
-        mock.patch.object(_uci, "KILL_SECONDS", 0.05),
-        mock.patch.object(_uci, "QUIT_SECONDS", 0.05),
+        mock.patch.object(engine_uci, "KILL_SECONDS", 0.05),
+        mock.patch.object(engine_uci, "QUIT_SECONDS", 0.05),
         EnginePool("engine", workers=1, options={"Hash": 64, "Style": "Wild"}, **quick) as pool,
     ):
         result = pool.search([chess.Board().epd()], SearchLimit(nodes=100), 2, samples=2)

@@ -1,8 +1,8 @@
-"""What `engine.py` adds to python-chess's UCI protocol: a strict, quick search command.
+"""What talks to UCI engines: python-chess's protocol, with a strict, quick search and an end for good.
 
 `SearchReport` is the reading of one search's output, apart from processes; `SearchCommand` sends
 the search and feeds it; `EngineProcess` is python-chess's process and protocol with a way to kill it
-for good.
+for good; `EngineThread` is where engines are talked to, by all who do.
 """
 
 from __future__ import annotations
