@@ -127,9 +127,11 @@ class EngineProcess(chess.engine.UciProtocol):
         return f" (it wrote: {' / '.join(self._said)!r})" if self._said else ""
 
     def error_line_received(self, line: str) -> None:
-        self.remember(line)  # python-chess would log it, which prints
+        """Keeps the line; python-chess would log it, which prints."""
+        self.remember(line)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        """Takes in what the engine wrote, and kills one that writes on without a line break."""
         # Replaces python-chess's, which copies the rest of the buffer for every line, and logs a
         # warning for what is no UTF-8.
         buffer = self.buffer[fd]
@@ -240,9 +242,11 @@ class SyncCommand(chess.engine.BaseCommand[None]):
     """Waits until the engine has taken in everything sent before."""
 
     def start(self) -> None:
+        """Asks the engine."""
         self._engine.send_line("isready")
 
     def line_received(self, line: str) -> None:
+        """Ends with the answer."""
         if line.strip() == "readyok" and not self.result.done():
             self.result.set_result(None)
             self.set_finished()
@@ -420,6 +424,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         self._unknown = 0
 
     def start(self) -> None:
+        """Sends the search."""
         sent, asked = [], self._question
         if self._uci.multipv != asked.multipv and "MultiPV" in self._uci.options:
             sent.append(f"setoption name MultiPV value {asked.multipv}")
@@ -434,6 +439,7 @@ class SearchCommand(chess.engine.BaseCommand[SearchResult]):
         self._uci.send_line("\n".join(sent))
 
     def line_received(self, line: str) -> None:
+        """Reads a line of the answer, and ends with the last one, or where it can be none."""
         tokens = line.split()
         if not tokens or self.result.done():
             return
