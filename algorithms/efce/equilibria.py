@@ -60,7 +60,7 @@ from precomp_games._support.validation import (
 from ..programs import Clock, ProgramSolution
 from .constraints import RefinementProblem
 from .correlation_plans import Blueprint, CorrelationPlan, RelevantPairs, uniform_blueprint
-from .refinement import MAX_MEMORY_GB, Incentives, MemoryLimit, PlanProgram
+from .refinement import Incentives, PlanProgram
 from .scaled_extensions import ScaledExtensions
 from .sequence_game import PlayerForm, SequenceGame, find, spread
 from .subgames import one_subgame
@@ -144,7 +144,6 @@ def efce_lp(
     allowance: float = 0.0,
     time_limit: PositiveFloat | None = None,
     vertex: bool = False,
-    max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
 ) -> Equilibrium:
     """Computes a best correlated equilibrium.
 
@@ -160,7 +159,6 @@ def efce_lp(
       time_limit: seconds for walking the game, building the program and solving it.
       vertex: go on to a vertex, exact but for rounding: certified to 1e-9 and better, in up to three times as
         long.
-      max_memory_gb: as for `refine_lp`.
 
     Raises:
       ValueError: the game is not as above, or a part of one, or too large for the memory; no such objective
@@ -172,9 +170,7 @@ def efce_lp(
     if not isinstance(game, SequenceGame):
         game = SequenceGame.of(game)
         clock.left()
-    parts = PlanProgram(
-        whole_game_problem(game, uniform_blueprint(), allowance), clock, max_memory_gb, notion
-    )
+    parts = PlanProgram(whole_game_problem(game, uniform_blueprint(), allowance), clock, notion)
     center, scale = parts.units
     plan, program = parts.normalized.blueprint, parts.program
     leaf = parts.column[plan.pairs.leaves()]

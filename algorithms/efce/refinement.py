@@ -23,12 +23,13 @@ minute. Memory: 0.4 kB a pair to build a program, 2.3 to 2.9 kB with solving it,
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
 
 import numpy as np
 
+from precomp_games._support.config import memory_limit
+from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
-from precomp_games._support.validation import INFINITE, ArgumentError, Gt, PositiveFloat, public
+from precomp_games._support.validation import ArgumentError, PositiveFloat, public
 
 from ..programs import Clock, Program, ProgramBuilder, ProgramSolution
 from .constraints import PlayerConstraints, RefinementProblem
@@ -37,10 +38,6 @@ from .scaled_extensions import ScaledExtensions, write_again
 from .sequence_game import spread
 from .triggers import Notion, leaf_lanes
 
-MAX_MEMORY_GB = 8.0
-"""What a program may take by default, in GB of estimated memory: some 2.7 million pairs."""
-MemoryLimit = Annotated[float, Gt(0.0), INFINITE]
-"""In GB; math.inf for none."""
 _BYTES_A_PAIR = 3000
 
 _NOTHING = 1e-9
@@ -73,7 +70,6 @@ def refine_lp(
     *,
     time_limit: PositiveFloat | None = None,
     vertex: bool = False,
-    max_memory_gb: MemoryLimit = MAX_MEMORY_GB,
 ) -> Refinement:
     """Refines a subgame.
 
@@ -83,16 +79,15 @@ def refine_lp(
       vertex: go on to a vertex, exact but for rounding; takes up to three times as long. With "paper" or
         "separate" bounds and utilities far from 0, next to no plan is safe, and interior points are not
         exact.
-      max_memory_gb: refuse programs that are estimated to take more, before they are built; math.inf for
-        none.
 
     Raises:
-      ValueError: `problem` is none, a limit that is not positive, or too large a program.
+      ValueError: `problem` is none, a limit that is not positive, or a program that is estimated to take more
+        memory than the process may have (`config`).
       LinearProgramError: no solution was found: infeasible (not with bounds of the blueprint itself), or out
       of time.
     """
     clock = Clock(time_limit)
-    built = PlanProgram(problem, clock, max_memory_gb)
+    built = PlanProgram(problem, clock)
     game = built.normalized.game
     leaf = np.flatnonzero(game.leaf_label >= 0)
     gain = built.units.normalized_welfare(game.leaf_utility)[leaf]
@@ -119,25 +114,22 @@ class PlanProgram:
       sides: Both players' incentives.
     """
 
-    def __init__(
-        self, problem: RefinementProblem, clock: Clock, max_memory_gb: float, notion: Notion = "efce"
-    ) -> None:
-        """Refuses what takes more memory.
+    def __init__(self, problem: RefinementProblem, clock: Clock, notion: Notion = "efce") -> None:
+        """Refuses what takes more memory than there may be.
 
         Args:
           problem: what to build the program of.
           clock: of the time limit.
-          max_memory_gb: as for `refine_lp`.
           notion: what a trigger is; where all of the game is one subgame.
         """
         pairs = problem.blueprint.pairs
         count = pairs.num_in_subgames
-        need = count * _BYTES_A_PAIR / 1e9
-        if need > max_memory_gb:
+        need, limit = count * _BYTES_A_PAIR, memory_limit()
+        if need > limit:
             raise ArgumentError(
-                f"expected a linear program of at most {max_memory_gb:g} GB, got one of "
-                f"{count:,} relevant pairs, which takes some {need:.1f} GB; take a smaller game or smaller "
-                "subgames, refine by refine_regret(), or go on all the same with a larger max_memory_gb"
+                f"expected a linear program of at most max_memory={size_text(limit)}, got one of {count:,} "
+                f"relevant pairs, which takes some {size_text(need)}; take a smaller game or smaller "
+                "subgames, refine by refine_regret(), or raise max_memory"
             )
         clock.left()
         self._steps = ScaledExtensions.of(pairs)  # which may refuse the subgame

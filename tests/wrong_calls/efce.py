@@ -84,7 +84,6 @@ def table():
         "efce_lp.game": Arg(game, *no_games, decomposed.restrict(0)[0]),
         "objective": Arg("welfare", 2, (1.0, 2.0, 3.0), "fairness"),
         "floors": Arg((-3.0, -math.inf), 1.0, (0.0, math.inf), (0.0, "a")),
-        "max_memory_gb": Arg(1.0, 1e-9),
         "time_limit": Arg(60.0, 0.0, "1", True),
         "iterations": 1,
         "Resolving.of.game": Arg(game, *no_games, whole),

@@ -9,6 +9,7 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games import config
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.correlation_plans import (
     ProductBlueprint,
@@ -387,8 +388,11 @@ def test_programs_without_a_solution():
         efce.efce_lp(game, allowance=-10.0)
     assert "nfeasible" in caught.value.status
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(ValueError, match=r"efce_lp\(\).*1,149 relevant pairs.*0\.0 GB.*max_memory_gb"):
-        efce.efce_lp(game, max_memory_gb=1e-3)
+    with (
+        config(max_memory="1MB"),
+        pytest.raises(ValueError, match=r"efce_lp\(\).*1,149 relevant pairs.*3\.45 MB.*raise max_memory"),
+    ):
+        efce.efce_lp(game)
     with pytest.raises(ValueError, match="max_nodes"):
         efce.SequenceGame.of(game, max_nodes=100)
 

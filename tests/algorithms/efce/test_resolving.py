@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from precomp_games import config
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.bounds import player_rows
 from precomp_games.algorithms.efce.correlation_plans import plan_error
@@ -367,6 +368,9 @@ def test_limits():
     problem = level.problem(level.names[0])
     with pytest.raises(efce.LinearProgramError, match=r"refine_lp.*ime limit"):
         efce.refine_lp(problem, time_limit=1e-3)
-    with pytest.raises(ValueError, match=r"refine_lp\(\).*2,133 relevant pairs"):
-        efce.refine_lp(problem, max_memory_gb=5e-3)
-    assert efce.refine_lp(problem, max_memory_gb=np.inf).welfare > problem.blueprint.welfare(0)
+    with (
+        config(max_memory="5MB"),
+        pytest.raises(ValueError, match=r"refine_lp\(\).*max_memory=5 MB.*2,133 relevant pairs"),
+    ):
+        efce.refine_lp(problem)
+    assert efce.refine_lp(problem).welfare > problem.blueprint.welfare(0)
