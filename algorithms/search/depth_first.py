@@ -381,20 +381,24 @@ def minimax(state: SearchState, budget: SearchBudget, *, evaluator: Evaluator | 
 
 
 class _Minimax(DepthFirstSearch):
-    """Both players maximize their own value, whatever the window."""
+    """Player 0 maximizes, player 1 minimizes; windows are left aside."""
 
     def _value(self, child: Any, mover: int, depth: int, alpha: float, beta: float, has_rival: bool) -> float:
+        value = self._utility_0(child, depth)
+        return value if mover == 0 else -value
+
+    def _utility_0(self, state: Any, depth: int) -> float:
         self._count()
-        player = child.current_player()
-        if player < 0 or depth == 0:
+        mover = state.current_player()
+        if mover < 0 or depth == 0:
             self._line = ()
-            value = self._settle(child, player, depth)
-            return value if mover == 0 else -value
-        best = -float("inf")
+            return self._settle(state, mover, depth)
+        best = None
         line: tuple[int, ...] = ()
-        for action in legal_actions(child):
-            value = self._value(child.child(action), player, depth - 1, alpha, beta, False)
-            if value > best:
+        for action in legal_actions(state):
+            value = self._utility_0(state.child(action), depth - 1)
+            if best is None or (value > best if mover == 0 else value < best):
                 best, line = value, (action, *self._line)
+        assert best is not None
         self._line = line
-        return best if player == mover else -best
+        return best
