@@ -230,7 +230,7 @@ def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
 
 def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:
     """The preparing side's moves in files of its own book, by position; of several, the first."""
-    side = chess.WHITE if settings.player == 0 else chess.BLACK
+    side = settings.side
     with errors_by_flag("keep", "PGN or Polyglot files"):
         book = read_repertoire(paths, side, fen=settings.fen)
     print(f"Kept                {book.report}", flush=True)

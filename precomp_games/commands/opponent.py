@@ -37,7 +37,6 @@ from precomp_games._support.deadlines import limited, part
 from precomp_games._support.validation import Ge, Le, PositiveInt, counted, plain_text
 from precomp_games.chess.books.book import percent
 from precomp_games.chess.game import action_of, move_of
-from precomp_games.chess.opponents.played import rests_on_guesses
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.preparation.model import Engines
 from precomp_games.chess.preparation.people import FITTED, ModelledPerson, model_person, read_person
@@ -49,7 +48,7 @@ from precomp_games.chess.records.names import fitting_names
 from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
-from precomp_games.chess.study.words import SEEN, OpponentWords, guesses_words, more_points, points
+from precomp_games.chess.study.words import OpponentWords, guesses_words, more_points, points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, end_of, output_folder, print_table, write_csv
@@ -285,7 +284,7 @@ def _prepared(
     """One color's book, which is printed and written."""
     model = against.settings
     settings = dataclasses.replace(settings, opponent=model.opponent, distrust=model.distrust)
-    side = "white" if settings.player == 0 else "black"
+    side = chess.COLOR_NAMES[settings.side]
     print(f"\n{side.capitalize()}", flush=True)
     own = output_folder(str(folder / side))
     with best_book_in(own) as improved:
@@ -293,7 +292,7 @@ def _prepared(
         made = prepared(given, settings, engines, given.budget, kept)
     rows = _position_rows(made, against)
     extra = memory_lines(made, own)
-    more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _guessed(made)[2]}
+    more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _share_of_guesses(made)}
     write_preparation(made, own, more)
     if rows:
         write_csv(own / "positions.csv", rows)
@@ -376,7 +375,7 @@ def _print_book(
         print("No position is worth learning at this penalty; lower --penalty to learn more.")
         return
     rare = _seldom(rows)
-    positions, adds, _ = _guessed(made)
+    positions, adds = made.guessed
     print(
         f"{'Came up seldom':<20}{rare['positions']} of {len(rows)} positions, in fewer than {_SELDOM} games; "
         f"they have {rare['share'] or 0.0:.0%} of what the book adds\n"
@@ -398,12 +397,10 @@ def _print_book(
     print_table(shown, ("games", "last", "model", "points it costs to forget", "play", "after"))
 
 
-def _guessed(made: Preparation) -> tuple[int, float, float]:
-    """How many positions rest on guesses, what they add, and which share that is of what the book adds."""
-    guessed = rests_on_guesses(made.book, made.games)
-    adds = math.fsum(gain for gain, is_guess in zip(made.gains, guessed, strict=True) if is_guess)
+def _share_of_guesses(made: Preparation) -> float:
+    """Which share of what the book adds rests on guesses."""
     whole = math.fsum(made.gains)
-    return sum(guessed), adds, max(0.0, adds / whole) if whole > 0.0 else 0.0
+    return max(0.0, made.guessed[1] / whole) if whole > 0.0 else 0.0
 
 
 def _at_worst(made: Preparation) -> float | None:
@@ -442,7 +439,7 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
     nothing = "".join(
         f", and nothing is worth learning with {_color(each)}" for each in made if each not in books
     )
-    guesses = _by_color(books, lambda each: f"{_guessed(each)[2]:.0%} of that")
+    guesses = _by_color(books, lambda each: f"{_share_of_guesses(each):.0%} of that")
     guess = OpponentWords(made[0].settings, made[0].engines[1]).guess
     thinks = " and an engine thinks likely" if "an engine" in guess else ""
     worst = [each for each in books if _at_worst(each) is not None]
@@ -486,6 +483,6 @@ def _first_moves(against: ModelledPerson, made: Preparation) -> str:
     told = []
     for action in sorted(row, key=lambda action: (-row[action], action))[:_SHOWN]:
         found = made.games.get((*moves, move_of(action)))
-        seen = SEEN.format(found.count) if found else OpponentWords(made.settings, made.engines[1]).guess
+        seen = OpponentWords(made.settings, made.engines[1]).seen(found)
         told.append(f"{state.board.san(move_of(action))} in {100.0 * row[action]:.0f} of 100 games ({seen})")
     return f"{begins} {' or '.join(told)}"

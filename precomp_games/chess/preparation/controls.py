@@ -27,8 +27,6 @@ import heapq
 import math
 from typing import Any
 
-import chess
-
 from precomp_games._support.deadlines import time_is_up
 from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, Seed, public, shown
 from precomp_games.chess.books.book import Book, BookMove, BookPosition
@@ -91,8 +89,7 @@ def control_book(
             if ahead is None:
                 break
             state, reach = ahead
-    side = chess.WHITE if settings.player == 0 else chess.BLACK
-    return Book(settings.game().start_board, side, learnt)
+    return Book(settings.game().start_board, settings.side, learnt)
 
 
 class _Lines:

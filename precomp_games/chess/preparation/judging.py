@@ -26,7 +26,7 @@ from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_bo
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.evaluation.policies import EngineMenu
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.model import Engines, PreparationPolicies
+from precomp_games.chess.preparation.model import Engines, PreparationPolicies, by_player
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.preparation.trees import penalties, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
@@ -73,7 +73,7 @@ def repertoire_policies(
         )
     fewer = dataclasses.replace(menu, max_plies=min(menu.max_plies, horizon), count=min(menu.count, count))
     both = RepertoireMenu(repertoire, fewer)
-    return dataclasses.replace(policies, sigma_pre=(both, None) if repertoire.player == 0 else (None, both))
+    return dataclasses.replace(policies, sigma_pre=by_player(repertoire.player, both, None))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

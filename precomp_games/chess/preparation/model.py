@@ -68,6 +68,15 @@ class PreparationPolicies:
     sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
 
+    def asked(self, game: pyspiel.Game, settings: PreparationSettings) -> tuple[Any, ...]:
+        """What a solver that searches is given first."""
+        return game, self.sigma_pre, self.sigma, settings.penalty, settings.player, self.leaf_value
+
+
+def by_player(player: int, own: Any, rival: Any) -> tuple[Any, Any]:
+    """What belongs to player 0 and to player 1, by what is one's own and the other's."""
+    return (own, rival) if player == 0 else (rival, own)
+
 
 @public
 def preparation_policies(
@@ -94,9 +103,8 @@ def preparation_policies(
     if replies is None:
         replies = modelled_play(settings, 1 - settings.player, opponent or analyst)
     value = leaf_value(settings, analyst)
-    if settings.player == 0:
-        return PreparationPolicies((book, None), (play, replies), value)
-    return PreparationPolicies((None, book), (replies, play), value)
+    both = by_player(settings.player, book, None), by_player(settings.player, play, replies)
+    return PreparationPolicies(*both, value)
 
 
 def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike) -> PolicyLike:

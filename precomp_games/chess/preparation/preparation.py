@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
@@ -48,7 +49,7 @@ from precomp_games._support.validation import (
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
+from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames, rests_on_guesses
 from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
 from precomp_games.chess.preparation.settings import EXPECTED_SCORE, PreparationSettings
 from precomp_games.policies.specs import parsed_spec
@@ -397,6 +398,13 @@ class Preparation(Result):
         return {history: found.count for history, found in self.games.items()} or None
 
     @property
+    def guessed(self) -> tuple[int, float]:
+        """How many positions rest on guesses, replies that no game has, and what these add in all games."""
+        guessed = rests_on_guesses(self.book, self.games)
+        added = (gain for gain, is_guess in zip(self.gains, guessed, strict=True) if is_guess)
+        return sum(guessed), math.fsum(added)
+
+    @property
     def stops(self) -> dict[tuple[str, ...], float]:
         """What games from where lines leave the book are expected to score, by moves in UCI notation."""
         stops = self.search.stops if isinstance(self.search, ByGames | BySparring) else ()
@@ -490,7 +498,7 @@ class Preparation(Result):
         for text in (*engines, settings.opponent, settings.calibration):  # which terminals are shown
             if not text.isprintable():
                 raise ValueError(f"a name that cannot be printed, {shown(text)}")
-        side = chess.WHITE if settings.player == 0 else chess.BLACK
+        side = settings.side
         entries = data["memorized"]
         listed = [_game(each) for each in data.get("played_games", ())]
         positions = list(map(_position, entries))

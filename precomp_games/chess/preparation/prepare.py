@@ -371,12 +371,7 @@ def _by_best_first(
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
     found = best_first_precomputation(
-        settings.game(),
-        policies.sigma_pre,
-        policies.sigma,
-        settings.penalty,
-        settings.player,
-        policies.leaf_value,
+        *policies.asked(settings.game(), settings),
         gap=gap,
         order=order,
         budget=budget,
@@ -417,12 +412,7 @@ def _by_games(
     teaching = games // _TEACHING
     promising = max(2, games - teaching)
     found = confirmed_precomputation(
-        settings.played_game(),
-        policies.sigma_pre,
-        policies.sigma,
-        settings.penalty,
-        settings.player,
-        policies.leaf_value,
+        *policies.asked(settings.played_game(), settings),
         budget=_MOST if budget is None else budget,
         games=teaching,
         promise_games=promising,

@@ -21,7 +21,7 @@ from precomp_games._support.results import Result
 from precomp_games.chess.books.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.preparation.judging import line_of
-from precomp_games.chess.preparation.model import PreparationPolicies
+from precomp_games.chess.preparation.model import PreparationPolicies, by_player
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.records.game_records import GameRecord
 from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts
@@ -240,8 +240,8 @@ def _updated(
     keys, actions = (np.array([each[k] for each in replies], kind) for k, kind in enumerate("QH"))
     counts = MoveCounts(keys, actions, np.ones(len(replies)))
     model = CountsPolicy(settings.game(), counts, prior_games, policies.sigma[rival])
-    sigma = (policies.sigma[0], model) if rival == 1 else (model, policies.sigma[1])
-    return dataclasses.replace(policies, sigma=sigma)
+    own = policies.sigma[book.player]
+    return dataclasses.replace(policies, sigma=by_player(book.player, own, model))
 
 
 def _reply_rows(

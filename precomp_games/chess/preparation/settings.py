@@ -17,6 +17,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
+import chess
 import pyspiel
 
 from precomp_games._support.results import Shown
@@ -195,6 +196,11 @@ class PreparationSettings(Shown):
     def played_game(self) -> pyspiel.Game:
         """The same game by the rules of chess: what is scored, and of which a book sees `max_plies`."""
         return pyspiel.load_game("python_chess", {**RULES_OF_CHESS, "fen": self.fen})
+
+    @property
+    def side(self) -> chess.Color:
+        """Whose book it is."""
+        return chess.WHITE if self.player == 0 else chess.BLACK
 
     @property
     def kind(self) -> Evaluation:

@@ -133,7 +133,7 @@ class SparringGames(Shown):
         Raises:
           ValueError: no settings.
         """
-        side = chess.WHITE if settings.player == 0 else chess.BLACK
+        side = settings.side
         start = position_hash(settings.game().new_initial_state().board)
         return [
             (record, score if side == chess.WHITE else 1.0 - score)
@@ -172,10 +172,9 @@ def left_at(record: GameRecord, side: chess.Color) -> int | None:
 
 def _taught(games: SparringGames, settings: PreparationSettings) -> list[tuple[list[ChessState], float]]:
     """Our turns that each game has passed since it left the book, and what it scored."""
-    side = chess.WHITE if settings.player == 0 else chess.BLACK
     root, taught = settings.played_game().new_initial_state(), list[tuple[list[ChessState], float]]()
     for record, score in games.against(settings):
-        state, passed, first = root.clone(), list[ChessState](), left_at(record, side)
+        state, passed, first = root.clone(), list[ChessState](), left_at(record, settings.side)
         for ply, action in enumerate(record.actions):
             if state.is_terminal() or first is None or len(passed) == CREDITED:
                 break
@@ -329,12 +328,7 @@ def prepare_from_games(
     timed = _timed(policies.leaf_value, clock, settings.player)
     value, taught = _learned(timed, _taught(games, settings))
     found = confirmed_precomputation(
-        settings.played_game(),
-        policies.sigma_pre,
-        policies.sigma,
-        settings.penalty,
-        settings.player,
-        value,
+        *dataclasses.replace(policies, leaf_value=value).asked(settings.played_game(), settings),
         budget=budget,
         games=teaching,
         promise_games=0,
@@ -404,10 +398,9 @@ def played_lines(
     Raises:
       ValueError: arguments of another kind.
     """
-    side = chess.WHITE if settings.player == 0 else chess.BLACK
     rows, scores = memorized_rows(now), dict[tuple[int, ...], list[float]]()
     for record, score in played:
-        ply = left_at(record, side)
+        ply = left_at(record, settings.side)
         scores.setdefault(record.actions[:ply], []).append(score)
     lines = [
         PlayedLine(tuple(map(move_of, line)), len(each), float(np.mean(each)), _now(line, now, rows))

@@ -37,6 +37,7 @@ from precomp_games.chess.game import (
 from precomp_games.chess.preparation.model import (
     PreparationPolicies,
     book_choice,
+    by_player,
     check_opponent,
     leaf_value,
     opponents_play,
@@ -88,16 +89,15 @@ def preparation_tree(
     if keep is not None:
         book = policies.sigma_pre[settings.player]
         known = _KeptMoves(book, _checked_moves(keep, settings.player))
-        pre = (known, None) if settings.player == 0 else (None, known)
-        policies, how["weight"] = dataclasses.replace(policies, sigma_pre=pre), known.weight
+        policies = dataclasses.replace(policies, sigma_pre=by_player(settings.player, known, None))
+        how["weight"] = known.weight
     if settings.price == "positions":
         how["position_key"] = board_key
     if isinstance(policies.leaf_value, RolloutValues):
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
-    penalties = (settings.penalty, math.inf) if settings.player == 0 else (math.inf, settings.penalty)
-    how |= {"truncate": truncate, "stop_value": "evaluate"}
-    return _tree(settings, policies, penalties, **how)
+    penalties = by_player(settings.player, settings.penalty, math.inf)
+    return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", **how)
 
 
 @public

@@ -46,7 +46,7 @@ from precomp_games.chess.books.book import Node, book_game, percent, pgn_text, s
 from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.page import BookPage, BookPages, book_nodes, shown_title
 from precomp_games.chess.study.studies import studies
-from precomp_games.chess.study.words import SEEN, pawns_text, points
+from precomp_games.chess.study.words import pawns_text, points
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")
 """What `write_exports` writes."""
@@ -226,7 +226,7 @@ def _fields(each: BookPage, card: DrillCard, pictures: dict[str, str]) -> list[s
         f"forgetting it costs {points(card.worth)} points in 100 games",
     ]
     if each.made.person is not None and positions[0].history:
-        details.append(f"the last reply: {_seen(each, positions[0].history)}")
+        details.append(f"the last reply: {each.opponent.seen(each.made.games.get(positions[0].history))}")
     details += [f"also after {line}" for line in lines[1:3]]
     notes = [each.notes[position.history] for position in positions if position.history in each.notes]
     moves = ", ".join(board.san(move) for move in card.moves)
@@ -240,12 +240,6 @@ def _fields(each: BookPage, card: DrillCard, pictures: dict[str, str]) -> list[s
         html.escape("; ".join(details)),
         html.escape(" ".join(notes)),
     ]
-
-
-def _seen(each: BookPage, history: tuple[chess.Move, ...]) -> str:
-    """In how many of a person's games the last reply of a line was seen, in words."""
-    found = each.made.games.get(history)
-    return SEEN.format(found.count) if found is not None else each.opponent.guess
 
 
 def _picture(
@@ -300,7 +294,9 @@ def _row(each: BookPage, number: int, board: chess.Board, score: float | None) -
         "score": score,
         "forgetting_costs": position.worth,
         "gain": float(made.gains[number]),
-        "reply": "" if made.person is None or not position.history else _seen(each, position.history),
+        "reply": ""
+        if made.person is None or not position.history
+        else each.opponent.seen(made.games.get(position.history)),
         "evaluation_pawns_white": None if evaluation is None else pawns_text(evaluation),
         "instead": _cell("; ".join(f"{board.san(move)} {-loss:+.4f}" for move, loss in others)),
         "note": _cell(each.notes.get(position.history, "")),

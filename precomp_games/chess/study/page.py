@@ -50,7 +50,7 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.chess.books.book import BookExit, BookPosition, Node, trie_with_exits
-from precomp_games.chess.opponents.played import PlayedGame, rests_on_guesses
+from precomp_games.chess.opponents.played import PlayedGame
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.preparation.preparation import (
     PlainText,
@@ -487,9 +487,8 @@ def _summary(each: BookPage) -> dict[str, Any]:
         "plots": [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()],
     }
     if made.person is not None and book.positions:
-        guessed = rests_on_guesses(book, made.games)
-        share = math.fsum(gain for gain, is_guess in zip(made.gains, guessed, strict=True) if is_guess)
-        summary["guesses"] = guesses_words(sum(guessed), len(guessed), share, math.fsum(made.gains))
+        rest, added = made.guessed
+        summary["guesses"] = guesses_words(rest, len(book), added, math.fsum(made.gains))
     return summary
 
 

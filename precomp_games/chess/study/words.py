@@ -21,7 +21,7 @@ import chess.engine
 from precomp_games._support.validation import counted, plain_text
 from precomp_games.chess.books.book import points as points
 from precomp_games.chess.evaluation.policies import ANSWERS
-from precomp_games.chess.opponents.played import Person
+from precomp_games.chess.opponents.played import Person, ReplyGames
 from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec
 
@@ -196,6 +196,10 @@ class OpponentWords:
         if self._behind is not None and "games" in self._behind:
             return "a guess: never seen, others play it" + " or an engine thinks so" * self._thinks
         return "a guess: never seen" + ", an engine thinks so" * self._thinks
+
+    def seen(self, found: ReplyGames | None) -> str:
+        """In how many of a person's games a reply was seen; or why it is expected."""
+        return SEEN.format(found.count) if found is not None else self.guess
 
     @property
     def _spec(self) -> dict[str, Any]:
