@@ -126,7 +126,7 @@ class Sparring:
     def __init__(self, given: flags.FlagValues, settings: PreparationSettings, engines: Engines) -> None:
         self.given, self.settings, self.engines = given, settings, engines
         self.folder = pathlib.Path(given.output_dir)
-        self.side = chess.WHITE if settings.player == 0 else chess.BLACK
+        self.side = settings.side
         self.no_book = Book(settings.game().new_initial_state().board, self.side, ())
         self.clock = clock = None if given.clock is None else Clock.parse(given.clock)
         own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit

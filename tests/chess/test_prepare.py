@@ -190,7 +190,7 @@ def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
 def test_games_of_a_person_take_distrust_back(engines):
     settings = dataclasses.replace(SETTINGS, player=1, distrust=0.8)
     tree = preparation_tree(settings, engines.analyst)
-    known = types.SimpleNamespace(at=lambda board: ({7: 2.0}, 1.0) if board.fullmove_number == 1 else ({}, 0))
+    known = types.SimpleNamespace(at=lambda board: {7: 3.0} if board.fullmove_number == 1 else {})
     shares = distrusted_shares(tree, settings, CountsPolicy(ChessGame(), known, 1.5))
     for history in range(tree.num_histories):
         if tree.player[history] == 0 and tree.num_children[history]:
