@@ -21,14 +21,14 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import chess
 import numpy as np
 from absl import flags
 
 from precomp_games._support.files import write_together
-from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, one_of
+from precomp_games._support.validation import NonNegativeInt, PositiveInt
 from precomp_games.algorithms.preparation.best_precomputation import (
     BestPrecomputation,
     best_precomputation,
@@ -36,7 +36,6 @@ from precomp_games.algorithms.preparation.best_precomputation import (
 )
 from precomp_games.algorithms.zero_sum.equilibrium import meta_equilibrium
 from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium, meta_exploitability
-from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
 from precomp_games.chess.books.book import Book, percent, points, points_axis, write_pgn, write_polyglot
 from precomp_games.chess.game import move_of
 from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_book
@@ -68,12 +67,9 @@ _SIDES = ("white", "black")
 
 @dataclasses.dataclass
 class Flags:
-    """How the equilibrium is computed, and what is told of it.
+    """For which penalties equilibria are computed, and what is told of them.
 
     Attributes:
-      variant: Which CFR. Default: none, but the double oracle, which is exact.
-      iterations: At most so many iterations of CFR.
-      target_nash_conv: Stop at this NashConv. Default: none, up to rounding.
       penalty_factors: Also solve for --penalty times these, at least 1; the first one is what books are
         drawn for.
       states: How many positions of each side to print that it learns because the other one prepares, and
@@ -83,9 +79,6 @@ class Flags:
       export_store: Also write the whole store, compact, to a file of its own.
     """
 
-    variant: Annotated[str, one_of(tuple(CFR_VARIANTS))] | None = None
-    iterations: PositiveInt | None = None
-    target_nash_conv: Annotated[float, Ge(0.0)] | None = None
     penalty_factors: Listed = ("1", "1.5", "2", "3", "5", "10")
     states: NonNegativeInt = 5
     max_histories: PositiveInt = 5_000_000
@@ -118,8 +111,7 @@ def run(given: flags.FlagValues) -> None:
         searches = engines.searches
         if given.export_store:
             engines.analyst.store.export(given.export_store)
-    solver = {name: given[name].value for name in ("variant", "iterations", "target_nash_conv")}
-    rows, first, alone = _sweep(tree, factors, solver)
+    rows, first, alone = _sweep(tree, factors)
     sides = _prepared_sides(tree.with_penalties(settings.penalty * factors[0]), first, alone, given.seed)
     result = {
         "settings": settings.as_dict(),
@@ -147,7 +139,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _sweep(
-    tree: HistoryTree, factors: Sequence[float], solver: Mapping[str, Any]
+    tree: HistoryTree, factors: Sequence[float]
 ) -> tuple[list[dict[str, Any]], MetaEquilibrium, list[BestPrecomputation]]:
     """A row for each penalty; of the first one the equilibrium, and what each side would learn alone."""
     rows, equilibria, unaware = [], [], []
@@ -155,7 +147,7 @@ def _sweep(
         penalty = tree.penalties[0] * factor
         dearer = tree.with_penalties(penalty)
         alone: list[BestPrecomputation] = [best_precomputation(dearer, i) for i in (0, 1)]
-        both = meta_equilibrium(dearer, **solver)
+        both = meta_equilibrium(dearer)
         equilibria.append(both)
         unaware.append(alone)
         rows.append(
@@ -194,24 +186,15 @@ def _print_values(
     print_table(
         [
             (
-                row["penalty_text"],
-                *(points(row[k]) for k in ("nobody", "white", "black", "both")),
-                *_sizes(row),
+                *(row["penalty_text"], *(points(row[k]) for k in ("nobody", "white", "black", "both"))),
+                *(row["size_white_alone"], row["size_black_alone"]),
+                *(f"{row['size_white']:.1f}", f"{row['size_black']:.1f}"),
             )
             for row in rows
         ],
         ("penalty", "nobody", "White", "Black", "both prepared", "alone W", "alone B", "both W", "both B"),
     )
     print(f"({score} of White in 100 games; positions memorized by the one who prepares alone, and by both)")
-
-
-def _sizes(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        row["size_white_alone"],
-        row["size_black_alone"],
-        f"{row['size_white']:.1f}",
-        f"{row['size_black']:.1f}",
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -299,11 +282,8 @@ def _write_files(
     folder: pathlib.Path, tree: HistoryTree, books: Sequence[Book], result: Mapping[str, Any]
 ) -> None:
     """Writes what belongs together: all of it or nothing."""
-    headers = {
-        "Event": "Preparation of both sides",
-        "White": result["engines"][0],
-        "Black": result["engines"][1],
-    }
+    white, black = result["engines"]
+    headers = {"Event": "Preparation of both sides", "White": white, "Black": black}
     with write_together(folder) as drafts:
         for side, book in zip(_SIDES, books, strict=True):
             write_polyglot(book, drafts / f"{side}.bin")
