@@ -27,7 +27,6 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Mapping
 
 from absl import flags
@@ -119,18 +118,13 @@ def run(given: flags.FlagValues) -> None:
             made = _among_neighbors(given, made, engines)
         finally:
             write_preparation(made, folder)
-            print_files(given, made, folder)
+            files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
+            files = ", plan.csv, plan.png" if given.plan else files
+            print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
         _print_games(made, matches, engines)
         write_shown(given, folder, made, matches or {})
         if given.export_store:
             engines.export(given.export_store, needed)
-
-
-def print_files(given: flags.FlagValues, made: Preparation, folder: pathlib.Path) -> None:
-    """Prints which files have been written."""
-    files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
-    files = ", plan.csv, plan.png" if given.plan else files
-    print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
 
 
 def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> dict[str, MatchResult] | None:

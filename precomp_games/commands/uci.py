@@ -34,7 +34,7 @@ from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.preparation.model import modelled_play
 from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.chess.study.words import OpponentWords
-from precomp_games.commands._flags import Repeated, define_flags
+from precomp_games.commands._flags import EngineFlags, define_flags
 
 _MOST_OPTIONS = 8  # of an identity, in an error
 
@@ -45,32 +45,19 @@ class Flags:
 
     Attributes:
       book: A Polyglot file, or an output folder of precomp-games prepare.
-      engine: UCI engine, a path or a command, with its arguments if it takes any: "gnuchess --uci".
-        Default: $STOCKFISH, stockfish on PATH, /usr/games/stockfish.
-      engine_option: With --opponent or --play=model: UCI option of the engine, "Name=value"; may be
-        repeated.
-      opponent_engine: With --opponent: UCI engine of the opponent, where the preparation was given another
-        one.
-      opponent_option: UCI option of the opponent's engine, "Name=value"; may be repeated.
       play: Who plays out of book: the engine, as the interface asks it, or what the preparation in --book
         counts on.
       opponent: An output folder of precomp-games prepare: play the opponent that it was made against.
       opponent_spec: With --opponent: the preparation's --opponent, repeated word for word, where that names
         files or an engine that are to be opened and run again.
-      store: With --opponent or --play=model: where searches are kept and found, as the examples' --store.
       seed: Of random moves. Default: other games each time.
       help: Shows this help.
     """
 
     book: str | None = None
-    engine: str | None = None
-    engine_option: Repeated = ()
-    opponent_engine: str | None = None
-    opponent_option: Repeated = ()
     play: Literal["engine", "model"] = "engine"
     opponent: str | None = None
     opponent_spec: str | None = None
-    store: str = ":memory:"
     seed: NonNegativeInt | None = None
     help: bool = False
 
@@ -82,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: the command line; by default the process's.
     """
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
-    define_flags(given, Flags)
+    define_flags(given, Flags, EngineFlags, without=("workers", "cluster"), store=":memory:")
     try:
         rest = given(list(sys.argv if argv is None else argv))
         if given["help"].value:
