@@ -22,10 +22,9 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree, make_policy
 from precomp_games.algorithms import best_precomputation
-from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
+from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of, memory_frontier
 from precomp_games.algorithms.search import default_position_key
 from precomp_games.tree.facts import TERMINAL
 

@@ -18,7 +18,7 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
              promises 0.3 lambda any more. It needs far fewer evaluations, since a good move is followed
              instead of compared with all others, and certifies nothing; the interval is given all the same.
 
-With a budget, the set that is taken is the best one of at most so many entries among those opened (`budget`).
+With a budget, the set that is taken is the best one of at most so many entries among those opened (`frontier`).
 The same program on upper values, where an unopened node is an entry worth the most there is, bounds what any
 set of that size is worth.
 
@@ -52,9 +52,8 @@ from precomp_games.policies.leaf_values import Evaluator, evaluated, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
 
-from .budget import best_within_budget
 from .decisions import Decisions
-from .frontier import frontier_of
+from .frontier import best_within_budget, frontier_of
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, PerfectGame, PreparationProblem
 
 ORDERS = ("certified", "optimistic")
@@ -312,10 +311,6 @@ class BestFirstSearch:
         chosen = [branches[k] for k in np.flatnonzero(choice.chosen)]
         return [branch for branch in chosen if branch is not None], choice.utility, float(most)
 
-    def worth(self, branch: Branch) -> float:
-        """What memorizing an entry is worth for certain."""
-        return self._worth(branch, _LOWER)
-
     def gain(self, branch: Branch) -> float:
         """What memorizing an entry adds to memorizing those before it, what follows at its least."""
         below = sum(self._stop(child, _LOWER) for child in branch.children)
@@ -379,7 +374,7 @@ class BestFirstSearch:
             return node.reach * (self.problem.low if kind == _LOWER else self.problem.high)
         return node.stop
 
-    def _worth(self, branch: Branch, kind: int) -> float:
+    def worth(self, branch: Branch, kind: int = _LOWER) -> float:
         """What memorizing an entry is worth by lower, upper or hoped values."""
         return branch.known + branch.sums[kind] - self.tree.price_of(branch)
 
@@ -387,7 +382,7 @@ class BestFirstSearch:
         """The best entry of a node, where that is better than stopping."""
         best, most = None, self._stop(node, kind)
         for branch in node.entries:
-            worth = self._worth(branch, kind)
+            worth = self.worth(branch, kind)
             if worth > most:
                 best, most = branch, worth
         return best
@@ -411,10 +406,10 @@ class BestFirstSearch:
     def _of(self, node: Node, kind: int) -> float:
         """The lower, upper or hoped value of a node, from what is below it."""
         if node.before is None:
-            return self._worth(node.entries[0], kind)
+            return self.worth(node.entries[0], kind)
         stop = self._stop(node, kind)
         if node.opened:
-            return max([stop, *(self._worth(branch, kind) for branch in node.entries)])
+            return max([stop, *(self.worth(branch, kind) for branch in node.entries)])
         if math.isnan(node.stop) or kind == _LOWER or not node.can_memorize:
             return stop
         most = node.reach * self.problem.high

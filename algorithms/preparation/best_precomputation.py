@@ -14,7 +14,7 @@ The penalty lambda may be paid for each position instead, which its information 
 take the place of the penalty. These are solved by
 
     price per            menus            with a penalty               with a budget
-    information state    of any length    `Decisions.best`             `budget`: a knapsack
+    information state    of any length    `Decisions.best`             `frontier`: a knapsack
     position             of one entry     `position_prices`            `position_programs`: a closure
     position             of several       `position_programs`: entries that information states share
 
@@ -67,9 +67,8 @@ from precomp_games.tree.meta_strategy import (
 )
 
 from ..programs import Clock
-from .budget import best_within_budget, truncation_loss
 from .decisions import Decisions, StrategyValue
-from .frontier import MemoryFrontier, frontier_of
+from .frontier import MemoryFrontier, best_within_budget, frontier_of, truncation_loss
 from .position_prices import PricedForest, best_closure
 from .position_programs import best_closure_within_budget, best_shared_entries
 

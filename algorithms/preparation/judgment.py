@@ -21,7 +21,7 @@ of the tree:
 All of it is exact on the tree. Where the tree's values are estimates, what is a maximum over them errs
 upward: regret, lessons, losses, and what holes cost. What forgetting costs is none.
 
-Source: `precomputation`, Algorithm 1; the budget and the thresholds are those of `budget` and `frontier`.
+Source: `precomputation`, Algorithm 1; the budget and the thresholds are those of `frontier`.
 
 Cost: a pass down the tree and one back, and what two budgets take.
 """
@@ -44,9 +44,8 @@ from precomp_games.tree.meta_strategy import check_memorization_set
 
 from ..programs import Clock
 from .best_precomputation import BestPrecomputation, best_set
-from .budget import best_within_budget
 from .decisions import Decisions, Treeplex
-from .frontier import frontier_of
+from .frontier import best_within_budget, frontier_of
 
 _ROUNDING = 1e-12  # of the tree's scale: moves that differ by less are worth the same
 

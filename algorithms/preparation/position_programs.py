@@ -2,7 +2,7 @@
 
 **Budgets.** A set has at most B positions, which then cost nothing. At the sizes where the frontier bends,
 its own sets are best. Between two of them the problem is hard (docs/position_prices.md), so an integer
-program solves it. As with a price per information state (`budget`), prices y at the slope of the curve say
+program solves it. As with a price per information state (`frontier`), prices y at the slope of the curve say
 what each choice loses: to take an information state loses at least as much as its ancestors are worth below
 0, and to leave one out loses what it is worth. Choices that lose more than a guess of how far the best set
 falls short of the curve are fixed before the program is solved. A set that is within the guess is the best

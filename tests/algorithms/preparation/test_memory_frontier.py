@@ -8,9 +8,8 @@ import pytest
 from benchmarks.synthetic_trees import synthetic_tree
 from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaStrategy, best_of_frontier, best_precomputation, meta_equilibrium
-from precomp_games.algorithms.preparation.budget import best_within_budget
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.algorithms.preparation.frontier import frontier_of, memory_frontier
+from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of, memory_frontier
 from precomp_games.tree.facts import Forest
 from tests.algorithms.preparation.cases import all_sets, check_budgets, check_frontier, one_sided
 from tests.random_games import SUPPORTS, expand, policy_pairs, random_case, random_policy, random_tree
@@ -162,7 +161,7 @@ def test_against_algorithm_1_on_100000_histories():
 
 
 def test_a_budget_that_is_too_hard_names_who_was_asked(monkeypatch):
-    monkeypatch.setattr("precomp_games.algorithms.preparation.budget._MOST_OPEN", 0)
+    monkeypatch.setattr("precomp_games.algorithms.preparation.frontier._MOST_OPEN", 0)
     tree = expand(random_tree(2), random_policy(2), random_policy(3), 1e-3)
     with pytest.raises(ValueError, match=r"^best_precomputation\(\): .* less is left open than 0 .*, got 1;"):
         best_precomputation(tree, 0, budget=1)
