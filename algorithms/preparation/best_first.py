@@ -18,9 +18,9 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
              promises 0.3 lambda any more. It needs far fewer evaluations, since a good move is followed
              instead of compared with all others, and certifies nothing; the interval is given all the same.
 
-With a budget, the set that is taken is the best one of at most so many entries among those opened (`frontier`).
-The same program on upper values, where an unopened node is an entry worth the most there is, bounds what any
-set of that size is worth.
+With a budget, the set that is taken is the best one of at most so many entries among those opened
+(`frontier`). The same program on upper values, where an unopened node is an entry worth the most there is,
+bounds what any set of that size is worth.
 
 Source: `precomputation`, Algorithm 1; the certified order is best-first branch and bound's. The optimistic
 order is ours; its constants were set by trying.

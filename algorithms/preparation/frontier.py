@@ -20,7 +20,8 @@ The curve of utility against size through these sets is concave, and lies above 
 
 **Budgets.** The best set of at most B entries is a knapsack on a tree. At the sizes where the memory frontier
 bends, its own sets are best. Between two of them, let lambda be the slope of the curve at B, and let v(I) be
-the value of information state I by Algorithm 1 at that penalty. A set of k entries falls short of the curve by lambda (B - k), plus the sum of what each of its choices loses:
+the value of information state I by Algorithm 1 at that penalty. A set of k entries falls short of the curve
+by lambda (B - k), plus the sum of what each of its choices loses:
 
     v(I) - stop(I)          at an information state where it stops,
     v(I) - memorize(e)      at one where it memorizes e.
