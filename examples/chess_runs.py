@@ -18,7 +18,8 @@ FLAGS = flags.FLAGS
 
 def settings(player: int, opponent_r: float, *, evaluated: bool = False) -> PreparationSettings:
     """`settings_of` absl's global flags."""
-    return _flags.settings_of(FLAGS, player, evaluated=evaluated, opponent_temperature_cp=opponent_r)
+    told = {"opponent": "", "opponent_temperature_cp": opponent_r}  # other flags may have their names
+    return _flags.settings_of(FLAGS, player, evaluated=evaluated, **told)
 
 
 def engines() -> AbstractContextManager[Engines]:

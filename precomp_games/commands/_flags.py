@@ -214,15 +214,15 @@ def settings_of(
     """
     if evaluated and given.evaluation == "rollouts":
         raise ValueError("--evaluation: expected an engine's evaluation for --chess, got 'rollouts'")
-    return PreparationSettings(player=player, trusted=True, **{**said_in(given), **other})
+    return PreparationSettings(player=player, trusted=True, **said_in(given, but=other), **other)
 
 
-def said_in(given: flags.FlagValues, *, present: bool = False) -> dict[str, Any]:
+def said_in(given: flags.FlagValues, *, present: bool = False, but: Collection[str] = ()) -> dict[str, Any]:
     """Returns the fields of settings that flags say; with `present` those that stand on the command line."""
     said = {}
     for field in dataclasses.fields(PreparationSettings):
         names = _names(field)
-        if field.name in _NO_FLAGS:  # another flag may have its name
+        if field.name in _NO_FLAGS or field.name in but:  # another flag may have its name
             continue
         if names[0] in given and (not present or any(given[name].present for name in names)):
             value = _value(given, names)
@@ -241,7 +241,7 @@ def _value(given: flags.FlagValues, names: Sequence[str]) -> Any:
         time = given[names[1]].value if len(names) > 1 else None
         limit = {"nodes": value} if time is None else {"movetime_ms": time}
         return None if limit.get("nodes", time) is None else SearchLimit(**limit)
-    if names[0] in ("r", "r_weights") and isinstance(value, list) and value:  # an example's --r is one number
+    if names[0] in ("r", "r_weights") and value:
         several = positive_numbers(given[names[0]])
         return several[0] if names[0] == "r" and len(several) == 1 else several
     if names[0] == "top_k" and value is None and "opponent_plays" in given:
