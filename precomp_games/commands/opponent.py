@@ -173,7 +173,9 @@ def _write_page(
     """Writes the page and the exports of what has been made; what to expect."""
     with limited(None):
         told = expectations(against, made)
-        write_books(given, folder, [_shown(one, folder / one.side, told) for one in made])
+        sizes = {one.side: sizes_of(folder / one.side, one) for one in made}
+        pages = [BookPage(one, expect=" ".join(told), sizes=sizes[one.side]) for one in made]
+        write_books(given, folder, pages)
     return told
 
 
@@ -409,11 +411,6 @@ def _at_worst(made: Preparation) -> float | None:
     return None if robust is None else robust.utility - robust.unprepared
 
 
-def _shown(made: Preparation, folder: pathlib.Path, told: Sequence[str]) -> BookPage:
-    """A book as the page and the exports show it, with what to expect."""
-    return BookPage(made, expect=" ".join(told), sizes=sizes_of(folder, made))
-
-
 # -- what to expect ----------------------------------------------------------------------------------------
 
 
@@ -437,7 +434,7 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
         ),
     )
     nothing = "".join(
-        f", and nothing is worth learning with {_color(each)}" for each in made if each not in books
+        f", and nothing is worth learning with {each.side.capitalize()}" for each in made if each not in books
     )
     guesses = _by_color(books, lambda each: f"{_share_of_guesses(each):.0%} of that")
     guess = OpponentWords(made[0].settings, made[0].engines[1]).guess
@@ -459,11 +456,7 @@ def _by_color(
     more: Callable[[Preparation], str] = lambda each: "",
 ) -> str:
     """What is told of one or two books, each with its color."""
-    return " and ".join(f"{told(each)} with {_color(each)}{more(each)}" for each in books)
-
-
-def _color(made: Preparation) -> str:
-    return made.side.capitalize()
+    return " and ".join(f"{told(each)} with {each.side.capitalize()}{more(each)}" for each in books)
 
 
 def _first_moves(against: ModelledPerson, made: Preparation) -> str:
