@@ -34,9 +34,8 @@ from precomp_games._support.config import bar, memory_limit
 from precomp_games._support.memory import MemoryMeter
 from precomp_games._support.validation import ArgumentError, check_evaluation, utility_sum
 from precomp_games.policies.rows import check_infoset_keys
-from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.options import ExpansionOptions
-from precomp_games.tree.expansion.positions import Edges, LevelPositions
+from precomp_games.tree.expansion.positions import AlikeRows, Edges, LevelPositions
 from precomp_games.tree.expansion.pruning import InformationStates, KeptPositions, Level, Reopened, StopBounds
 from precomp_games.tree.expansion.values import TreeValues
 from precomp_games.tree.facts import ARRAYS, CHANCE, GOES_WITHOUT_SAYING, OPTIONAL

@@ -19,8 +19,8 @@ from precomp_games._support.validation import ArgumentError, utility_sum
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicy
-from precomp_games.tree.expansion.alike import AlikeRows
 from precomp_games.tree.expansion.options import ExpansionOptions
+from precomp_games.tree.expansion.positions import AlikeRows
 from precomp_games.tree.facts import TERMINAL
 from precomp_games.tree.mixture import MixedOpponent
 
