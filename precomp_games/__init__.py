@@ -24,33 +24,35 @@ if TYPE_CHECKING:
 
     __version__: str
 else:
-    _NAMES = {
-        "_support.config": ("config",),
-        "cluster": ("cluster_client", "map_on_cluster"),
-        "games.clock": ("ClockGame", "ClockPolicy", "SearchClock", "TimedSearch", "clock_position_key"),
-        "meta_game.gambit": ("to_efg", "write_efg"),
-        "meta_game.game": ("MetaPrecomputationGame",),
-        "policies.leaf_values": ("RolloutValues",),
-        "policies.mixtures": ("MixturePolicy",),
-        "policies.rows": ("Menu",),
-        "policies.specs": ("make_policy", "policy_names", "register_policy"),
-        "tree.history_tree": ("HistoryTree",),
-        "tree.meta_strategy": ("PrecomputationPolicy",),
-    }
+    from precomp_games._support.faces import face
+
+    _named = face(
+        __name__,
+        {
+            "_support.config": "config",
+            "cluster": "cluster_client map_on_cluster",
+            "games.clock": "ClockGame ClockPolicy SearchClock TimedSearch clock_position_key",
+            "meta_game.gambit": "to_efg write_efg",
+            "meta_game.game": "MetaPrecomputationGame",
+            "policies.leaf_values": "RolloutValues",
+            "policies.mixtures": "MixturePolicy",
+            "policies.rows": "Menu",
+            "policies.specs": "make_policy policy_names register_policy",
+            "tree.history_tree": "HistoryTree",
+            "tree.meta_strategy": "PrecomputationPolicy",
+        },
+    )
 
     def __getattr__(name: str) -> Any:
         """What stands in `__all__`, and the version."""
+        if name != "__version__":
+            return _named(name)
         import importlib.metadata
 
-        if name == "__version__":
-            try:
-                return importlib.metadata.version("precomp-games")
-            except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
-                return "0"
-        for module, names in _NAMES.items():
-            if name in names:
-                return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return importlib.metadata.version("precomp-games")
+        except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
+            return "0"
 
 
 __all__ = [
