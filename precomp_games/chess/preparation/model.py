@@ -68,14 +68,17 @@ class PreparationPolicies:
     sigma: tuple[PolicyLike, PolicyLike]
     leaf_value: Any
 
-    def asked(self, game: pyspiel.Game, settings: PreparationSettings) -> tuple[Any, ...]:
-        """What a solver that searches is given first."""
-        return game, self.sigma_pre, self.sigma, settings.penalty, settings.player, self.leaf_value
-
 
 def by_player(player: int, own: Any, rival: Any) -> tuple[Any, Any]:
     """What belongs to player 0 and to player 1, by what is one's own and the other's."""
     return (own, rival) if player == 0 else (rival, own)
+
+
+def searched(
+    policies: PreparationPolicies, game: pyspiel.Game, settings: PreparationSettings
+) -> tuple[Any, ...]:
+    """Return what a solver that searches is given first."""
+    return game, policies.sigma_pre, policies.sigma, settings.penalty, settings.player, policies.leaf_value
 
 
 @public

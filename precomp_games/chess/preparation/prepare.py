@@ -41,7 +41,7 @@ from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move
 from precomp_games.chess.opponents.played import Person, ReplyGames, reply_games
 from precomp_games.chess.opponents.policies import GamesPolicy
 from precomp_games.chess.play.match import book_exits
-from precomp_games.chess.preparation.model import Engines, ModelFiles, PreparationPolicies
+from precomp_games.chess.preparation.model import Engines, ModelFiles, PreparationPolicies, searched
 from precomp_games.chess.preparation.preparation import (
     AtWorst,
     BestFirst,
@@ -371,7 +371,7 @@ def _by_best_first(
     """Where there are several moves to choose among, lines are looked at in the order of their promise."""
     policies = engines.policies(settings)
     found = best_first_precomputation(
-        *policies.asked(settings.game(), settings),
+        *searched(policies, settings.game(), settings),
         gap=gap,
         order=order,
         budget=budget,
@@ -412,7 +412,7 @@ def _by_games(
     teaching = games // _TEACHING
     promising = max(2, games - teaching)
     found = confirmed_precomputation(
-        *policies.asked(settings.played_game(), settings),
+        *searched(policies, settings.played_game(), settings),
         budget=_MOST if budget is None else budget,
         games=teaching,
         promise_games=promising,

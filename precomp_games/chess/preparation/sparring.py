@@ -50,6 +50,7 @@ from precomp_games.chess.preparation.model import (
     PreparationPolicies,
     modelled_play,
     preparation_policies,
+    searched,
 )
 from precomp_games.chess.preparation.preparation import BySparring, Preparation
 from precomp_games.chess.preparation.prepare import told_stops
@@ -328,7 +329,7 @@ def prepare_from_games(
     timed = _timed(policies.leaf_value, clock, settings.player)
     value, taught = _learned(timed, _taught(games, settings))
     found = confirmed_precomputation(
-        *dataclasses.replace(policies, leaf_value=value).asked(settings.played_game(), settings),
+        *searched(dataclasses.replace(policies, leaf_value=value), settings.played_game(), settings),
         budget=budget,
         games=teaching,
         promise_games=0,
