@@ -24,7 +24,7 @@ legal_actions() 45 us and the EPD 27 us.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import chess
@@ -32,8 +32,10 @@ import pyspiel
 
 from precomp_games._support.validation import (
     ArgumentError,
+    Check,
     Ge,
     Le,
+    check_instance,
     check_integer,
     check_parameters,
     one_line,
@@ -403,6 +405,30 @@ def check_fen(fen: Any) -> chess.Board:
     if status != chess.STATUS_VALID:
         raise ArgumentError(f"expected fen to be a valid position, got {shown(fen)} ({status!r})")
     return board
+
+
+def check_unfinished(states: Any, name: str, player_id: int | None = None) -> list[ChessState]:
+    """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
+
+    Raises:
+      ValueError: they are none.
+    """
+    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+        raise ArgumentError(f"expected states of chess, got {shown(states)}")
+    unfinished = []
+    for state in states:
+        check_instance(state, ChessState, name)
+        if state.is_terminal():
+            raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
+        if player_id is not None:
+            mover = state.current_player()
+            player_id = check_integer(player_id, "player_id", least=mover, most=mover)
+        unfinished.append(state)
+    return unfinished
+
+
+UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
+"""States of unfinished games of chess."""
 
 
 pyspiel.register_game(_GAME_TYPE, ChessGame)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Protocol
 
 import chess
@@ -45,7 +45,6 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support.results import Shown
 from precomp_games._support.validation import (
     ArgumentError,
-    Check,
     Ge,
     Gt,
     Le,
@@ -53,8 +52,6 @@ from precomp_games._support.validation import (
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
-    check_instance,
-    check_integer,
     check_number,
     one_of,
     public,
@@ -70,7 +67,15 @@ from precomp_games.chess.engines.searches import (
     game_text,
 )
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
-from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of, repeats
+from precomp_games.chess.game import (
+    MAX_PLIES,
+    ChessGame,
+    ChessState,
+    UnfinishedStates,
+    action_of,
+    check_unfinished,
+    repeats,
+)
 
 # Python-chess's models, by Stockfish's versions.
 _WDL_MODELS: dict[str, chess.engine.WdlModel] = {
@@ -373,30 +378,6 @@ class EngineEvaluation:
             mover = utility.mover_utility(result.lines[0], state.board, *beside)
             values[k] = mover if state.board.turn == chess.WHITE else 1.0 - mover
         return values
-
-
-def check_unfinished(states: Any, name: str, player_id: int | None = None) -> list[ChessState]:
-    """States of unfinished games of chess; `player_id`, where it is given, is to move in all of them.
-
-    Raises:
-      ValueError: they are none.
-    """
-    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
-        raise ArgumentError(f"expected states of chess, got {shown(states)}")
-    unfinished = []
-    for state in states:
-        check_instance(state, ChessState, name)
-        if state.is_terminal():
-            raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
-        if player_id is not None:
-            mover = state.current_player()
-            player_id = check_integer(player_id, "player_id", least=mover, most=mover)
-        unfinished.append(state)
-    return unfinished
-
-
-UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
-"""States of unfinished games of chess."""
 
 
 def check_opponents(

@@ -56,8 +56,15 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.evaluation.policies import UnfinishedStates, check_unfinished
-from precomp_games.chess.game import MAX_PLIES, ChessGame, ChessState, action_of, is_legal
+from precomp_games.chess.game import (
+    MAX_PLIES,
+    ChessGame,
+    ChessState,
+    UnfinishedStates,
+    action_of,
+    check_unfinished,
+    is_legal,
+)
 from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.records.names import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
