@@ -39,9 +39,7 @@ from precomp_games.chess import (
     read_games,
     read_table,
 )
-from precomp_games.chess.opponents.count_fit import HALF_LIVES, CountFit, RollingCounts
-from precomp_games.chess.opponents.policies import prior_of_moves, rolling_fit
-from precomp_games.chess.records.move_counts import (
+from precomp_games.chess.data.move_counts import (
     CountsPolicy,
     GameTable,
     GameWeights,
@@ -49,6 +47,8 @@ from precomp_games.chess.records.move_counts import (
     own_states,
     predicted_rows,
 )
+from precomp_games.chess.model.count_fit import HALF_LIVES, CountFit, RollingCounts
+from precomp_games.chess.model.opponents import prior_of_moves, rolling_fit
 
 _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 + 1e-9)
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits

@@ -5,11 +5,11 @@ from __future__ import annotations
 import chess
 from absl import flags
 
-from precomp_games.chess.preparation.people import FITTED as FITTED
-from precomp_games.chess.preparation.people import KnownPerson as KnownPerson
-from precomp_games.chess.preparation.people import read_person
-from precomp_games.chess.preparation.people import spec_policy as spec_policy
-from precomp_games.chess.records.move_counts import GameTable
+from precomp_games.chess.data.move_counts import GameTable
+from precomp_games.chess.model.people import FITTED as FITTED
+from precomp_games.chess.model.people import KnownPerson as KnownPerson
+from precomp_games.chess.model.people import read_person
+from precomp_games.chess.model.people import spec_policy as spec_policy
 from precomp_games.commands._files import DATA
 
 FLAGS = flags.FLAGS

@@ -56,10 +56,10 @@ from precomp_games.chess import (
     preparation_book,
     preparation_tree,
 )
-from precomp_games.chess.preparation.controls import MAIN_LINES
-from precomp_games.chess.preparation.prepare import distrusted_shares
-from precomp_games.chess.records.game_records import position_hash
-from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, MoveCounts
+from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, MoveCounts
+from precomp_games.chess.plan.controls import MAIN_LINES
+from precomp_games.chess.plan.prepare import distrusted_shares
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
 
 FLAGS = flags.FLAGS

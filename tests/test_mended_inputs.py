@@ -27,10 +27,10 @@ from precomp_games.chess import (
     StoreError,
     read_preparation,
 )
+from precomp_games.chess.data.move_counts import PolyglotCounts
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.play.players import EnginePlayer
 from precomp_games.chess.play.uci_engine import UciEngine
-from precomp_games.chess.records.move_counts import PolyglotCounts
 from precomp_games.commands.uci import main
 from precomp_games.tree.base_game import loaded_game
 from tools import samples

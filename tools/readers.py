@@ -55,16 +55,16 @@ from precomp_games.chess import (
     write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.data.move_counts import PolyglotCounts
+from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.chess.evaluation.calibration import load_calibration
 from precomp_games.chess.game import ChessGame
-from precomp_games.chess.opponents.played import pgn_moves, pgn_results
-from precomp_games.chess.opponents.policies import polyglot_policy
+from precomp_games.chess.model.calibration import load_calibration
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
+from precomp_games.chess.model.opponents import polyglot_policy
+from precomp_games.chess.model.played import pgn_moves, pgn_results
+from precomp_games.chess.plan.sparring import SparringGames
 from precomp_games.chess.play.uci_engine import uci_book
-from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
-from precomp_games.chess.preparation.sparring import SparringGames
-from precomp_games.chess.records.move_counts import PolyglotCounts
-from precomp_games.chess.records.pgn_files import pgn_names
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands import report
 from precomp_games.policies.specs import parsed_spec, touched

@@ -28,7 +28,7 @@ import chess.pgn
 
 from precomp_games._support.files import read_archive
 from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngine
-from precomp_games.chess.books.book import pgn_text
+from precomp_games.chess.data.book import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import drill, opponent, prepare, report, spar
 from precomp_games.commands._app import run_command

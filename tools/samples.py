@@ -18,7 +18,7 @@ import pyspiel
 from precomp_games import HistoryTree, make_policy
 from precomp_games.chess import Book, BookMove, BookPosition, Drill, EvaluationStore, PreparationSettings
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
-from precomp_games.chess.evaluation import calibration
+from precomp_games.chess.model import calibration
 
 _DATA = pathlib.Path(__file__).parents[1] / "precomp_games" / "commands" / "data"
 NOW = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)

@@ -3,28 +3,28 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from precomp_games.chess.books.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
-    from precomp_games.chess.books.repertoire import read_repertoire
+    from precomp_games.chess.data.book import Book, BookMove, BookPosition, write_pgn, write_polyglot
+    from precomp_games.chess.data.game_records import read_games
+    from precomp_games.chess.data.pgn_files import GameReport
+    from precomp_games.chess.data.repertoire import read_repertoire
     from precomp_games.chess.engines.cluster import DaskEngine
     from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
     from precomp_games.chess.engines.searches import SearchLimit
     from precomp_games.chess.engines.store import EvaluationStore, StoreError
     from precomp_games.chess.engines.stored_engine import StoredEngine
-    from precomp_games.chess.evaluation.policies import EngineEvaluation, EnginePolicy
     from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
-    from precomp_games.chess.opponents.estimation import fit_opponent, opponent_choices
-    from precomp_games.chess.opponents.played import reply_games
-    from precomp_games.chess.opponents.policies import games_policy, opponent_policy, read_table
+    from precomp_games.chess.model.engine_policies import EngineEvaluation, EnginePolicy
+    from precomp_games.chess.model.estimation import fit_opponent, opponent_choices
+    from precomp_games.chess.model.model import Engines, PreparationPolicies, preparation_policies
+    from precomp_games.chess.model.opponents import games_policy, opponent_policy, read_table
+    from precomp_games.chess.model.played import reply_games
+    from precomp_games.chess.model.settings import PreparationSettings
+    from precomp_games.chess.plan.controls import control_book
+    from precomp_games.chess.plan.judging import judge_repertoire
+    from precomp_games.chess.plan.preparation import Preparation, read_preparation, write_preparation
+    from precomp_games.chess.plan.prepare import prepare
+    from precomp_games.chess.plan.trees import certified_book, preparation_book, preparation_tree
     from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
-    from precomp_games.chess.preparation.controls import control_book
-    from precomp_games.chess.preparation.judging import judge_repertoire
-    from precomp_games.chess.preparation.model import Engines, PreparationPolicies, preparation_policies
-    from precomp_games.chess.preparation.preparation import Preparation, read_preparation, write_preparation
-    from precomp_games.chess.preparation.prepare import prepare
-    from precomp_games.chess.preparation.settings import PreparationSettings
-    from precomp_games.chess.preparation.trees import certified_book, preparation_book, preparation_tree
-    from precomp_games.chess.records.game_records import read_games
-    from precomp_games.chess.records.pgn_files import GameReport
     from precomp_games.chess.study.drill import Drill
     from precomp_games.chess.study.exports import write_exports
     from precomp_games.chess.study.page import BookPage, write_report
@@ -34,28 +34,28 @@ else:
     __getattr__ = face(
         __name__,
         {
-            "books.book": "Book BookMove BookPosition write_pgn write_polyglot",
-            "books.repertoire": "read_repertoire",
+            "data.book": "Book BookMove BookPosition write_pgn write_polyglot",
+            "data.repertoire": "read_repertoire",
             "engines.cluster": "DaskEngine",
             "engines.pool": "EngineError EnginePool find_engine",
             "engines.searches": "SearchLimit",
             "engines.store": "EvaluationStore StoreError",
             "engines.stored_engine": "StoredEngine",
-            "evaluation.policies": "EngineEvaluation EnginePolicy",
+            "model.engine_policies": "EngineEvaluation EnginePolicy",
             "game": "ChessGame ChessState action_of board_key move_of position_key",
-            "opponents.estimation": "fit_opponent opponent_choices",
-            "opponents.played": "reply_games",
-            "opponents.policies": "games_policy opponent_policy read_table",
+            "model.estimation": "fit_opponent opponent_choices",
+            "model.played": "reply_games",
+            "model.opponents": "games_policy opponent_policy read_table",
             "play.match": "MatchComparison book_exits play_match",
-            "preparation.controls": "control_book",
-            "preparation.judging": "judge_repertoire",
-            "preparation.model": "Engines PreparationPolicies preparation_policies",
-            "preparation.preparation": "Preparation read_preparation write_preparation",
-            "preparation.prepare": "prepare",
-            "preparation.settings": "PreparationSettings",
-            "preparation.trees": "certified_book preparation_book preparation_tree",
-            "records.game_records": "read_games",
-            "records.pgn_files": "GameReport",
+            "plan.controls": "control_book",
+            "plan.judging": "judge_repertoire",
+            "model.model": "Engines PreparationPolicies preparation_policies",
+            "plan.preparation": "Preparation read_preparation write_preparation",
+            "plan.prepare": "prepare",
+            "model.settings": "PreparationSettings",
+            "plan.trees": "certified_book preparation_book preparation_tree",
+            "data.game_records": "read_games",
+            "data.pgn_files": "GameReport",
             "study.drill": "Drill",
             "study.exports": "write_exports",
             "study.page": "BookPage write_report",

@@ -21,9 +21,9 @@ from precomp_games.chess.engines.pool import (
 from precomp_games.chess.engines.searches import check_command, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
-from precomp_games.chess.evaluation.policies import ANSWERS
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.model.engine_policies import ANSWERS
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.commands._files import DATA, shown_path
 from precomp_games.commands._flags import check_workers
 

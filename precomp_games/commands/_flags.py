@@ -22,7 +22,7 @@ from absl import flags
 
 from precomp_games._support.validation import Check, Ge, Le, PositiveInt
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.cluster import cluster_client
 from precomp_games.tree.base_game import named_game as named_game
 

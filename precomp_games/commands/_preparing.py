@@ -18,10 +18,11 @@ from precomp_games._support.deadlines import seconds_left
 from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
 from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
 from precomp_games.algorithms.preparation.best_first import ORDERS
-from precomp_games.chess.books.book import BookPosition, percent, points_axis
-from precomp_games.chess.books.repertoire import read_repertoire
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import (
+from precomp_games.chess.data.book import BookPosition, percent, points_axis
+from precomp_games.chess.data.repertoire import read_repertoire
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.settings import EVALUATIONS, PreparationSettings
+from precomp_games.chess.plan.preparation import (
     BestFirst,
     ByGames,
     PlanStep,
@@ -29,8 +30,7 @@ from precomp_games.chess.preparation.preparation import (
     WholeTree,
     write_preparation,
 )
-from precomp_games.chess.preparation.prepare import is_by_games, prepare
-from precomp_games.chess.preparation.settings import EVALUATIONS, PreparationSettings
+from precomp_games.chess.plan.prepare import is_by_games, prepare
 from precomp_games.chess.study.words import more_points, points, range_words, signed_points
 from precomp_games.commands._app import errors_by_flag, pressed_once
 from precomp_games.commands._files import end_of, figure, print_table, rows_of, write_csv

@@ -13,11 +13,11 @@ import chess
 from absl import flags
 
 from precomp_games._support.validation import one_line, pasteable
-from precomp_games.chess.opponents.policies import GamesPolicy
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.opponents import GamesPolicy
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.preparation import Preparation, WholeTree, read_preparation
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import Preparation, WholeTree, read_preparation
-from precomp_games.chess.preparation.settings import PreparationSettings
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.page import BookPage, report_matches, write_report
 from precomp_games.chess.study.words import OpponentWords

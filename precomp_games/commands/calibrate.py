@@ -35,9 +35,11 @@ from precomp_games._support.config import bar
 from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
 from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
-from precomp_games.chess.books.book import points, points_axis
+from precomp_games.chess.data.book import points, points_axis
+from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Multipv, SearchResult
-from precomp_games.chess.evaluation.calibration import (
+from precomp_games.chess.game import ChessState, board_key
+from precomp_games.chess.model.calibration import (
     CalibratedUtility,
     CalibrationSample,
     fit_calibration,
@@ -45,12 +47,10 @@ from precomp_games.chess.evaluation.calibration import (
     played_samples,
     save_calibration,
 )
-from precomp_games.chess.evaluation.policies import score_utility
-from precomp_games.chess.game import ChessState, board_key
-from precomp_games.chess.opponents.played import pgn_results
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.chess.model.engine_policies import score_utility
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.played import pgn_results
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import figure, output_folder, print_table, write_csv
 from precomp_games.commands._flags import (

@@ -24,10 +24,10 @@ import chess
 from absl import flags
 
 from precomp_games._support.validation import NonNegativeInt, PositiveInt
-from precomp_games.chess.books.book import BookPosition
+from precomp_games.chess.data.book import BookPosition
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
-from precomp_games.chess.evaluation.policies import pov_score
-from precomp_games.chess.preparation.preparation import Preparation
+from precomp_games.chess.model.engine_policies import pov_score
+from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands._files import DATA, output_folder

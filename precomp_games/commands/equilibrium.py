@@ -36,9 +36,9 @@ from precomp_games.algorithms.preparation.best_precomputation import (
 )
 from precomp_games.algorithms.zero_sum.equilibrium import meta_equilibrium
 from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium, meta_exploitability
-from precomp_games.chess.books.book import Book, percent, points, points_axis, write_pgn, write_polyglot
+from precomp_games.chess.data.book import Book, percent, points, points_axis, write_pgn, write_polyglot
 from precomp_games.chess.game import move_of
-from precomp_games.chess.preparation.trees import equilibrium_tree, preparation_book
+from precomp_games.chess.plan.trees import equilibrium_tree, preparation_book
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._app import progress_bar
 from precomp_games.commands._engines import open_engines

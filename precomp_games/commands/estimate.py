@@ -25,12 +25,12 @@ from absl import flags
 
 from precomp_games._support.deadlines import part, sample_in_time
 from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted
+from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
-from precomp_games.chess.opponents.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
-from precomp_games.chess.opponents.played import Moves, engine_moves, pgn_moves, played_in
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.chess.model.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.played import Moves, engine_moves, pgn_moves, played_in
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table, write_json
 from precomp_games.commands._flags import (

@@ -32,11 +32,11 @@ import chess
 from absl import flags
 
 from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
-from precomp_games.chess.books.book import percent
-from precomp_games.chess.books.repertoire import Repertoire, read_repertoire
-from precomp_games.chess.preparation.judging import KNOWN, RepertoireJudgment, judge_repertoire
-from precomp_games.chess.preparation.model import Engines, PreparationPolicies, named_calibration
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.data.book import percent
+from precomp_games.chess.data.repertoire import Repertoire, read_repertoire
+from precomp_games.chess.model.model import Engines, PreparationPolicies, named_calibration
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.judging import KNOWN, RepertoireJudgment, judge_repertoire
 from precomp_games.chess.study.words import OpponentWords, more_points, often, points
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._engines import open_engines

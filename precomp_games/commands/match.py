@@ -31,9 +31,15 @@ from absl import flags
 from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
 from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt
 from precomp_games.algorithms import best_of_frontier, memory_frontier
-from precomp_games.chess.books.book import Book, BookExit
+from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
-from precomp_games.chess.evaluation.policies import EnginePolicy
+from precomp_games.chess.model.engine_policies import EnginePolicy
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.controls import MAIN_LINES, control_book
+from precomp_games.chess.plan.preparation import Preparation
+from precomp_games.chess.plan.prepare import exits_of
+from precomp_games.chess.plan.trees import penalties, preparation_book, preparation_tree
 from precomp_games.chess.play.match import (
     ExitScore,
     MatchComparison,
@@ -43,12 +49,6 @@ from precomp_games.chess.play.match import (
     write_openings,
 )
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
-from precomp_games.chess.preparation.controls import MAIN_LINES, control_book
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import Preparation
-from precomp_games.chess.preparation.prepare import exits_of
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import penalties, preparation_book, preparation_tree
 from precomp_games.chess.study.words import points, range_words
 from precomp_games.commands._app import errors_by_flag
 from precomp_games.commands._engines import open_engines

@@ -35,17 +35,17 @@ from absl import flags
 
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.validation import Ge, Le, PositiveInt, counted, plain_text
-from precomp_games.chess.books.book import percent
+from precomp_games.chess.data.book import percent
+from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.data.move_counts import GameTable
+from precomp_games.chess.data.names import fitting_names
+from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.game import action_of, move_of
-from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.people import FITTED, ModelledPerson, model_person, read_person
-from precomp_games.chess.preparation.preparation import Preparation, WholeTree, write_preparation
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.game_records import position_hash
-from precomp_games.chess.records.move_counts import GameTable
-from precomp_games.chess.records.names import fitting_names
-from precomp_games.chess.records.pgn_files import pgn_names
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.opponents import GamesPolicy
+from precomp_games.chess.model.people import FITTED, ModelledPerson, model_person, read_person
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.preparation import Preparation, WholeTree, write_preparation
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
 from precomp_games.chess.study.words import OpponentWords, guesses_words, more_points, points

@@ -32,12 +32,12 @@ from collections.abc import Mapping
 from absl import flags
 
 from precomp_games._support.validation import NonNegativeInt
-from precomp_games.chess.books.book import Book
+from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.plan.controls import play_neighbors
+from precomp_games.chess.plan.preparation import Preparation, write_preparation
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.preparation.controls import play_neighbors
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import Preparation, write_preparation
 from precomp_games.chess.study.words import points, range_words, signed_points
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import output_folder, print_table

@@ -26,9 +26,9 @@ import chess.pgn
 from absl import flags
 
 from precomp_games._support.files import read_json
-from precomp_games.chess.opponents.played import reply_games
-from precomp_games.chess.records.movetext import Standard, standard
-from precomp_games.chess.records.pgn_files import GameReport, game_texts
+from precomp_games.chess.data.movetext import Standard, standard
+from precomp_games.chess.data.pgn_files import GameReport, game_texts
+from precomp_games.chess.model.played import reply_games
 from precomp_games.chess.study.page import BookPage, report_matches
 from precomp_games.commands._files import output_folder
 from precomp_games.commands._flags import Repeated, define_flags

@@ -22,16 +22,16 @@ from absl import flags
 
 from precomp_games._support.deadlines import limited, part
 from precomp_games._support.validation import Ge, counted
-from precomp_games.chess.books.repertoire import Repertoire
-from precomp_games.chess.preparation.review import (
+from precomp_games.chess.data.game_records import GameRecord, position_hash, read_games
+from precomp_games.chess.data.pgn_files import GameReport
+from precomp_games.chess.data.repertoire import Repertoire
+from precomp_games.chess.plan.review import (
     AT_ITS_END,
     BY_OPPONENT,
     BY_OWNER,
     GamesReview,
     review_games,
 )
-from precomp_games.chess.records.game_records import GameRecord, position_hash, read_games
-from precomp_games.chess.records.pgn_files import GameReport
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import DATA, output_folder, shown_path
 from precomp_games.commands._flags import define_flags

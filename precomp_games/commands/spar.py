@@ -45,10 +45,26 @@ from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, part, seconds_left, time_is_up
 from precomp_games._support.files import read_json
 from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt, counted, shown
-from precomp_games.chess.books.book import Book, points, points_axis
+from precomp_games.chess.data.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
-from precomp_games.chess.opponents.policies import GamesPolicy
+from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.opponents import GamesPolicy
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.preparation import (
+    BySparring,
+    Preparation,
+    read_preparation,
+    write_preparation,
+)
+from precomp_games.chess.plan.prepare import with_exits
+from precomp_games.chess.plan.sparring import (
+    SparringGames,
+    informed_policies,
+    played_lines,
+    prepare_from_games,
+    spec_of_games,
+)
 from precomp_games.chess.play.engine_games import (
     Clock,
     MatchEngine,
@@ -56,22 +72,6 @@ from precomp_games.chess.play.engine_games import (
     play_engine_games,
 )
 from precomp_games.chess.play.match_statistics import MatchStatistics
-from precomp_games.chess.preparation.model import Engines
-from precomp_games.chess.preparation.preparation import (
-    BySparring,
-    Preparation,
-    read_preparation,
-    write_preparation,
-)
-from precomp_games.chess.preparation.prepare import with_exits
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.sparring import (
-    SparringGames,
-    informed_policies,
-    played_lines,
-    prepare_from_games,
-    spec_of_games,
-)
 from precomp_games.chess.study.words import range_words, signed_points
 from precomp_games.commands._engines import open_engines
 from precomp_games.commands._files import end_of, figure, output_folder, print_table, write_csv, write_json

@@ -24,15 +24,15 @@ from typing import Literal
 from absl import flags
 
 from precomp_games._support.validation import NonNegativeInt, one_line, shown
-from precomp_games.chess.books.book import Book
+from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.model.model import modelled_play
+from precomp_games.chess.plan.preparation import Preparation, read_preparation
 from precomp_games.chess.play.players import LONGEST_LINE, EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
-from precomp_games.chess.preparation.model import modelled_play
-from precomp_games.chess.preparation.preparation import Preparation, read_preparation
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands._flags import EngineFlags, define_flags
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from precomp_games.chess import Book
-from precomp_games.chess.preparation.preparation import best_parts
+from precomp_games.chess.plan.preparation import best_parts
 from tests.chess.test_book import book_of, random_book
 
 

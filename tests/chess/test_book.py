@@ -13,7 +13,7 @@ import chess.pgn
 import chess.polyglot
 import pytest
 
-from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 
 ITALIAN = "r1bqk1nr/pppp1ppp/2n5/2b1p3/2B1P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 4 4"
 

@@ -11,8 +11,8 @@ import pytest
 
 from precomp_games import make_policy
 from precomp_games.chess import ChessGame, action_of
-from precomp_games.chess.opponents.policies import GamesPolicy, polyglot_policy
-from precomp_games.chess.records.move_counts import CountsPolicy, PolyglotCounts
+from precomp_games.chess.data.move_counts import CountsPolicy, PolyglotCounts
+from precomp_games.chess.model.opponents import GamesPolicy, polyglot_policy
 from precomp_games.policies.specs import quoted
 from tests.chess.test_game_records import game, mutated
 

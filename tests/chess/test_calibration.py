@@ -12,7 +12,8 @@ import pytest
 
 from precomp_games.chess import EngineEvaluation, PreparationSettings, SearchLimit, preparation_policies
 from precomp_games.chess.engines.searches import Line
-from precomp_games.chess.evaluation.calibration import (
+from precomp_games.chess.game import RULES_OF_CHESS
+from precomp_games.chess.model.calibration import (
     CalibratedUtility,
     CalibrationSample,
     CalibrationScope,
@@ -21,7 +22,6 @@ from precomp_games.chess.evaluation.calibration import (
     played_samples,
     save_calibration,
 )
-from precomp_games.chess.game import RULES_OF_CHESS
 from tests.chess.test_preparation import HashEngine
 from tests.random_games import uniform
 

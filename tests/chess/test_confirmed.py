@@ -15,8 +15,8 @@ from precomp_games.chess import (
     play_match,
     preparation_policies,
 )
-from precomp_games.chess.evaluation.policies import EngineMenu
 from precomp_games.chess.game import RULES_OF_CHESS
+from precomp_games.chess.model.engine_policies import EngineMenu
 from tests.chess.test_preparation import HashEngine
 
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # games are short, and end in all ways

@@ -6,8 +6,8 @@ import chess
 import pytest
 
 from precomp_games.chess import ChessGame, games_policy, read_table
-from precomp_games.chess.preparation.people import fit_distrust
-from precomp_games.chess.records.game_records import position_hash
+from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.model.people import fit_distrust
 from tests.chess.test_game_records import game
 
 EARLIER = ["1. e4 e5", "1. e4 e5", "1. e4 c5", "1. d4 d5"]

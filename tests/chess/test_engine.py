@@ -38,7 +38,7 @@ from precomp_games.chess.engines import uci as uci_module
 from precomp_games.chess.engines.pool import EngineNotFoundError
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.engines.uci import BadOutput, SearchReport
-from precomp_games.chess.evaluation.policies import EngineMenu, LinearUtility
+from precomp_games.chess.model.engine_policies import EngineMenu, LinearUtility
 from tests.chess import fake_engine
 
 ROOT = Path(__file__).parents[2]

@@ -12,6 +12,7 @@ from precomp_games._support.deadlines import Deadline, limited
 from precomp_games.chess import Book, BookMove, BookPosition, EngineError
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import move_of
+from precomp_games.chess.plan.sparring import SparringGames
 from precomp_games.chess.play import engine_games
 from precomp_games.chess.play.engine_games import (
     Clock,
@@ -20,7 +21,6 @@ from precomp_games.chess.play.engine_games import (
     cut_to_whole_games,
     play_engine_games,
 )
-from precomp_games.chess.preparation.sparring import SparringGames
 from tests.chess import fake_engine
 
 FAKE = (sys.executable, fake_engine.__file__, "--remembers")

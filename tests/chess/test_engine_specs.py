@@ -20,8 +20,8 @@ from precomp_games.chess import (
     preparation_policies,
     preparation_tree,
 )
-from precomp_games.chess.opponents.policies import _options
-from precomp_games.chess.preparation.trees import equilibrium_tree
+from precomp_games.chess.model.opponents import _options
+from precomp_games.chess.plan.trees import equilibrium_tree
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine

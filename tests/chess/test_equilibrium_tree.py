@@ -11,8 +11,8 @@ from precomp_games.algorithms import (
     meta_equilibrium,
 )
 from precomp_games.chess import PreparationSettings, move_of, preparation_book, write_pgn, write_polyglot
-from precomp_games.chess.evaluation.policies import LinearUtility, softmax
-from precomp_games.chess.preparation.trees import equilibrium_tree
+from precomp_games.chess.model.engine_policies import LinearUtility, softmax
+from precomp_games.chess.plan.trees import equilibrium_tree
 from tests.chess.test_book import read_moves
 from tests.chess.test_menus import DistinctEngine, TyingEngine
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine

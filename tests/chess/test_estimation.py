@@ -8,8 +8,8 @@ import chess
 import numpy as np
 import pytest
 
-from precomp_games.chess.evaluation.policies import softmax
-from precomp_games.chess.opponents.estimation import (
+from precomp_games.chess.model.engine_policies import softmax
+from precomp_games.chess.model.estimation import (
     Choice,
     fit_engines,
     fit_opponent,

@@ -10,10 +10,10 @@ import chess
 import pytest
 
 from precomp_games.chess import GameReport, action_of, move_of, read_games, read_repertoire
+from precomp_games.chess.data import pgn_files
+from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.game import is_legal
-from precomp_games.chess.records import pgn_files
-from precomp_games.chess.records.game_records import position_hash
-from precomp_games.chess.records.pgn_files import pgn_names
 from tools.fuzz.mutate import bent
 
 LINE = (

@@ -17,7 +17,7 @@ from precomp_games.chess import (
     write_pgn,
     write_polyglot,
 )
-from precomp_games.chess.preparation.judging import (
+from precomp_games.chess.plan.judging import (
     _numbered,
     _sans,
     known_entries,

@@ -15,7 +15,7 @@ from precomp_games.chess import (
     preparation_book,
     preparation_tree,
 )
-from precomp_games.chess.preparation.trees import kept_entries
+from precomp_games.chess.plan.trees import kept_entries
 from tests.chess.test_preparation import HashEngine
 
 _SETTINGS = PreparationSettings(

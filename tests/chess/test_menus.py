@@ -16,9 +16,9 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
-from precomp_games.chess.books.book import points
+from precomp_games.chess.data.book import points
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.chess.evaluation.policies import EngineMenu
+from precomp_games.chess.model.engine_policies import EngineMenu
 from tests.chess.test_best_first import _best_first
 from tests.chess.test_preparation import HashEngine
 

@@ -19,8 +19,8 @@ from precomp_games.chess import (
     read_preparation,
     write_polyglot,
 )
-from precomp_games.chess.evaluation.calibration import load_calibration, save_calibration
-from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
+from precomp_games.chess.model.calibration import load_calibration, save_calibration
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine

@@ -11,16 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precomp_games.chess import ChessGame, action_of, games_policy, read_table
-from precomp_games.chess.opponents.count_fit import RollingCounts
-from precomp_games.chess.opponents.policies import rolling_fit
-from precomp_games.chess.records.game_records import position_hash
-from precomp_games.chess.records.move_counts import (
+from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.data.move_counts import (
     CountsPolicy,
     GameTable,
     GameWeights,
     MoveCounts,
     predicted_rows,
 )
+from precomp_games.chess.model.count_fit import RollingCounts
+from precomp_games.chess.model.opponents import rolling_fit
 from tests.chess.test_game_records import game
 
 GAME = ChessGame()
@@ -92,7 +92,7 @@ def test_weights_by_rating_and_speed(tmp_path: Path) -> None:
 
 
 def test_batches_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from precomp_games.chess.records import move_counts
+    from precomp_games.chess.data import move_counts
 
     whole = table_of(tmp_path, *GAMES)
     parts = [whole.select(np.arange(whole.num_games) == k) for k in range(whole.num_games)]

@@ -8,9 +8,9 @@ import chess
 import pytest
 
 from precomp_games.chess import GameReport, read_repertoire
-from precomp_games.chess.opponents.played import pgn_results
-from precomp_games.chess.records import pgn_files
-from precomp_games.chess.records.movetext import LANGUAGES, languages_of, result_of, standard
+from precomp_games.chess.data import pgn_files
+from precomp_games.chess.data.movetext import LANGUAGES, languages_of, result_of, standard
+from precomp_games.chess.model.played import pgn_results
 from tests.chess.test_game_records import game, read, uci
 
 _SPANISH = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. Qe2 Kf8 9. Nxe5 Qd7"

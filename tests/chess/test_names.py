@@ -16,9 +16,8 @@ from precomp_games.chess import (
     reply_games,
     write_pgn,
 )
-from precomp_games.chess.opponents.played import pgn_moves, pgn_results
-from precomp_games.chess.records.game_records import sides_of
-from precomp_games.chess.records.names import (
+from precomp_games.chess.data.game_records import sides_of
+from precomp_games.chess.data.names import (
     alike,
     fitting_names,
     name_words,
@@ -26,7 +25,8 @@ from precomp_games.chess.records.names import (
     same_initials,
     tag_text,
 )
-from precomp_games.chess.records.pgn_files import pgn_names
+from precomp_games.chess.data.pgn_files import pgn_names
+from precomp_games.chess.model.played import pgn_moves, pgn_results
 from precomp_games.commands import opponent
 from precomp_games.commands._showing import print_games
 from tests.chess.test_game_records import game, read

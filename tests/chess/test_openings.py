@@ -6,7 +6,7 @@ import chess
 import chess.pgn
 import pytest
 
-from precomp_games.chess.books.book import BookExit
+from precomp_games.chess.data.book import BookExit
 from precomp_games.chess.play.match import MatchGame, MatchResult, openings_near, write_openings
 from tests.chess.test_book import book_of
 

@@ -24,7 +24,7 @@ from precomp_games.chess import (
     preparation_book,
     preparation_tree,
 )
-from precomp_games.chess.evaluation.policies import LinearUtility
+from precomp_games.chess.model.engine_policies import LinearUtility
 from tests.chess.test_book import entry, small_book
 from tests.chess.test_engine import EPDS, FAKE, LIMIT, expected
 from tests.chess.test_preparation import HashEngine

@@ -7,7 +7,7 @@ import chess
 import pytest
 
 from precomp_games.chess import EnginePool, EvaluationStore, StoredEngine
-from precomp_games.chess.opponents.played import engine_moves, pgn_moves, pgn_results
+from precomp_games.chess.model.played import engine_moves, pgn_moves, pgn_results
 from tests.chess.test_engine import FAKE, LIMIT, START
 from tests.chess.test_game_records import game
 from tests.chess.test_repertoire import after

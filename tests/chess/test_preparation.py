@@ -23,10 +23,10 @@ from precomp_games.chess import (
     preparation_tree,
     write_pgn,
 )
-from precomp_games.chess.books.book import points
+from precomp_games.chess.data.book import points
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
-from precomp_games.chess.evaluation.policies import WdlUtility, centipawns, score_utility, softmax
 from precomp_games.chess.game import RULES_OF_CHESS, repeats
+from precomp_games.chess.model.engine_policies import WdlUtility, centipawns, score_utility, softmax
 from precomp_games.chess.study.words import OpponentWords
 
 PENALTY = 0.002

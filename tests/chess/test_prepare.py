@@ -34,11 +34,11 @@ from precomp_games.chess import (
     read_preparation,
     write_preparation,
 )
-from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.preparation.controls import neighbors, play_neighbors
-from precomp_games.chess.preparation.preparation import AtWorst
-from precomp_games.chess.preparation.prepare import distrusted_shares
-from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.chess.data.move_counts import CountsPolicy
+from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
+from precomp_games.chess.plan.controls import neighbors, play_neighbors
+from precomp_games.chess.plan.preparation import AtWorst
+from precomp_games.chess.plan.prepare import distrusted_shares
 from tests.chess import fake_engine
 from tests.chess.test_preparation import AnsweringEngine
 
@@ -123,7 +123,7 @@ def test_what_games_put_no_higher_than_no_book_is_no_advice(engines, monkeypatch
     )
     without = types.SimpleNamespace(games=range(9), score=1.0, interval=(0.9, 1.0), standard_error=0.01)
     monkeypatch.setattr(Engines, "match", lambda *_, **__: without)
-    monkeypatch.setattr(importlib.import_module("precomp_games.chess.preparation.prepare"), "_TELLING", 2)
+    monkeypatch.setattr(importlib.import_module("precomp_games.chess.plan.prepare"), "_TELLING", 2)
     made = prepare(settings, engines, games=12, budget=4, max_evaluations=40)
     refused = search_of(made).refused
     assert refused.positions > 0 and refused.utility <= 1.0

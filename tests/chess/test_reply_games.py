@@ -8,7 +8,7 @@ import chess.pgn
 import pytest
 
 from precomp_games.chess import GameReport, book_exits, reply_games
-from precomp_games.chess.opponents.played import (
+from precomp_games.chess.model.played import (
     Person,
     PlayedGame,
     ReplyGames,

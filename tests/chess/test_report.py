@@ -27,8 +27,8 @@ from precomp_games.chess import (
     write_exports,
     write_report,
 )
-from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.preparation.preparation import BySparring, Neighbor
+from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
+from precomp_games.chess.plan.preparation import BySparring, Neighbor
 from precomp_games.chess.study.page import ReportMatch
 from tests.chess.test_book import entry, random_book, small_book, uci
 from tests.random_games import uniform

@@ -4,7 +4,7 @@ import chess
 import pytest
 
 from precomp_games.chess import PreparationSettings, preparation_policies, read_games, read_repertoire
-from precomp_games.chess.preparation.review import AT_ITS_END, BY_OPPONENT, BY_OWNER, review_games
+from precomp_games.chess.plan.review import AT_ITS_END, BY_OPPONENT, BY_OWNER, review_games
 from tests.chess.test_preparation import HashEngine
 
 _BOOK = "1. c4 e5 (1... c5 2. g3) 2. Nc3 Nf6 (2... Nc6 3. g3) 3. g3 d5 4. cxd5 *\n"

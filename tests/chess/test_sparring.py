@@ -23,9 +23,8 @@ from precomp_games.chess import (
     play_match,
     read_preparation,
 )
-from precomp_games.chess.evaluation.calibration import expected_score, score_features
-from precomp_games.chess.play.engine_games import Clock
-from precomp_games.chess.preparation.sparring import (
+from precomp_games.chess.model.calibration import expected_score, score_features
+from precomp_games.chess.plan.sparring import (
     SparringGames,
     _learned,
     _taught,
@@ -35,6 +34,7 @@ from precomp_games.chess.preparation.sparring import (
     played_lines,
     prepare_from_games,
 )
+from precomp_games.chess.play.engine_games import Clock
 from precomp_games.commands import main, spar
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine

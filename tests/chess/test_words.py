@@ -4,7 +4,7 @@ import chess
 import pytest
 
 from precomp_games.chess import PreparationSettings
-from precomp_games.chess.opponents.played import Person
+from precomp_games.chess.model.played import Person
 from precomp_games.chess.study.words import (
     SEEN,
     OpponentWords,

@@ -3,7 +3,7 @@
 import pytest
 
 from precomp_games.chess import PreparationSettings, SearchLimit
-from precomp_games.chess.evaluation.calibration import load_calibration
+from precomp_games.chess.model.calibration import load_calibration
 from tests.chess.test_game_records import game
 from tests.examples.launcher import files, is_png, printed, result_of, table
 

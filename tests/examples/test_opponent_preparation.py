@@ -14,7 +14,7 @@ from precomp_games.chess import (
     read_preparation,
     read_table,
 )
-from precomp_games.chess.records.move_counts import MoveCounts
+from precomp_games.chess.data.move_counts import MoveCounts
 from precomp_games.chess.study.words import points
 from tests.chess.test_book import book_of
 from tests.chess.test_game_records import game

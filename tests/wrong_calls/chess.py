@@ -15,17 +15,17 @@ import pyspiel
 
 from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
-from precomp_games.chess.books.book import BookExit
+from precomp_games.chess.data.book import BookExit
+from precomp_games.chess.data.move_counts import CountsPolicy, GameWeights, MoveCounts
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.chess.evaluation.calibration import (
+from precomp_games.chess.model.calibration import (
     CalibratedUtility,
     CalibrationScope,
     save_calibration,
 )
-from precomp_games.chess.evaluation.policies import LinearUtility
-from precomp_games.chess.opponents.estimation import Choice
+from precomp_games.chess.model.engine_policies import LinearUtility
+from precomp_games.chess.model.estimation import Choice
 from precomp_games.chess.play.match import MATCH_PLIES
-from precomp_games.chess.records.move_counts import CountsPolicy, GameWeights, MoveCounts
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.dask_clusters import cluster_address

@@ -51,14 +51,14 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import Book, pgn_text, set_headers
+from precomp_games.chess.data.book import Book, pgn_text, set_headers
+from precomp_games.chess.data.game_records import BOOK_MOVE
+from precomp_games.chess.data.pgn_files import MAX_TEXT
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
 from precomp_games.chess.engines.uci import BASE_OPTIONS, EngineProcess, EngineThread
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import MATCH_PLIES, memorized_rows
-from precomp_games.chess.records.game_records import BOOK_MOVE
-from precomp_games.chess.records.pgn_files import MAX_TEXT
 
 _RESIGN_CP, _RESIGN_MOVES = 1000, 3
 _DRAW_CP, _DRAW_MOVES, _DRAW_FROM = 10, 8, 80  # half-moves from the start

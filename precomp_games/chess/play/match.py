@@ -46,9 +46,9 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import Book, BookExit, Exits, pgn_text, points, points_axis, set_headers
+from precomp_games.chess.data.book import Book, BookExit, Exits, pgn_text, points, points_axis, set_headers
+from precomp_games.chess.data.game_records import RESULTS
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
-from precomp_games.chess.records.game_records import RESULTS
 from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import (

@@ -26,11 +26,11 @@ import chess
 import numpy as np
 
 from precomp_games._support.validation import ArgumentError, Seed, check_instance, one_line, public, shown
-from precomp_games.chess.books.book import Book
+from precomp_games.chess.data.book import Book
+from precomp_games.chess.data.move_counts import PolyglotCounts, warn_of
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.play.match import memorized_rows
 from precomp_games.chess.play.players import FOREVER, LONGEST_LINE, NO_MOVE, Player
-from precomp_games.chess.records.move_counts import PolyglotCounts, warn_of
 
 _NAME = "precomp-games"
 _AUTHOR = "the precomp-games authors"

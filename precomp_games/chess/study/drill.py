@@ -42,9 +42,9 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import Book, BookPosition
+from precomp_games.chess.data.book import Book, BookPosition
 from precomp_games.chess.engines.store import first_strange, refuse_journal_of_several
-from precomp_games.chess.preparation.preparation import predecessors
+from precomp_games.chess.plan.preparation import predecessors
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cards (

@@ -42,7 +42,7 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import Node, book_game, percent, pgn_text, set_headers
+from precomp_games.chess.data.book import Node, book_game, percent, pgn_text, set_headers
 from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.page import BookPage, BookPages, book_nodes, shown_title
 from precomp_games.chess.study.studies import studies

@@ -49,15 +49,15 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import BookExit, BookPosition, Node, trie_with_exits
-from precomp_games.chess.opponents.played import PlayedGame
-from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.preparation.preparation import (
+from precomp_games.chess.data.book import BookExit, BookPosition, Node, trie_with_exits
+from precomp_games.chess.model.played import PlayedGame
+from precomp_games.chess.plan.preparation import (
     PlainText,
     Preparation,
     Share,
     best_parts,
 )
+from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.words import (
     GLOSSARY,
     SEEN,

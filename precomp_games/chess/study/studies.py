@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import chess
 import chess.pgn
 
-from precomp_games.chess.books.book import Book, pgn_text, set_headers
+from precomp_games.chess.data.book import Book, pgn_text, set_headers
 
 MOST_CHAPTERS = 64  # of a study
 MOST_NODES = 3000  # of a chapter, the start among them

@@ -19,10 +19,10 @@ import chess
 import chess.engine
 
 from precomp_games._support.validation import counted, plain_text
-from precomp_games.chess.books.book import points as points
-from precomp_games.chess.evaluation.policies import ANSWERS
-from precomp_games.chess.opponents.played import Person, ReplyGames
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.data.book import points as points
+from precomp_games.chess.model.engine_policies import ANSWERS
+from precomp_games.chess.model.played import Person, ReplyGames
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.specs import parsed_spec
 
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")

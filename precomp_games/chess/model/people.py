@@ -35,13 +35,17 @@ import numpy.typing as npt
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
 from precomp_games._support.validation import ArgumentError, Ge, Lt, check_instance, public
-from precomp_games.chess.books.book import points
+from precomp_games.chess.data.book import points
+from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, GameWeights, own_states
+from precomp_games.chess.data.names import printable_name
+from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine, StoredEngine
 from precomp_games.chess.game import ChessGame, ChessState, move_of
-from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
-from precomp_games.chess.opponents.estimation import EnginesFit, fit_engines, opponent_choices
-from precomp_games.chess.opponents.policies import (
+from precomp_games.chess.model.count_fit import CountFit, RollingCounts
+from precomp_games.chess.model.estimation import EnginesFit, fit_engines, opponent_choices
+from precomp_games.chess.model.model import Engines, leaf_value
+from precomp_games.chess.model.opponents import (
     GamesPolicy,
     opponent_policy,
     policy_of_tables,
@@ -49,11 +53,7 @@ from precomp_games.chess.opponents.policies import (
     read_table,
     rolling_fit,
 )
-from precomp_games.chess.preparation.model import Engines, leaf_value
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.move_counts import CountsPolicy, GameTable, GameWeights, own_states
-from precomp_games.chess.records.names import printable_name
-from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
 

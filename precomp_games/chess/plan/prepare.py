@@ -35,14 +35,15 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
-from precomp_games.chess.books.book import Book, BookExit
-from precomp_games.chess.evaluation.policies import pov_score
+from precomp_games.chess.data.book import Book, BookExit
+from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
-from precomp_games.chess.opponents.played import Person, ReplyGames, reply_games
-from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.play.match import book_exits
-from precomp_games.chess.preparation.model import Engines, ModelFiles, PreparationPolicies, searched
-from precomp_games.chess.preparation.preparation import (
+from precomp_games.chess.model.engine_policies import pov_score
+from precomp_games.chess.model.model import Engines, ModelFiles, PreparationPolicies, searched
+from precomp_games.chess.model.opponents import GamesPolicy
+from precomp_games.chess.model.played import Person, ReplyGames, reply_games
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.preparation import (
     AtWorst,
     BestFirst,
     ByGames,
@@ -54,15 +55,14 @@ from precomp_games.chess.preparation.preparation import (
     Stop,
     WholeTree,
 )
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import (
+from precomp_games.chess.plan.trees import (
     certified_book,
     kept_entries,
     penalties,
     preparation_book,
     preparation_tree,
 )
-from precomp_games.chess.records.move_counts import CountsPolicy
+from precomp_games.chess.play.match import book_exits
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy

@@ -18,13 +18,13 @@ import numpy as np
 
 from precomp_games._support.deadlines import sample_in_time
 from precomp_games._support.results import Result
-from precomp_games.chess.books.repertoire import Repertoire
+from precomp_games.chess.data.game_records import GameRecord
+from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts
+from precomp_games.chess.data.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
-from precomp_games.chess.preparation.judging import line_of
-from precomp_games.chess.preparation.model import PreparationPolicies, by_player
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.game_records import GameRecord
-from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts
+from precomp_games.chess.model.model import PreparationPolicies, by_player
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.judging import line_of
 from precomp_games.policies.rows import as_batch_policy, is_of_history
 
 # Who left a repertoire, or that its line was at an end.

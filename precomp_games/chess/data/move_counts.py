@@ -56,6 +56,8 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
+from precomp_games.chess.data.game_records import SPEEDS, GameRecord, position_hash, sides_of
+from precomp_games.chess.data.names import name_words
 from precomp_games.chess.game import (
     MAX_PLIES,
     ChessGame,
@@ -65,8 +67,6 @@ from precomp_games.chess.game import (
     check_unfinished,
     is_legal,
 )
-from precomp_games.chess.records.game_records import SPEEDS, GameRecord, position_hash, sides_of
-from precomp_games.chess.records.names import name_words
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 

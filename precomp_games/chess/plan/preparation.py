@@ -47,11 +47,11 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.algorithms import MemoryFrontier
-from precomp_games.chess.books.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.opponents.played import Person, PlayedGame, ReplyGames, rests_on_guesses
-from precomp_games.chess.preparation.model import MODEL_FILE, ModelFiles
-from precomp_games.chess.preparation.settings import EXPECTED_SCORE, PreparationSettings
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
+from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames, rests_on_guesses
+from precomp_games.chess.model.settings import EXPECTED_SCORE, PreparationSettings
 from precomp_games.policies.specs import parsed_spec
 
 _History = tuple[chess.Move, ...]

@@ -38,25 +38,8 @@ from precomp_games._support.validation import (
 )
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
-from precomp_games.chess.books.book import Book
-from precomp_games.chess.evaluation.calibration import after_games, material
-from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation
-from precomp_games.chess.game import ChessState, action_of, board_key, move_of
-from precomp_games.chess.opponents.policies import GamesPolicy
-from precomp_games.chess.play.engine_games import Clock
-from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
-from precomp_games.chess.preparation.model import (
-    Engines,
-    PreparationPolicies,
-    modelled_play,
-    preparation_policies,
-    searched,
-)
-from precomp_games.chess.preparation.preparation import BySparring, Preparation
-from precomp_games.chess.preparation.prepare import told_stops
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import certified_book
-from precomp_games.chess.records.game_records import (
+from precomp_games.chess.data.book import Book
+from precomp_games.chess.data.game_records import (
     MAX_PLIES,
     RESULTS,
     WHITE_SCORES,
@@ -65,9 +48,26 @@ from precomp_games.chess.records.game_records import (
     read_games,
     sides_of,
 )
-from precomp_games.chess.records.move_counts import GameWeights, MoveCounts, game_tables
-from precomp_games.chess.records.names import name_words
-from precomp_games.chess.records.pgn_files import GameReport, pgn_names
+from precomp_games.chess.data.move_counts import GameWeights, MoveCounts, game_tables
+from precomp_games.chess.data.names import name_words
+from precomp_games.chess.data.pgn_files import GameReport, pgn_names
+from precomp_games.chess.game import ChessState, action_of, board_key, move_of
+from precomp_games.chess.model.calibration import after_games, material
+from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation
+from precomp_games.chess.model.model import (
+    Engines,
+    PreparationPolicies,
+    modelled_play,
+    preparation_policies,
+    searched,
+)
+from precomp_games.chess.model.opponents import GamesPolicy
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.preparation import BySparring, Preparation
+from precomp_games.chess.plan.prepare import told_stops
+from precomp_games.chess.plan.trees import certified_book
+from precomp_games.chess.play.engine_games import Clock
+from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted

@@ -23,8 +23,8 @@ import chess.pgn
 from precomp_games._support.config import bar
 from precomp_games._support.results import Result
 from precomp_games._support.validation import ArgumentError, FilePath, counted, public
-from precomp_games.chess.records.movetext import languages_of, standard
-from precomp_games.chess.records.names import tag_text
+from precomp_games.chess.data.movetext import languages_of, standard
+from precomp_games.chess.data.names import tag_text
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
 MAX_TEXT = 1 << 20  # characters of one game, comments and variations too

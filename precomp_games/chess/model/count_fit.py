@@ -33,7 +33,7 @@ from precomp_games._support.validation import (
     check_numbers,
     public,
 )
-from precomp_games.chess.records.move_counts import GameTable, GameWeights
+from precomp_games.chess.data.move_counts import GameTable, GameWeights
 
 Floats = npt.NDArray[np.float64]
 

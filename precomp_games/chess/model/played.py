@@ -31,12 +31,8 @@ from precomp_games._support.validation import (
     each_of,
     public,
 )
-from precomp_games.chess.books.book import Book, Exits, Node, trie_with_exits
-from precomp_games.chess.engines.searches import Positions, SearchLimit, SomeSamples, check_position
-from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
-from precomp_games.chess.game import action_of, move_of
-from precomp_games.chess.opponents.policies import DEFAULT_PLIES
-from precomp_games.chess.records.game_records import (
+from precomp_games.chess.data.book import Book, Exits, Node, trie_with_exits
+from precomp_games.chess.data.game_records import (
     MAX_GAMES,
     MAX_PLIES,
     WHITE_SCORES,
@@ -45,8 +41,12 @@ from precomp_games.chess.records.game_records import (
     read_games,
     sides_of,
 )
-from precomp_games.chess.records.names import name_words
-from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.chess.data.names import name_words
+from precomp_games.chess.data.pgn_files import GameReport
+from precomp_games.chess.engines.searches import Positions, SearchLimit, SomeSamples, check_position
+from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
+from precomp_games.chess.game import action_of, move_of
+from precomp_games.chess.model.opponents import DEFAULT_PLIES
 
 Moves: TypeAlias = dict[tuple[str, str], int]
 _KEPT_PLIES = 200  # of a game that is listed

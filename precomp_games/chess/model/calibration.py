@@ -60,8 +60,8 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.chess.engines.searches import Line, Multipv, limit_text
-from precomp_games.chess.evaluation.policies import ANSWERS, EngineEvaluation, centipawns
 from precomp_games.chess.game import UnfinishedStates
+from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation, centipawns
 from precomp_games.policies.playouts import play_on
 from precomp_games.policies.rows import LeastProbability, PolicyLike, check_policies
 

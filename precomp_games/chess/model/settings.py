@@ -1,8 +1,8 @@
 """What is prepared, against whom, and how it is valued: the settings of a preparation.
 
 The opponent plays Softmax(cp / r) of a shallow search, or what its engine answers, or what a spec says, such
-as the games of a person (`precomp_games.chess.opponents`). Our side can memorize what a deep search, the
-analyst's, recommends. Where it stops, play is worth what the kind of evaluation says.
+as the games of a person (`opponents.py`). Our side can memorize what a deep search, the analyst's,
+recommends. Where it stops, play is worth what the kind of evaluation says.
 
 Source: `precomputation`, section 5 and appendix, "Experimental Details": k = 2 moves a position, L = 100
 half-moves, the preparing side's policies at r = 1e-6.
@@ -34,9 +34,9 @@ from precomp_games._support.validation import (
     public,
 )
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
-from precomp_games.chess.evaluation.calibration import is_shipped
-from precomp_games.chess.evaluation.policies import SAMPLES, Plays, Scale, check_opponents
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
+from precomp_games.chess.model.calibration import is_shipped
+from precomp_games.chess.model.engine_policies import SAMPLES, Plays, Scale, check_opponents
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.policies.specs import check_spec, touched
 from precomp_games.tree.expansion.options import Price

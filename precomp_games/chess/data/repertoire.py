@@ -31,9 +31,9 @@ import chess.pgn
 
 from precomp_games._support.results import Result
 from precomp_games._support.validation import ArgumentError, PositiveInt, check_path, public, shown
+from precomp_games.chess.data.move_counts import REPEATED, UNWEIGHTED, PolyglotCounts
+from precomp_games.chess.data.pgn_files import GameReport, GameVisitor, game_texts, visited
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
-from precomp_games.chess.records.move_counts import REPEATED, UNWEIGHTED, PolyglotCounts
-from precomp_games.chess.records.pgn_files import GameReport, GameVisitor, game_texts, visited
 
 _MAX_GAMES = 100_000
 _MAX_PLIES = 200  # of a line

@@ -54,7 +54,7 @@ from precomp_games.chess.engines.searches import (
     check_position,
 )
 from precomp_games.chess.engines.stored_engine import ScoringEngine
-from precomp_games.chess.evaluation.policies import centipawns
+from precomp_games.chess.model.engine_policies import centipawns
 
 Floats = npt.NDArray[np.float64]
 

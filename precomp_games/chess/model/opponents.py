@@ -42,15 +42,8 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
-from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.engines.store import EvaluationStore
-from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
-from precomp_games.chess.evaluation.policies import PLAYS, SAMPLES, EnginePolicy
-from precomp_games.chess.game import ChessGame, ChessState, board_key
-from precomp_games.chess.opponents.count_fit import CountFit, RollingCounts
-from precomp_games.chess.records.game_records import read_games
-from precomp_games.chess.records.move_counts import (
+from precomp_games.chess.data.game_records import read_games
+from precomp_games.chess.data.move_counts import (
     CountsPolicy,
     GameTable,
     GameWeights,
@@ -61,7 +54,14 @@ from precomp_games.chess.records.move_counts import (
     predicted_rows,
     warn_of,
 )
-from precomp_games.chess.records.pgn_files import GameReport
+from precomp_games.chess.data.pgn_files import GameReport
+from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
+from precomp_games.chess.engines.searches import SearchLimit
+from precomp_games.chess.engines.store import EvaluationStore
+from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
+from precomp_games.chess.game import ChessGame, ChessState, board_key
+from precomp_games.chess.model.count_fit import CountFit, RollingCounts
+from precomp_games.chess.model.engine_policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike, is_of_history
 from precomp_games.policies.specs import make_policy, register_policy

@@ -29,14 +29,14 @@ from typing import Any
 
 from precomp_games._support.deadlines import time_is_up
 from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, Seed, public, shown
-from precomp_games.chess.books.book import Book, BookMove, BookPosition
+from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
-from precomp_games.chess.evaluation.policies import ANSWERS
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.model import Engines, PreparationPolicies, preparation_policies
-from precomp_games.chess.preparation.preparation import Neighbor, Preparation
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.model.engine_policies import ANSWERS
+from precomp_games.chess.model.model import Engines, PreparationPolicies, preparation_policies
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.preparation import Neighbor, Preparation
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
 
 MAIN_LINES = 10

@@ -22,9 +22,8 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.algorithms import CertifiedPrecomputation
-from precomp_games.chess.books.book import Book, BookMove, BookPosition
+from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
-from precomp_games.chess.evaluation.policies import EngineMenu, EnginePolicy
 from precomp_games.chess.game import (
     ChessGame,
     ChessState,
@@ -34,7 +33,8 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
-from precomp_games.chess.preparation.model import (
+from precomp_games.chess.model.engine_policies import EngineMenu, EnginePolicy
+from precomp_games.chess.model.model import (
     PreparationPolicies,
     book_choice,
     by_player,
@@ -43,7 +43,7 @@ from precomp_games.chess.preparation.model import (
     opponents_play,
     preparation_policies,
 )
-from precomp_games.chess.preparation.settings import PreparationSettings
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.expansion.options import Truncation
 from precomp_games.tree.history_tree import HistoryTree

@@ -32,22 +32,22 @@ from precomp_games._support.validation import (
     public,
     shown,
 )
-from precomp_games.chess.books.book import Book
+from precomp_games.chess.data.book import Book
+from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts, MoveSource, PolyglotCounts
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
-from precomp_games.chess.evaluation import calibration as fits
-from precomp_games.chess.evaluation.calibration import CalibratedUtility
-from precomp_games.chess.evaluation.policies import (
+from precomp_games.chess.game import board_key
+from precomp_games.chess.model import calibration as fits
+from precomp_games.chess.model.calibration import CalibratedUtility
+from precomp_games.chess.model.engine_policies import (
     ANSWERS,
     EngineEvaluation,
     EngineMenu,
     EnginePolicy,
     score_utility,
 )
-from precomp_games.chess.game import board_key
-from precomp_games.chess.opponents.policies import opponent_policy
+from precomp_games.chess.model.opponents import opponent_policy
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.play.match import MatchResult, play_match
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.records.move_counts import CountsPolicy, MoveCounts, MoveSource, PolyglotCounts
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.policies.mixtures import MixturePolicy
 from precomp_games.policies.rows import PolicyLike

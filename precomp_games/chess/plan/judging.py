@@ -23,12 +23,12 @@ from precomp_games._support.deadlines import as_far_as_time_goes
 from precomp_games._support.results import Result
 from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
-from precomp_games.chess.books.repertoire import Repertoire
-from precomp_games.chess.evaluation.policies import EngineMenu
+from precomp_games.chess.data.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, move_of
-from precomp_games.chess.preparation.model import Engines, PreparationPolicies, by_player
-from precomp_games.chess.preparation.settings import PreparationSettings
-from precomp_games.chess.preparation.trees import penalties, preparation_tree
+from precomp_games.chess.model.engine_policies import EngineMenu
+from precomp_games.chess.model.model import Engines, PreparationPolicies, by_player
+from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.trees import penalties, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
 
 KNOWN = ("positions", "lines")

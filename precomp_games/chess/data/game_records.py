@@ -32,10 +32,9 @@ import chess
 import chess.pgn
 
 from precomp_games._support.validation import FilePath, PositiveInt, public
-from precomp_games.chess.game import action_of
-from precomp_games.chess.records.movetext import result_of
-from precomp_games.chess.records.names import alike, name_words, resolve_names, same_initials, tag_text
-from precomp_games.chess.records.pgn_files import (
+from precomp_games.chess.data.movetext import result_of
+from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
+from precomp_games.chess.data.pgn_files import (
     MAX_TAG,
     GameReport,
     GameText,
@@ -44,6 +43,7 @@ from precomp_games.chess.records.pgn_files import (
     pgn_names,
     visited,
 )
+from precomp_games.chess.game import action_of
 
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
 MAX_PLIES = 1000  # of one game

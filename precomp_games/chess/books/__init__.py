@@ -1,1 +1,0 @@
-"""Books, their files, and repertoires that are there already."""

@@ -1,0 +1,1 @@
+"""Games, books and repertoires: what is read from files and written to them."""

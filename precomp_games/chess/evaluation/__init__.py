@@ -1,1 +1,0 @@
-"""What engines' scores are worth, and policies made of them."""

@@ -1,1 +1,0 @@
-"""From settings to a book, and books to compare it with."""

@@ -1,1 +1,0 @@
-"""Games and moves that were played: PGN and Polyglot."""
