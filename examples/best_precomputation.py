@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
-import pyspiel
 from absl import flags
 from open_spiel.python.algorithms import expected_game_score
 
@@ -76,7 +75,7 @@ def main(argv: Sequence[str]) -> None:
         )
         best = best_precomputation(tree, player)
         report(tree, best)
-        if fits(game, _MOST_SCORED.value):
+        if common.fits(game, _MOST_SCORED.value):
             policies = list(plays)
             policies[player] = best.policy()
             scores = expected_game_score.policy_value(game.new_initial_state(), policies)
@@ -103,19 +102,6 @@ def main(argv: Sequence[str]) -> None:
     if folder:
         common.write_json(folder / "result.json", results)
         print(f"Written: {folder}/result.json")
-
-
-def fits(game: pyspiel.Game, most: int) -> bool:
-    """Whether the whole game has at most so many histories; looks at no more of them."""
-    stack, seen = [game.new_initial_state()], 0
-    while stack:
-        state = stack.pop()
-        seen += 1
-        if seen > most:
-            return False
-        if not state.is_terminal():
-            stack += [state.child(action) for action in state.legal_actions()]
-    return True
 
 
 def report(tree: HistoryTree, best: BestPrecomputation) -> None:

@@ -25,8 +25,10 @@ def _tell_uncaught(kind: type[BaseException], error: BaseException, traceback: A
 # Before the imports below, which take a second.
 sys.excepthook = _tell_uncaught
 
+import itertools
 import pathlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pyspiel
@@ -85,6 +87,32 @@ def check_game(game: pyspiel.Game, *, perfect: bool = False) -> None:
         raise ValueError(f"--game: expected explicit chance nodes, got {name} with sampled ones")
     if perfect and kind.information != kind.Information.PERFECT_INFORMATION:
         raise ValueError(f"--game: expected a game of perfect information, got {name}")
+
+
+def fits(game: pyspiel.Game, most: int) -> bool:
+    """Whether the whole game has at most so many histories; looks at no more of them."""
+    return sum(1 for _ in itertools.islice(histories(game), most + 1)) <= most
+
+
+def histories(game: pyspiel.Game) -> Iterator[Any]:
+    """The states of a game, one for each history."""
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        yield state
+        if not state.is_terminal():
+            stack += [state.child(action) for action in state.legal_actions()]
+
+
+def check_histories(game: pyspiel.Game, most: int, flag: str = "game") -> None:
+    """Refuses a game of more histories than --max_histories."""
+    if not fits(game, most):
+        raise ValueError(f"--{flag}: expected at most {most} histories (--max_histories), got more in {game}")
+
+
+def own_settings() -> dict[str, Any]:
+    """The values of the flags that the example itself defines, for settings.json."""
+    return {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
 
 
 def seats(player: int, own: Any, other: Any) -> tuple[Any, Any]:

@@ -31,6 +31,7 @@ import common
 import numpy as np
 import parallel
 import pyspiel
+import sweeps
 from absl import flags
 from kept_work import KeptWork, kept_work
 
@@ -70,12 +71,7 @@ TABLE_1 = {
     "3": ((1, 5, 3), 22566, {2: ("-1.92", "-1.34"), 5: ("-7.68", "-4.80")}),
     "4": ((3, 2, 3), 115966, {2: ("-1.23", "-.772"), 5: ("-4.94", "-2.47")}),
 }
-FIGURE_2 = {
-    "row2": (2, 2, 1, 3),
-    "med": (3, 2, 1, 3),
-    "large": (3, 2, 2, 4),
-    "huge": (3, 2, 2, 5),
-}
+FIGURE_2 = {"row2": (2, 2, 1, 3), "med": (3, 2, 1, 3), "large": (3, 2, 2, 4), "huge": (3, 2, 2, 5)}
 
 
 def battleship(height: int, width: int, size: int, shots: int, multiplier: float) -> pyspiel.Game:
@@ -153,7 +149,7 @@ def table_1(rows: Sequence[str], kept: KeptWork) -> list[dict[str, Any]]:
     """One dictionary for each row, gamma and blueprint; one after the other, since seconds are shown."""
     todo = [task for row in rows for gamma in (2, 5) for task in tasks(row, gamma, _BOUNDS.value)]
     done = dict(kept.each_done(refine, todo, "subgames", workers=1))
-    return [done[k] for k in range(len(todo))]
+    return [done[k] for k in sorted(done)]
 
 
 def print_table_1(done: Sequence[dict[str, Any]]) -> None:
@@ -161,24 +157,15 @@ def print_table_1(done: Sequence[dict[str, Any]]) -> None:
     for (row, gamma), group in itertools.groupby(done, key=lambda entry: (entry["row"], entry["gamma"])):
         mine = list(group)
         one = mine[0]
-        before, after = ([entry[f"{what}_1e-2"] for entry in mine] for what in ("welfare", "refined"))
-        lines.append(
-            (
-                row,
-                one["subgames"],
-                one["pairs"],
-                gamma,
-                f"{before[0]:.4g} ({one['welfare_printed']})",
-                f"{after[0]:.4g} ({one['refined_printed']})",
-                *(f"{np.mean(jittered):.4g}" if jittered else "" for jittered in (before[1:], after[1:])),
-                f"{np.mean([entry['seconds'] for entry in mine]):.1f}",
-            )
-        )
+        line = [row, one["subgames"], one["pairs"], gamma]
+        line += [f"{one[f'{what}_1e-2']:.4g} ({one[f'{what}_printed']})" for what in ("welfare", "refined")]
+        for what in ("welfare", "refined"):
+            jittered = [entry[f"{what}_1e-2"] for entry in mine[1:]]
+            line.append(f"{np.mean(jittered):.4g}" if jittered else "")
+        lines.append((*line, f"{np.mean([entry['seconds'] for entry in mine]):.1f}"))
     print("\nTable 1: welfare of a subgame, in units of 1e-2 (expected)\n")
-    common.print_table(
-        lines,
-        ("row", "subgames", "pairs", "gamma", "uniform", "refined", "jittered", "refined", "seconds"),
-    )
+    header = ("row", "subgames", "pairs", "gamma", "uniform", "refined", "jittered", "refined", "seconds")
+    common.print_table(lines, header)
     worst = min(e["refined_1e-2"] - e["welfare_1e-2"] for e in done)
     print(f"\nRefined less blueprint: expected at least 0, obtained at least {worst / 100:.1e}")
     two, five = ([e["welfare_1e-2"] for e in done if e["gamma"] == gamma] for gamma in (2, 5))
@@ -206,9 +193,8 @@ def stitch_all(
     rows: Sequence[str], kinds: Sequence[str], kept: KeptWork, folder: pathlib.Path
 ) -> list[dict[str, Any]]:
     """Refines all subgames of the rows, for each kind of bounds and blueprint; writes plans as they come."""
-    todo = [
-        task for row in rows if int(row) <= _STITCH.value for kind in kinds for task in tasks(row, 2, kind)
-    ]
+    stitched_rows = [row for row in rows if int(row) <= _STITCH.value]
+    todo = [task for row in stitched_rows for kind in kinds for task in tasks(row, 2, kind)]
     done: dict[int, dict[str, Any]] = {}
     stitched = kept.each_done(stitch, todo, "plans", workers=_WORKERS.value, cluster=_CLUSTER.value)
     for number, plan in stitched:
@@ -219,11 +205,9 @@ def stitch_all(
 
 def print_stitched(done: Sequence[dict[str, Any]], kinds: Sequence[str]) -> None:
     print("\nAll subgames refined and stitched together, gamma 2: welfare in units of 1e-2\n")
-    common.print_table(
-        [(e["row"], e["bounds"], e["blueprint"], f"{e['welfare_1e-2']:.4g}",
-          f"{e['refined_1e-2']:.4g}", f"{e['violation']:.1e}") for e in done],
-        ("row", "bounds", "blueprint", "welfare", "refined", "violation"),
-    )  # fmt: skip
+    columns = {"row": "row", "bounds": "bounds", "blueprint": "blueprint"}
+    columns |= {"welfare": "welfare_1e-2:.4g", "refined": "refined_1e-2:.4g", "violation": "violation:.1e"}
+    sweeps.print_rows(done, columns)
     for kind in kinds:
         worst = max(e["violation"] for e in done if e["bounds"] == kind)
         expected = "no bound" if kind == "paper" else "at most 1e-6"
@@ -257,17 +241,12 @@ def figure_2(name: str) -> tuple[Any, dict[str, Any]]:
 
 def print_figure_2(points: Sequence[dict[str, Any]], about: Sequence[dict[str, Any]]) -> None:
     print("\nFigure 2: the worst violation, from a random start\n")
-    common.print_table(
-        [(p["name"], p["iterations"], f"{p['seconds']:.3g}", f"{p['violation']:.1e}",
-          f"{p['welfare']:.5f}") for p in points],
-        ("subgame", "iterations", "seconds", "violation", "welfare"),
-    )  # fmt: skip
+    columns = {"subgame": "name", "iterations": "iterations", "seconds": "seconds:.3g"}
+    sweeps.print_rows(points, columns | {"violation": "violation:.1e", "welfare": "welfare:.5f"})
     print()
-    common.print_table(
-        [(a["name"], a["pairs"], f"{a['prepared_seconds']:.1f}", f"{a['seconds_an_iteration']:.2g}",
-          f"{a['peak_mib']:.0f}") for a in about],
-        ("subgame", "pairs", "seconds before", "seconds an iteration", "peak MiB"),
-    )  # fmt: skip
+    columns = {"subgame": "name", "pairs": "pairs", "seconds before": "prepared_seconds:.1f"}
+    columns |= {"seconds an iteration": "seconds_an_iteration:.2g", "peak MiB": "peak_mib:.0f"}
+    sweeps.print_rows(about, columns)
 
 
 def plot(curves: dict[str, Any], path: pathlib.Path) -> None:
@@ -295,8 +274,7 @@ def main(argv: Sequence[str]) -> None:
             written = show(rows, figures, kinds, kept, folder)
     except efce.LinearProgramError as error:
         raise ValueError(f"{error} (--time_limit)") from None
-    settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-    common.write_json(folder / "settings.json", settings)
+    common.write_json(folder / "settings.json", common.own_settings())
     print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")
 
 
@@ -320,10 +298,11 @@ def show(
     if figures:
         compile_first()
         curves, about = zip(*map(figure_2, figures), strict=True)
+        names = ("iterations", "seconds", "violation", "welfare")
         points = [
-            dict(zip(("name", "iterations", "seconds", "violation", "welfare"), (name, *point), strict=True))
+            {"name": name} | dict(zip(names, point, strict=True))
             for name, curve in zip(figures, curves, strict=True)
-            for point in zip(curve.iterations, curve.seconds, curve.violation, curve.welfare, strict=True)
+            for point in zip(*(getattr(curve, what) for what in names), strict=True)
         ]
         print_figure_2(points, about)
         common.write_csv(folder / "figure_2.csv", points)

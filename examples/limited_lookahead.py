@@ -34,6 +34,7 @@ import common
 import numpy as np
 import parallel
 import pyspiel
+import sweeps
 from absl import flags
 from kept_work import kept_work
 
@@ -204,53 +205,24 @@ def tasks() -> list[Task]:
     ]
 
 
-def check_histories(game: pyspiel.Game, most: int) -> None:
-    stack, count = [game.new_initial_state()], 0
-    while stack:
-        state = stack.pop()
-        count += 1
-        if count > most:
-            raise ValueError(
-                f"--games: expected at most {most} histories (--max_histories), got more in {game}"
-            )
-        if not state.is_terminal():
-            stack += [state.child(action) for action in state.legal_actions()]
-
-
-def summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def summary(draws: Sequence[dict[str, Any]], point: Sequence[str]) -> list[dict[str, Any]]:
+    """Means over the draws of each point; the deviation is that of what "mean" is the mean of."""
+    means = {"mean": "supremum"}
+    if point == _TYPES_POINT:
+        earned = [name for name in draws[0] if name.startswith("against_")]
+        means = {name: name for name in (*earned, *_HEDGED)}
     rows = []
-    for key, group in itertools.groupby(draws, key=lambda row: tuple(row[name] for name in _POINT)):
+    for key, group in itertools.groupby(draws, key=lambda row: tuple(row[name] for name in point)):
         drawn = list(group)
-        suprema = [row["supremum"] for row in drawn]
-        rows.append(
-            {
-                **dict(zip(_POINT, key, strict=True)),
-                "draws": len(drawn),
-                "mean": statistics.fmean(suprema),
-                "deviation": statistics.stdev(suprema) if len(drawn) > 1 else 0.0,
-                "attained": statistics.fmean(row["value"] for row in drawn),
-                "unproven": sum(not row["optimal"] for row in drawn),
-                "seconds": statistics.fmean(row["seconds"] for row in drawn),
-            }
-        )
-    return rows
-
-
-def type_summary(draws: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = []
-    for key, group in itertools.groupby(draws, key=lambda row: tuple(row[name] for name in _TYPES_POINT)):
-        drawn = list(group)
-        earned = [name for name in drawn[0] if name.startswith("against_")]
-        rows.append(
-            {
-                **dict(zip(_TYPES_POINT, key, strict=True)),
-                "draws": len(drawn),
-                **{name: statistics.fmean(row[name] for row in drawn) for name in (*earned, *_HEDGED)},
-                "deviation": statistics.stdev(row["mean"] for row in drawn) if len(drawn) > 1 else 0.0,
-                "unproven": sum(not row["optimal"] for row in drawn),
-                "seconds": statistics.fmean(row["seconds"] for row in drawn),
-            }
-        )
+        spread = [row[means["mean"]] for row in drawn]
+        row = dict(zip(point, key, strict=True)) | {"draws": len(drawn)}
+        row |= {name: statistics.fmean(row[drawn_as] for row in drawn) for name, drawn_as in means.items()}
+        row["deviation"] = statistics.stdev(spread) if len(drawn) > 1 else 0.0
+        if point == _POINT:
+            row["attained"] = statistics.fmean(row["value"] for row in drawn)
+        row["unproven"] = sum(not row["optimal"] for row in drawn)
+        row["seconds"] = statistics.fmean(row["seconds"] for row in drawn)
+        rows.append(row)
     return rows
 
 
@@ -261,16 +233,14 @@ def main(argv: Sequence[str]) -> None:
     exact, worth = {}, {}
     for name in dict.fromkeys(_GAMES.value):
         game = common.named_game(name)
-        check_histories(game, _MOST.value)
+        common.check_histories(game, _MOST.value, "games")
         exact[name] = exact_values(game)
         worth[name] = exact[name][1][0](game.new_initial_state())
     folder = common.output_folder(_OUTPUT_DIR.value)
-    print(
-        f"{len(todo)} {'draws of types' if _TYPES.value is not None else 'commitments'}, ties {_TIES.value}",
-        flush=True,
-    )
+    of_types = _TYPES.value is not None
+    print(f"{len(todo)} {'draws of types' if of_types else 'commitments'}, ties {_TIES.value}", flush=True)
     start = time.monotonic()
-    point = _TYPES_POINT if _TYPES.value is not None else _POINT
+    point = _TYPES_POINT if of_types else _POINT
     with kept_work(folder / "draws.unfinished") as kept:
         solved = kept.each_done(
             committed,
@@ -285,42 +255,40 @@ def main(argv: Sequence[str]) -> None:
             key=lambda row: [row[name] for name in (*point, "draw")],
         )
         seconds = time.monotonic() - start
-        rows = type_summary(done) if _TYPES.value is not None else summary(done)
-        common.write_csv(
-            folder / ("types.csv" if _TYPES.value is not None else "limited_lookahead.csv"), rows
-        )
+        rows = summary(done, point)
+        common.write_csv(folder / ("types.csv" if of_types else "limited_lookahead.csv"), rows)
         common.write_csv(
             folder / "draws.csv", [{k: v for k, v in row.items() if k != "seconds"} for row in done]
         )
         for noise in dict.fromkeys(_NOISE.value):
             draw_figure(folder / f"{noise}.png", [row for row in rows if row["noise"] == noise], worth)
-        settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-        common.write_json(folder / "settings.json", {**settings, "game_values": worth})
+        common.write_json(folder / "settings.json", common.own_settings() | {"game_values": worth})
     print_rows(rows)
     print()
-    (expectations_of_types if _TYPES.value is not None else expectations)(done, worth)
+    values = [worth[row["game"]] * (1 if row["rational_player"] == 0 else -1) for row in done]
+    (expectations_of_types if of_types else expectations)(done, values)
+    print(f"Proven optimal: expected {len(done)}, obtained {sum(row['optimal'] for row in done)}")
+    if not of_types and _TIES.value == "adversarial":
+        expectations_of_kuhn(done)
     print(f"\n{len(done)} commitments in {seconds:.0f} s; files are in {folder}")
 
 
 def print_rows(rows: Sequence[dict[str, Any]]) -> None:
-    names = ["game", "noise", "rational_player", "lookahead", "gamma", "draws", "mean", "deviation"]
-    heads = ["game", "noise", "rational", "k", "gamma", "draws", "mean utility", "deviation"]
-    if _TYPES.value is not None:
+    columns = {"game": "game", "noise": "noise", "rational": "rational"}
+    if _TYPES.value is None:
+        columns |= {"k": "lookahead", "gamma": "gamma", "draws": "draws"}
+        columns |= {"mean utility": "mean", "deviation": "deviation"}
+    else:
         earned = [name for name in rows[0] if name.startswith("against_")]
-        names = [*_TYPES_POINT, "draws", *earned, *_HEDGED]
-        heads = ["game", "noise", "rational", "gamma", "made for", "draws"]
-        heads += [*(f"k = {name.removeprefix('against_')}" for name in earned), *_HEDGED]
-    common.print_table(
-        [
-            [row[name] + 1 if name == "rational_player" else row[name] for name in (*names, "seconds")]
-            for row in rows
-        ],
-        [*heads, "seconds each"],
-    )
+        columns |= {"gamma": "gamma", "made for": "made_for", "draws": "draws"}
+        columns |= {f"k = {name.removeprefix('against_')}": name for name in earned}
+        columns |= {name: name for name in _HEDGED}
+    shown = [row | {"rational": row["rational_player"] + 1} for row in rows]
+    sweeps.print_rows(shown, columns | {"seconds each": "seconds"})
 
 
-def expectations_of_types(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
-    """What is known beforehand, next to what came out."""
+def expectations_of_types(done: Sequence[dict[str, Any]], values: Sequence[float]) -> None:
+    """What is known beforehand, next to what came out; values: of the game, to who is rational."""
     draws: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in done:
         draws.setdefault((*(row[name] for name in _TYPES_POINT[:4]), row["draw"]), []).append(row)
@@ -333,26 +301,25 @@ def expectations_of_types(done: Sequence[dict[str, Any]], worth: dict[str, float
             f"What is made for the {made_for} earns most in it, to 1e-4: "
             f"expected {len(draws)}, obtained {greatest}"
         )
-    signs = [worth[row["game"]] * (1 if row["rational_player"] == 0 else -1) for row in done]
-    safe = [row["worst"] - sign for row, sign in zip(done, signs, strict=True) if row["made_for"] == "worst"]
+    pairs = zip(done, values, strict=True)
+    safe = [row["worst"] - value for row, value in pairs if row["made_for"] == "worst"]
     least = sum(each >= -1.0001e-4 for each in safe)
     print(
         "The worst of the types leaves the value of the game, to 1e-4: "
         f"expected {len(safe)}, obtained {least}"
     )
-    print(f"Proven optimal: expected {len(done)}, obtained {sum(row['optimal'] for row in done)}")
 
 
-def expectations(done: Sequence[dict[str, Any]], worth: dict[str, float]) -> None:
-    """What is known beforehand, next to what came out."""
-    signs = [worth[row["game"]] * (1 if row["rational_player"] == 0 else -1) for row in done]
-    least = sum(row["bound"] >= sign - 1e-6 for row, sign in zip(done, signs, strict=True))
+def expectations(done: Sequence[dict[str, Any]], values: Sequence[float]) -> None:
+    """The same where the lookahead is known."""
+    least = sum(row["bound"] >= value - 1e-6 for row, value in zip(done, values, strict=True))
     print(f"At least the value of the game: expected {len(done)}, obtained {least}")
     near = sum(row["value"] >= row["supremum"] - 1.0001e-4 for row in done)
     print(f"Within 1e-4 of the supremum when played: expected {len(done)}, obtained {near}")
-    print(f"Proven optimal: expected {len(done)}, obtained {sum(row['optimal'] for row in done)}")
-    if _TIES.value != "adversarial":
-        return
+
+
+def expectations_of_kuhn(done: Sequence[dict[str, Any]]) -> None:
+    """What is known of Kuhn poker without noise."""
     known = {(0, 1): 1 / 6, (0, 2): -1 / 18, (1, 1): 1 / 18, (1, 2): 1 / 18}
     for row in done:
         at = row["rational_player"], row["lookahead"]

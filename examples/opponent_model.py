@@ -13,10 +13,11 @@ without an engine. Writes result.json, by_ply.csv, by_ply.png and calibration.pn
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
@@ -25,6 +26,7 @@ import chess
 import chess_runs
 import numpy as np
 import people
+import sweeps
 from absl import flags
 
 from precomp_games.chess import (
@@ -89,6 +91,14 @@ class Score:
     played: list[bool] = dataclasses.field(default_factory=list)
     fits: list[CountFit] = dataclasses.field(default_factory=list)
 
+    @property
+    def mean_bits(self) -> float:
+        return float(np.mean(self.bits))
+
+    @property
+    def share_first(self) -> float:
+        return float(np.mean(self.first))
+
     def add(self, row: Mapping[int, float], action: int) -> None:
         odds = row.get(action, 0.0)
         self.bits.append(-math.log2(max(odds, _LEAST)))
@@ -111,16 +121,9 @@ def person() -> people.KnownPerson:
 
 def test_years(found: people.KnownPerson) -> list[int]:
     """The years that are predicted: those in which there are games."""
-    known = found.years
-    since = _SINCE.value if _SINCE.value is not None else int(np.median(known)) + 1
-    until = _UNTIL.value if _UNTIL.value is not None else int(known.max())
-    years = sorted(set(known[(known >= since) & (known <= until)].tolist()))
-    if not years or known.min() >= since:
-        raise ValueError(
-            f"--since: expected years with games, and games before them, within {known.min()} and "
-            f"{known.max()}, got --since={since} --until={until}"
-        )
-    return years
+    since = _SINCE.value if _SINCE.value is not None else int(np.median(found.years)) + 1
+    until = _UNTIL.value if _UNTIL.value is not None else int(found.years.max())
+    return people.years_of(found, since, until)
 
 
 def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since: int) -> tuple[Any, str]:
@@ -200,37 +203,22 @@ def report(scores: dict[str, Score], plies: np.ndarray, folder: pathlib.Path) ->
     """Prints the tables; the rows by ply."""
     overall = []
     for name, each in scores.items():
-        half_lives = sorted({fit.half_life for fit in each.fits})
-        alphas = sorted(fit.alpha for fit in each.fits)
-        ends = f"{half_lives[0]:.3g} to {half_lives[-1]:.3g}" if half_lives else "-"
-        games = f"{alphas[0]:.2g} to {alphas[-1]:.2g}" if alphas else "-"
-        percent = f"{100 * np.mean(each.first):.1f}%"
-        overall.append((name, float(np.mean(each.bits)), percent, ends, games))
-    header = ("model", "bits a move", "first guess", "H (years)", "alpha")
-    common.print_table(overall, header)
+        half_lives, alphas = ([getattr(fit, what) for fit in each.fits] for what in ("half_life", "alpha"))
+        ends = f"{min(half_lives):.3g} to {max(half_lives):.3g}" if half_lives else "-"
+        games = f"{min(alphas):.2g} to {max(alphas):.2g}" if alphas else "-"
+        overall.append((name, each.mean_bits, f"{100 * each.share_first:.1f}%", ends, games))
+    common.print_table(overall, ("model", "bits a move", "first guess", "H (years)", "alpha"))
     rows = []
     for ply in np.unique(plies):
         here = plies == ply
         row: dict[str, Any] = {"ply": int(ply) + 1, "moves": int(here.sum())}
-        for name, each in scores.items():
-            row[f"{name}, bits"] = round(float(np.array(each.bits)[here].mean()), 4)
-        for name, each in scores.items():
-            row[f"{name}, first"] = round(float(np.array(each.first)[here].mean()), 4)
+        for what in ("bits", "first"):
+            for name, each in scores.items():
+                row[f"{name}, {what}"] = round(float(np.array(getattr(each, what))[here].mean()), 4)
         rows.append(row)
-    names = list(scores)
     print("\nBits a move by ply (and the share that the last model guesses first):")
-    common.print_table(
-        [
-            (
-                row["ply"],
-                row["moves"],
-                *(f"{row[f'{n}, bits']:.2f}" for n in names),
-                f"{row[f'{names[-1]}, first']:.2f}",
-            )
-            for row in rows
-        ],
-        ("ply", "moves", *names, "first"),
-    )
+    columns = {"ply": "ply", "moves": "moves"} | {name: f"{name}, bits:.2f" for name in scores}
+    sweeps.print_rows(rows, columns | {"first": f"{list(scores)[-1]}, first:.2f"})
     common.write_csv(folder / "by_ply.csv", rows)
     return rows
 
@@ -242,33 +230,24 @@ def plot(scores: dict[str, Score], path: pathlib.Path) -> None:
         for k, (name, each) in enumerate(scores.items()):
             expected, played = np.array(each.expected), np.array(each.played)
             cell = np.digitize(expected, _EDGES)
-            points = [
-                (expected[cell == c].mean(), played[cell == c].mean(), (cell == c).sum())
-                for c in np.unique(cell)
-                if (cell == c).sum() >= 30 and played[cell == c].any()
-            ]
-            if not points:
-                continue  # a handful of moves
-            x, y, n = np.array(points).T
-            error = np.sqrt(y * (1.0 - y) / n)
-            panel.errorbar(
-                x, y, 2.0 * error, fmt=common.curve_style(k), ms=3.5, lw=1.0, label=name, capsize=2
-            )
-        panel.set_xscale("log")
-        panel.set_yscale("log")
-        panel.set_xlabel("predicted probability of a move")
+            cells = [cell == c for c in np.unique(cell)]
+            cells = [here for here in cells if here.sum() >= 30 and played[here].any()]
+            if cells:  # not of a handful of moves
+                x, y = (np.array([of[here].mean() for here in cells]) for of in (expected, played))
+                error = 2.0 * np.sqrt(y * (1.0 - y) / [here.sum() for here in cells])
+                style = common.curve_style(k)
+                panel.errorbar(x, y, error, fmt=style, ms=3.5, lw=1.0, label=name, capsize=2)
+        panel.set(xscale="log", yscale="log", xlabel="predicted probability of a move")
         panel.set_ylabel("share of times it was played (two standard errors)")
         panel.legend()
         figure.tight_layout()
 
 
-def plot_by_ply(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
+def plot_by_ply(rows: Sequence[dict[str, Any]], names: Iterable[str], path: pathlib.Path) -> None:
     """Bits a move against the ply, a curve a model."""
-    names = [key.removesuffix(", bits") for key in rows[0] if key.endswith(", bits")]
     with common.figure(path, figsize=(7.0, 4.2)) as (figure, panel):
         for k, name in enumerate(names):
-            bits = [row[f"{name}, bits"] for row in rows]
-            panel.plot([row["ply"] for row in rows], bits, common.curve_style(k), ms=4, label=name)
+            sweeps.curve(panel, rows, "ply", f"{name}, bits", common.curve_style(k), name, ms=4)
         panel.set(xlabel="half-move of the game", ylabel="bits a move, the fewer the better")
         panel.set_ylim(bottom=0.0)
         panel.legend()
@@ -284,39 +263,30 @@ def main(argv: Sequence[str]) -> None:
     print(f"{player:<20}{found.report}")
     print(f"Predicted           {years[0]} to {years[-1]}, {_PLIES.value} plies a game")
     now = table.select(np.isin(np.floor(table.years), years))
-    told, scores = "", {}
-    if _BEHIND.value == "engine":
-        with chess_runs.engines() as engines:
+    behind, told = None, None
+    with contextlib.ExitStack() as stack:
+        if _BEHIND.value == "engine":
+            engines = stack.enter_context(chess_runs.engines())
             behind, told = engine_behind(engines, found, years[0])
             print(f"Engine              {told}", flush=True)
-            scores = all_scores(models(player, population, years[0], behind), table, years)
-    else:
-        scores = all_scores(models(player, population, years[0], None), table, years)
+        scores = all_scores(models(player, population, years[0], behind), table, years)
     print(f"Moves               {int(now.own.sum())} in {now.num_games} games\n")
     # Years are predicted one after the other; within a year, games stand in the file's order.
     order = np.argsort(np.floor(now.years)[now.game[now.own]], kind="stable")
     rows = report(scores, now.ply[now.own][order], folder)
     plot(scores, folder / "calibration.png")
-    plot_by_ply(rows, folder / "by_ply.png")
-    common.write_json(
-        folder / "result.json",
-        {
-            "player": player,
-            "read": str(found.report),
-            "years": years,
-            "engine": told or None,
-            "models": {
-                name: {
-                    "bits": float(np.mean(each.bits)),
-                    "first": float(np.mean(each.first)),
-                    "moves": len(each.bits),
-                    "fits": [as_json(year, fit) for year, fit in zip(years, each.fits, strict=False)],
-                }
-                for name, each in scores.items()
-            },
-            "by_ply": rows,
-        },
-    )
+    plot_by_ply(rows, scores, folder / "by_ply.png")
+    known = {
+        name: {
+            "bits": each.mean_bits,
+            "first": each.share_first,
+            "moves": len(each.bits),
+            "fits": [as_json(year, fit) for year, fit in zip(years, each.fits, strict=False)],
+        }
+        for name, each in scores.items()
+    }
+    result = {"player": player, "read": str(found.report), "years": years, "engine": told}
+    common.write_json(folder / "result.json", result | {"models": known, "by_ply": rows})
     print(f"\nWritten: {folder}/result.json, by_ply.csv, by_ply.png, calibration.png")
 
 

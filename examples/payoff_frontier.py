@@ -240,8 +240,7 @@ def main(argv: Sequence[str]) -> None:
     )
     common.write_csv(folder / "frontier.csv", rows)
     plot(frontiers, points, folder / "frontier.png")
-    settings = {flag.name: flag.value for flag in FLAGS.get_key_flags_for_module("__main__")}
-    common.write_json(folder / "settings.json", settings)
+    common.write_json(folder / "settings.json", common.own_settings())
     print(f"\nWritten: {folder}/frontier.csv, frontier.png, settings.json")
 
 

@@ -36,6 +36,22 @@ def person(plies: int) -> KnownPerson:
     return read_person(path, player, population, plies)
 
 
+def years_of(found: KnownPerson, since: int, until: int) -> list[int]:
+    """The years within --since and --until in which there are games, with others before.
+
+    Raises:
+      ValueError: there are none.
+    """
+    known = sorted(set(found.years.tolist()))
+    years = [year for year in known if since <= year <= until]
+    if not years or known[0] >= since:
+        raise ValueError(
+            f"--since: expected years with games, and games before them, within {known[0]} and {known[-1]}, "
+            f"got --since={since} --until={until}"
+        )
+    return years
+
+
 def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:
     """The games in which each position came up where `side` is to move, and not the person."""
     rows = ~table.own & (table.white == side)

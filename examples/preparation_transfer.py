@@ -22,6 +22,7 @@ games make likely.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ import chess_runs
 import numpy as np
 import numpy.typing as npt
 import people
+import sweeps
 from absl import flags
 from scipy import sparse
 
@@ -118,10 +120,8 @@ class Judge:
         self.leaf_value = leaf_value
         self._back_off = back_off
         self._played: dict[int, list[tuple[int, int]]] = {}
-        own = table.own
-        for key, action, game in zip(
-            table.keys[own].tolist(), table.actions[own].tolist(), table.game[own].tolist(), strict=True
-        ):
+        own = (column[table.own].tolist() for column in (table.keys, table.actions, table.game))
+        for key, action, game in zip(*own, strict=True):
             self._played.setdefault(key, []).append((action, game))
         self.games = table.num_games
         self._rows: dict[str, list[tuple[int, int]]] = {}  # by position: (action, number of the reply)
@@ -156,17 +156,14 @@ class Judge:
             priors = self._back_off.action_probabilities_batch(asked)
             for (key, state), prior, row in zip(new.items(), priors, self._row_of(asked), strict=True):
                 played = self._at(state)
-                kept = [a for a, p in row.items() if p >= _MIN_PROBABILITY.value] or [
-                    max(row, key=row.__getitem__)
-                ]
-                found = []
+                kept = [a for a, p in row.items() if p >= _MIN_PROBABILITY.value]
+                kept = kept or [max(row, key=row.__getitem__)]
+                self._rows[key] = [(action, len(self.reply_prior) + k) for k, action in enumerate(kept)]
                 for action in kept:
-                    found.append((action, len(self.reply_prior)))
                     self.reply_prior.append(prior.get(action, 0.0))
                     self.reply_games.append([game for a, game in played if a == action])
                     self.position_of.append(self._positions)
                 self._positions += 1
-                self._rows[key] = found
         return [self._rows[board_key(state)] for state in states]
 
     def odds(self, weights: Weights) -> Weights:
@@ -223,11 +220,9 @@ def paths_of(book: Book, settings: PreparationSettings, judge: Judge) -> Paths:
         following, asked = [], []
         for state, path, played in level:
             action = moves.get(tuple(state.history()))
-            if state.is_terminal():
-                ends.append((state, path, played))
-            elif state.current_player() != settings.player:
+            if not state.is_terminal() and state.current_player() != settings.player:
                 asked.append((state, path, played))
-            elif action is None:
+            elif state.is_terminal() or action is None:
                 ends.append((state, path, played))
             else:
                 following.append((state.child(action), path, played + 1))
@@ -303,13 +298,11 @@ def books_of(
     sizes: Sequence[int],
 ) -> dict[tuple[str, int], Book]:
     """The prepared books and the controls of each size."""
-    players = (engines.analyst, engines.opponent)
+    control = functools.partial(control_book, settings, engines.analyst, engines.opponent, policies=policies)
     found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
     for size in sizes:
-        reached = control_book(settings, *players, positions=size, policies=policies)
-        found["most reached", size] = reached
-        lines = control_book(settings, *players, positions=size, moves=MAIN_LINES, policies=policies)
-        found["main lines", size] = lines
+        found["most reached", size] = control(positions=size)
+        found["main lines", size] = control(positions=size, moves=MAIN_LINES)
     return found
 
 
@@ -320,22 +313,17 @@ def prepared(
     sizes: Sequence[int],
 ) -> dict[int, Book]:
     """The best books of each size, by these policies, which the settings may distrust."""
+    player = settings.player
     tree = preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
+    best: list[Any]
     if settings.distrust:
-        shares = distrusted_shares(tree, settings, policies.sigma[1 - settings.player])
-        return {
-            size: preparation_book(
-                tree,
-                settings.player,
-                robust_precomputation(tree, settings.player, shares, budget=size).states(),
-            )
-            for size in sizes
-        }
-    frontier: MemoryFrontier = memory_frontier(tree, settings.player)
-    return {
-        size: preparation_book(tree, settings.player, best_of_frontier(frontier, size).states())
-        for size in sizes
-    }
+        shares = distrusted_shares(tree, settings, policies.sigma[1 - player])
+        best = [robust_precomputation(tree, player, shares, budget=size) for size in sizes]
+    else:
+        frontier: MemoryFrontier = memory_frontier(tree, player)
+        best = [best_of_frontier(frontier, size) for size in sizes]
+    books = [preparation_book(tree, player, found.states()) for found in best]
+    return dict(zip(sizes, books, strict=True))
 
 
 def model_before(
@@ -420,23 +408,10 @@ def main(argv: Sequence[str]) -> None:
     rows = summarized(done, sizes)
     told(rows)
     common.write_csv(folder / "transfer.csv", [as_row(trial) for trial in done])
-    common.write_json(
-        folder / "result.json",
-        {
-            "person": found.name,
-            "read": str(found.report),
-            "years": years,
-            "sizes": sizes,
-            "behind": _BEHIND.value,
-            "judge": {
-                "behind": _JUDGE_BEHIND.value,
-                "nodes": _JUDGE_NODES.value,
-                "alpha": _JUDGE_ALPHA.value,
-            },
-            "resamples": _RESAMPLES.value,
-            "summary": rows,
-        },
-    )
+    judge = {"behind": _JUDGE_BEHIND.value, "nodes": _JUDGE_NODES.value, "alpha": _JUDGE_ALPHA.value}
+    result: dict[str, Any] = {"person": found.name, "read": str(found.report), "years": years, "sizes": sizes}
+    result |= {"behind": _BEHIND.value, "judge": judge, "resamples": _RESAMPLES.value, "summary": rows}
+    common.write_json(folder / "result.json", result)
     plot(rows, folder / "transfer.png")
     print(f"Written: {folder}/transfer.csv, result.json, transfer.png")
 
@@ -446,30 +421,24 @@ def judged_years(found: people.KnownPerson) -> list[int]:
     known = sorted(set(found.years.tolist()))
     since = _SINCE.value if _SINCE.value is not None else known[max(-3, -len(known))]
     until = _UNTIL.value if _UNTIL.value is not None else known[max(-2, -len(known))]
-    years = [year for year in known if since <= year <= until]
-    if not years or known[0] >= years[0]:
-        raise ValueError(
-            f"--since: expected years with games, and games before them, within {known[0]} and {known[-1]}, "
-            f"got --since={since} --until={until}"
-        )
-    return years
+    return people.years_of(found, since, until)
 
 
 def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Means over years and colors, by size and kind; and how much better the prepared books are."""
-    values = {(t.kind, t.size, t.year, t.side): t for t in done}
+    at = {(t.kind, t.size, t.year, t.side): t for t in done}
     cases = sorted({(t.year, t.side) for t in done})
-    nothing = np.mean([values["no book", 0, *case].values for case in cases], axis=0)
+    nothing = np.mean([at["no book", 0, *case].values for case in cases], axis=0)
     kinds = [_PREPARED, *_CONTROLS, *([_BEST] if _REGRET.value else [])]
     rows = []
     for size in sizes:
-        mine = np.mean([values[_PREPARED, size, *case].values for case in cases], axis=0)
+        mine = np.array([at[_PREPARED, size, *case].values for case in cases])
         for kind in kinds:
-            each = [values[kind, size, *case] for case in cases]
-            mean = np.mean([trial.values for trial in each], axis=0)
-            less = mine - mean
+            each = [at[kind, size, *case] for case in cases]
+            theirs = np.array([trial.values for trial in each])
+            mean = theirs.mean(axis=0)
+            less = mine.mean(axis=0) - mean
             low, high = np.quantile(less[1:], (0.025, 0.975))
-            met = np.concatenate([trial.hits for trial in each])
             rows.append(
                 {
                     "size": size,
@@ -478,14 +447,11 @@ def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, An
                     "worth": float(mean[0]),
                     "adds": float(mean[0] - nothing[0]),
                     "moves": float(np.mean([trial.moves for trial in each])),
-                    "hits": float(np.nanmean(met)),
+                    "hits": float(np.nanmean(np.concatenate([trial.hits for trial in each]))),
                     "prepared_more": float(less[0]),
                     "low": float(low),
                     "high": float(high),
-                    "cases_better": sum(
-                        bool(values[_PREPARED, size, *case].values[0] > values[kind, size, *case].values[0])
-                        for case in cases
-                    ),
+                    "cases_better": int((mine[:, 0] > theirs[:, 0]).sum()),
                     "cases": len(cases),
                 }
             )
@@ -495,39 +461,33 @@ def summarized(done: Sequence[Trial], sizes: Sequence[int]) -> list[dict[str, An
 def told(rows: Sequence[dict[str, Any]]) -> None:
     """Prints the table."""
     print("\nBy the judge; beside a control, how much more the prepared book is worth (95 %):\n")
-    common.print_table(
-        [
-            (
-                row["size"],
-                row["worth"],
-                row["adds"],
-                f"{row['moves']:.2f}",
-                f"{row['hits']:.2f}",
-                ""
-                if row["kind"] == _PREPARED
-                else f"{row['prepared_more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
-                "" if row["kind"] == _PREPARED else f"{row['cases_better']} of {row['cases']}",
-                row["kind"],
-            )
-            for row in rows
-        ],
-        ("positions", "worth", "adds", "moves", "hits", "prepared is worth more by", "better in", "book"),
-    )
+    shown = []
+    for row in rows:
+        more = better = ""
+        if row["kind"] != _PREPARED:
+            more = f"{row['prepared_more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
+            better = f"{row['cases_better']} of {row['cases']}"
+        shown.append(row | {"more": more, "better": better})
+    columns = {
+        "positions": "size",
+        "worth": "worth",
+        "adds": "adds",
+        "moves": "moves:.2f",
+        "hits": "hits:.2f",
+    }
+    columns |= {"prepared is worth more by": "more", "better in": "better", "book": "kind"}
+    sweeps.print_rows(shown, columns)
     print("moves: of the book, in a game with it. hits: positions of it, in each of the later games.\n")
 
 
 def as_row(trial: Trial) -> dict[str, Any]:
     """A trial for other programs."""
-    return {
-        "year": trial.year,
-        "side": trial.side,
-        "kind": trial.kind,
-        "size": trial.size,
-        "positions": trial.positions,
+    met = trial.hits[~np.isnan(trial.hits)]
+    return {name: getattr(trial, name) for name in ("year", "side", "kind", "size", "positions")} | {
         "worth": f"{trial.values[0]:.6f}",
         "moves": f"{trial.moves:.4f}",
-        "hits": f"{np.nanmean(trial.hits):.4f}" if not np.isnan(trial.hits).all() else "",
-        "games": int((~np.isnan(trial.hits)).sum()),
+        "hits": f"{met.mean():.4f}" if len(met) else "",
+        "games": len(met),
     }
 
 
@@ -538,15 +498,14 @@ def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
         styles = {_PREPARED: "o-", "most reached": "s--", "main lines": "^:", _BEST: "D-."}
         for number, (kind, style) in enumerate(styles.items()):
             own = [row for row in rows if row["kind"] == kind]
-            if not own:
-                continue
-            sizes = [row["size"] for row in own]
-            left.plot(sizes, [row["adds"] for row in own], style, color=f"C{number}", ms=4, label=kind)
+            look: dict[str, Any] = {"color": f"C{number}", "ms": 4, "label": kind}
+            if own:
+                sweeps.curve(left, own, "size", "adds", style, **look)
             if kind in _CONTROLS:
                 more = np.array([row["prepared_more"] for row in own])
                 ends = np.array([[row["low"], row["high"]] for row in own]).T
-                error = np.abs(ends - more)
-                right.errorbar(sizes, more, error, fmt=style, color=f"C{number}", ms=4, capsize=2, label=kind)
+                sizes = [row["size"] for row in own]
+                right.errorbar(sizes, more, np.abs(ends - more), fmt=style, capsize=2, **look)
         right.axhline(0.0, color="0.6", lw=1.0)
         left.set_ylabel("what the book adds, by the judge")
         right.set_ylabel("prepared more than the control (95 %)")
