@@ -84,11 +84,11 @@ def main(argv: Sequence[str]) -> None:
         columns |= {"P(v)": "equilibrium_p_norm", "H(v)": "equilibrium_entropy"}
         columns |= {"demanded": "demanded", "NashConv": "nash_conv:.1e"}
         sweeps.print_rows(rows, columns)
-    ordered = [
-        row["bound"] <= row["construction"] + 1e-9 and row["construction"] <= row["optimum"] + 1e-9
+    wrong = [
+        row["r"]
         for row in rows
+        if row["bound"] > row["construction"] + 1e-9 or row["construction"] > row["optimum"] + 1e-9
     ]
-    wrong = [row["r"] for row, holds in zip(rows, ordered, strict=True) if not holds]
     print(
         "\nExpected at every r: bound <= construction <= optimum; "
         + (f"got otherwise at r = {wrong}" if wrong else "so it is.")

@@ -26,7 +26,6 @@ import numpy as np
 import pyspiel
 import sweeps
 from absl import flags
-from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import HistoryTree, RolloutValues
 from precomp_games.algorithms import (
@@ -79,11 +78,7 @@ def leaf_value(game: pyspiel.Game) -> Any:
     evaluator = default_evaluator(game)
     if evaluator is None:
         raise ValueError(f"--leaf_value=evaluator: expected a game with an evaluation, got {FLAGS.game!r}")
-
-    def value(state: Any) -> float:
-        return float(state.returns()[0]) if state.is_terminal() else evaluator(state)
-
-    return value
+    return lambda state: float(state.returns()[0]) if state.is_terminal() else evaluator(state)
 
 
 def main(argv: Sequence[str]) -> None:
@@ -140,37 +135,26 @@ def sizes(row: dict[str, Any]) -> str:
 
 
 def prepared(
-    game: pyspiel.Game,
-    shallow: openspiel_policy.Policy,
-    deep: openspiel_policy.Policy,
-    leaves: Any,
-    side: str,
-    r: float,
-    show: Callable[..., None],
+    game: pyspiel.Game, shallow: Any, deep: Any, leaves: Any, side: str, r: float, show: Callable[..., None]
 ) -> tuple[dict[str, Any], tuple[float, float, float] | None]:
     """One tree: its row, and what playing the book gave.
 
     Utilities are those of the player who prepares; where both do, of player 0.
     """
     random = SoftmaxPolicy(game, shallow, r)
-    player = _SIDES.index(side)
-    if side == "both":
-        penalties, sigma = (_EQUILIBRIUM_PENALTY.value,) * 2, (random, random)
-    else:
-        penalties = common.seats(player, _PENALTY.value, math.inf)
-        sigma = common.seats(player, shallow, random)
+    player, both = _SIDES.index(side), side == "both"
     tree = HistoryTree.from_game(
         game,
         sigma_pre=deep,
-        sigma=sigma,
-        penalties=penalties,
+        sigma=random if both else common.seats(player, shallow, random),
+        penalties=_EQUILIBRIUM_PENALTY.value if both else common.seats(player, _PENALTY.value, math.inf),
         leaf_value=leaves,
         position_key=default_position_key(game),
     )
     check: tuple[float, float, float] | None = None
     result: MetaEquilibrium | BestPrecomputation
     certificate: float
-    if side == "both":
+    if both:
         show(note="equilibrium")
         result = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
         nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
@@ -182,18 +166,12 @@ def prepared(
         if _CHECK_GAMES.value:
             show(note="playing")
             check = (best.utility, *played(game, best.policy(), player))
-    return {
-        "utility": result.utility,
-        "value": result.value,
-        "unprepared": unprepared,
-        "size_0": float(number[0]),
-        "size_1": float(number[1]),
-        "histories": tree.num_histories,
-        "certificate": certificate,
-    }, check
+    row = {"utility": result.utility, "value": result.value, "unprepared": unprepared}
+    row |= {"size_0": float(number[0]), "size_1": float(number[1])}
+    return row | {"histories": tree.num_histories, "certificate": certificate}, check
 
 
-def played(game: pyspiel.Game, policy: openspiel_policy.Policy, player: int) -> tuple[float, float]:
+def played(game: pyspiel.Game, policy: Any, player: int) -> tuple[float, float]:
     """The mean utility of games in which both sides play `policy`, and its standard error."""
     bot = SearchBot(policy, seed=_SEED.value)
     seeds = np.random.default_rng(_SEED.value).integers(2**31, size=_CHECK_GAMES.value)
@@ -207,22 +185,20 @@ def played(game: pyspiel.Game, policy: openspiel_policy.Policy, player: int) -> 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: pathlib.Path) -> None:
     """Utility (left axis) and size (right axis) against log10 r, one panel for each who prepares."""
     with common.figure(path, 3, figsize=(7.0, 9.6), sharex=True) as (figure, panels):
-        whose: Callable[[str], str] = lambda side: "player 0" if side == "both" else side  # noqa: E731
-        for side, panel in zip(_SIDES, panels, strict=True):
+        for player, (side, panel) in enumerate(zip(_SIDES, panels, strict=True)):
             own = [row for row in rows if row["prepares"] == side]
+            both = side == "both"
             handles = [
                 sweeps.curve(panel, own, "log10_r", "utility", "C0-o", "prepared", lw=2.5, ms=5),
                 sweeps.curve(panel, own, "log10_r", "unprepared", "C0:", "nobody prepared", lw=1.5),
             ]
-            panel.set_ylabel(f"utility of {whose(side)}", color="C0")
+            panel.set_ylabel(f"utility of {_SIDES[0] if both else side}", color="C0")
             panel.set_title(heading(side), fontsize=10)
             right = sweeps.right_axis(panel, "positions")
-            both = side == "both"
-            for player, style in zip(
-                (0, 1) if both else (_SIDES.index(side),), ("C1-s", "C2-^"), strict=False
-            ):
-                size = f"size_{player}"
-                label = f"positions of player {player}" if both else "positions in the book"
+            sizes = {"size_0": "positions of player 0", "size_1": "positions of player 1"}
+            if not both:
+                sizes = {f"size_{player}": "positions in the book"}
+            for (size, label), style in zip(sizes.items(), ("C1-s", "C2-^"), strict=False):
                 handles.append(sweeps.curve(right, own, "log10_r", size, style, label, lw=1.2, ms=3.5))
             right.set_ylim(bottom=0.0)
             panel.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncol=4, fontsize=8)
