@@ -80,25 +80,17 @@ def main(argv: Sequence[str]) -> None:
             policies[player] = best.policy()
             scores = expected_game_score.policy_value(game.new_initial_state(), policies)
             print(f"Played out: expected {best.utility:.6f}, obtained {scores[player]:.6f}\n")
-        results.append(
+        memorized = [
             {
-                "game": FLAGS.game,
-                "player": player,
-                "penalty": _PENALTY.value,
-                "menu": _MENU.value,
-                **{name: getattr(best, name) for name in ("value", "utility", "unprepared", "size")},
-                "memorized": [
-                    {
-                        "infoset": common.infoset_name(tree, state.infoset),
-                        "plays": {str(a): p for a, p in tree.memorized_row(state.entry).items()},
-                        "reach": state.reach,
-                        "gain": state.gain,
-                        "net_gain": state.net_gain,
-                    }
-                    for state in best.states()
-                ],
+                "infoset": common.infoset_name(tree, state.infoset),
+                "plays": {str(a): p for a, p in tree.memorized_row(state.entry).items()},
+                **{name: getattr(state, name) for name in ("reach", "gain", "net_gain")},
             }
-        )
+            for state in best.states()
+        ]
+        result = {"game": FLAGS.game, "player": player, "penalty": _PENALTY.value, "menu": _MENU.value}
+        result |= {name: getattr(best, name) for name in ("value", "utility", "unprepared", "size")}
+        results.append(result | {"memorized": memorized})
     if folder:
         common.write_json(folder / "result.json", results)
         print(f"Written: {folder}/result.json")

@@ -10,6 +10,7 @@ for study.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 import chess_runs
+import sweeps
 from absl import flags
 
 from precomp_games.chess import Book, EngineError, MatchComparison
@@ -73,10 +75,8 @@ def main(argv: Sequence[str]) -> None:
 def report(rows: Sequence[dict[str, Any]]) -> None:
     """Prints the scores."""
     told = ("positions", "promised", "score", "standard_error", "player")
-    common.print_table(
-        [[float("nan") if row[name] is None else row[name] for name in told] for row in rows],
-        ("positions", "promised", "scored", "+-", "player"),
-    )
+    cells = [[math.nan if row[name] is None else row[name] for name in told] for row in rows]
+    common.print_table(cells, ("positions", "promised", "scored", "+-", "player"))
 
 
 def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
@@ -89,27 +89,13 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: Any) -> None:
             of = sorted((row for row in rows if row["player"] == name), key=lambda row: row["positions"])
             if not of:
                 continue
-            x, y = [row["positions"] for row in of], [row["score"] for row in of]
-            spread = [[row["score"] - row["low"] for row in of], [row["high"] - row["score"] for row in of]]
-            panel.errorbar(
-                x,
-                y,
-                [[max(0.0, e) for e in side] for side in spread],
-                fmt=marker,
-                ms=5,
-                capsize=2,
-                color=f"C{k}",
-                label=name,
-            )
+            y = [row["score"] for row in of]
+            below = [max(0.0, row["score"] - row["low"]) for row in of]
+            above = [max(0.0, row["high"] - row["score"]) for row in of]
+            look = {"fmt": marker, "ms": 5, "capsize": 2, "color": f"C{k}", "label": name}
+            panel.errorbar([row["positions"] for row in of], y, [below, above], **look)
         promised = [row for row in rows if row["promised"] is not None]
-        panel.plot(
-            [row["positions"] for row in promised],
-            [row["promised"] for row in promised],
-            "D",
-            mfc="none",
-            mec="0.3",
-            label="promised",
-        )
+        sweeps.curve(panel, promised, "positions", "promised", "D", "promised", mfc="none", mec="0.3")
         panel.set_ylim(top=1.01)
         panel.set_xlabel("positions in the book")
         panel.set_ylabel(f"score in {rows[0]['games']} games, 95 %")

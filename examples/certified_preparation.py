@@ -16,26 +16,16 @@ is. Writes result.json, interval.png and interval.svg, the interval as it narrow
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
-import os
 import pathlib
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import common
 import pyspiel
 from absl import flags
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import (
-    CertifiedPrecomputation,
-    best_precomputation,
-    certified_precomputation,
-)
+from precomp_games.algorithms import CertifiedPrecomputation, best_precomputation, certified_precomputation
 from precomp_games.algorithms.search import default_position_key
 
 FLAGS = flags.FLAGS
@@ -62,53 +52,9 @@ common.define_memory_flag()
 flags.adopt_module_key_flags(common)
 
 
-@dataclasses.dataclass
-class Watch:
-    """Whether Ctrl-C was pressed, which ends the work after the batch that is under way.
-
-    A certificate holds as it is then, and is written before the run ends.
-    """
-
-    stopped: bool = False
-
-    def __call__(self) -> bool:
-        return self.stopped
-
-    def stop(self, number: int, frame: Any) -> None:
-        """The handler of the first Ctrl-C; the next one ends the run at once."""
-        self.stopped = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        # Past the buffer, which the bar may be writing into just now.
-        with contextlib.suppress(OSError):
-            os.write(sys.stderr.fileno(), b"\nStopping after this batch (Ctrl-C again: at once)\n")
-
-    def end(self) -> None:
-        """Ends a run that was stopped, when its files are written."""
-        if self.stopped:
-            raise KeyboardInterrupt("what is certain so far is written")
-
-
-@contextlib.contextmanager
-def watched() -> Iterator[Watch]:
-    """A watch over what is done within it."""
-    watch = Watch()
-    before = signal.signal(signal.SIGINT, watch.stop)
-    try:
-        yield watch
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def plot(found: CertifiedPrecomputation, path: pathlib.Path) -> None:
-    """The interval against the work."""
-    with common.figure(path, figsize=(7.0, 4.0), page=True) as (figure, panel):
-        found.plot(panel)
-        figure.tight_layout()
-
-
-def tell(found: CertifiedPrecomputation, work: str, watch: Watch, folder: pathlib.Path) -> None:
+def tell(found: CertifiedPrecomputation, work: str, pressed: bool, folder: pathlib.Path) -> None:
     """Prints the certificate and writes result.json."""
-    by = "by Ctrl-C" if watch.stopped else "at --limit"
+    by = "by Ctrl-C" if pressed else "at --limit"
     sure = "certain" if found.confidence == 1.0 else f"with probability {found.confidence:g}"
     print(
         f"This book           worth at least {found.lower:.4f} ({sure})\n"
@@ -117,20 +63,10 @@ def tell(found: CertifiedPrecomputation, work: str, watch: Watch, folder: pathli
         f"Work                {work}"
         + ("" if found.reached else f"\nStopped {by}, before the interval was as narrow as --epsilon")
     )
-    common.write_json(
-        folder / "result.json",
-        {
-            "player": found.player,
-            "penalty": found.penalty,
-            "lower": found.lower,
-            "upper": found.upper,
-            "confidence": found.confidence,
-            "reached": found.reached,
-            "size": found.size,
-            "work": found.work,
-            "histories": [list(actions) for actions in found.histories],
-        },
-    )
+    names = ("player", "penalty", "lower", "upper", "confidence", "reached", "size", "work")
+    result = {name: getattr(found, name) for name in names}
+    histories = [list(actions) for actions in found.histories]
+    common.write_json(folder / "result.json", result | {"histories": histories})
 
 
 def main(argv: Sequence[str]) -> None:
@@ -139,7 +75,7 @@ def main(argv: Sequence[str]) -> None:
     game = common.named_game(_GAME.value)
     pre, sigma = common.policy(game, _SIGMA_PRE.value), common.policy(game, _SIGMA.value)
     key = default_position_key(game)
-    with watched() as watch:
+    with common.pressed_once() as pressed:
         found = certified_precomputation(
             game,
             pre,
@@ -151,12 +87,15 @@ def main(argv: Sequence[str]) -> None:
             max_rollouts=_LIMIT.value,
             position_key=key,
             seed=_SEED.value,
-            enough=watch,
+            enough=pressed,
         )
-    plot(found, folder / "interval.png")
+    with common.figure(folder / "interval.png", figsize=(7.0, 4.0), page=True) as (figure, panel):
+        found.plot(panel)
+        figure.tight_layout()
     games = found.work["rollouts"]
-    tell(found, f"{games} games", watch, folder)
-    watch.end()
+    tell(found, f"{games} games", pressed(), folder)
+    if pressed():
+        raise KeyboardInterrupt("what is certain so far is written")
     if not _COMPARE.value:
         return
     player = found.player

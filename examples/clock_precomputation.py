@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import chess_runs
@@ -90,14 +90,11 @@ def main(argv: Sequence[str]) -> None:
         settings |= sweeps.values_of(*(flag.name for flag in named))
     common.write_json(folder / "settings.json", settings)
     print("Value of the best preparation, its price taken off (positions learnt; those sigma plays anyway)")
-    table = []
     for row in rows:
-        ways = [
-            f"{row[f'{way}: value']:.4f} ({row[f'{way}: size']}; {row[f'{way}: same moves']})"
-            for way in _WAYS
-        ]
-        table.append((row["ticks"], row["unprepared"], *ways))
-    common.print_table(table, ("ticks", "unprepared", *_WAYS))
+        for way in _WAYS:
+            size, same = row[f"{way}: size"], row[f"{way}: same moves"]
+            row[way] = f"{row[f'{way}: value']:.4f} ({size}; {same})"
+    sweeps.print_rows(rows, {name: name for name in ("ticks", "unprepared", *_WAYS)})
     if _CHESS.value:
         print(f"\n{chess_runs.settings(_PLAYER.value, _R.value).kind.note()}", end="")
     more = [f"{row['both: value'] - row['moves only: value']:+.4f} at {row['ticks']}" for row in rows]
@@ -127,13 +124,7 @@ def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
 
 
 def compared(
-    game: ClockGame,
-    own: Any,
-    rival: Any,
-    book: Any,
-    price: float,
-    key: Callable[[Any], Any] | None,
-    leaf_value: Any,
+    game: ClockGame, own: Any, rival: Any, book: Any, price: float, key: Any, leaf_value: Any
 ) -> dict[str, Any]:
     """The best preparation in the three ways, on one clock game.
 
@@ -146,20 +137,15 @@ def compared(
 
     def searched(state: Any) -> dict[int, float]:
         """What the search would play, in no time."""
-        return {
-            game.encode(game.decode(action)[0], 0): p for action, p in own.action_probabilities(state).items()
-        }
+        played = own.action_probabilities(state).items()
+        return {game.encode(game.decode(action)[0], 0): p for action, p in played}
 
-    policies = {
-        "moves only": ClockPolicy(game, book, ticks),
-        "time only": searched,
-        "both": ClockPolicy(game, book),
-    }
     row: dict[str, Any] = {"ticks": game.times[player]}
-    for way in _WAYS:
+    policies = (ClockPolicy(game, book, ticks), searched, ClockPolicy(game, book))
+    for way, prepared in zip(_WAYS, policies, strict=True):
         tree = HistoryTree.from_game(
             game,
-            sigma_pre=policies[way],
+            sigma_pre=prepared,
             sigma=common.seats(player, own, rival),
             penalties=common.seats(player, price, math.inf),
             leaf_value=leaf_value,

@@ -38,6 +38,7 @@ from precomp_games import HistoryTree, make_policy, policy_names
 from precomp_games.commands import _flags
 from precomp_games.commands._app import bar as bar
 from precomp_games.commands._app import errors_by_flag as told_as
+from precomp_games.commands._app import pressed_once as pressed_once
 from precomp_games.commands._app import progress_bar as progress_bar
 from precomp_games.commands._app import run_command as run_command
 from precomp_games.commands._app import run_example as run

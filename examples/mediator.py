@@ -137,27 +137,25 @@ def play(
     """The moves, and what the players got."""
     state, moves = game.new_initial_state(), []
     while not state.is_terminal():
-        player = state.current_player()
+        player, advice = state.current_player(), None
         if state.is_chance_node():
             actions, odds = zip(*state.chance_outcomes(), strict=True)
             action = int(rng.choice(actions, p=odds))
-            print(f"  chance draws {state.action_to_string(player, action)!r}")
-            moves.append({"player": player, "recommended": None, "action": action})
-            state.apply_action(action)
-            continue
-        advice = mediator.recommend(state)
-        if advice is None or rng.random() < _DEVIATE.value:
-            action = int(rng.choice(state.legal_actions()))
+            words = "chance draws"
         else:
-            action = advice
-        mediator.played(state, action)
-        if advice is None:
-            words = "is told no more, and plays"
-        elif advice == action:
-            words = "is told, and plays"
-        else:
-            words = f"is told {state.action_to_string(player, advice)!r} but plays"
-        print(f"  player {player} {words} {state.action_to_string(player, action)!r}")
+            advice = mediator.recommend(state)
+            if advice is None or rng.random() < _DEVIATE.value:
+                action = int(rng.choice(state.legal_actions()))
+            else:
+                action = advice
+            mediator.played(state, action)
+            told = "is told, and plays"
+            if advice is None:
+                told = "is told no more, and plays"
+            elif advice != action:
+                told = f"is told {state.action_to_string(player, advice)!r} but plays"
+            words = f"player {player} {told}"
+        print(f"  {words} {state.action_to_string(player, action)!r}")
         moves.append({"player": player, "recommended": advice, "action": action})
         state.apply_action(action)
     got = state.returns()

@@ -25,7 +25,7 @@ import dataclasses
 import functools
 import math
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
@@ -118,6 +118,8 @@ class Judge:
     def __init__(self, table: GameTable, back_off: Any, leaf_value: Any) -> None:
         """Of the games from a year on."""
         self.leaf_value = leaf_value
+        counts = MoveCounts.of_tables([table])
+        self.policy = CountsPolicy(ChessGame(), counts, _JUDGE_ALPHA.value, back_off)  # of all its games
         self._back_off = back_off
         self._played: dict[int, list[tuple[int, int]]] = {}
         own = (column[table.own].tolist() for column in (table.keys, table.actions, table.game))
@@ -130,32 +132,19 @@ class Judge:
         self.position_of: list[int] = []  # of each reply
         self._positions = 0
 
-    def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
-        """The judge as a policy, of all its games."""
-        return [dict(row) for row in self._row_of(states)]
-
-    def _row_of(self, states: Sequence[ChessState]) -> Iterator[dict[int, float]]:
-        alpha = _JUDGE_ALPHA.value
-        for state, prior in zip(states, self._back_off.action_probabilities_batch(states), strict=True):
-            played = self._at(state)
-            counts: dict[int, float] = dict.fromkeys(prior, 0.0)
-            for action, _ in played:
-                counts[action] = counts.get(action, 0.0) + 1.0
-            whole = len(played) + alpha
-            yield {a: (n + alpha * prior.get(a, 0.0)) / whole for a, n in counts.items()}
-
-    def _at(self, state: ChessState) -> list[tuple[int, int]]:
-        legal = set(state.legal_actions())
-        return [each for each in self._played.get(position_hash(state.board), ()) if each[0] in legal]
-
     def replies(self, states: Sequence[ChessState]) -> list[list[tuple[int, int]]]:
         """(action, number) of the replies that are looked at in each position."""
         new = {board_key(state): state for state in states if board_key(state) not in self._rows}
         if new:
             asked = list(new.values())
             priors = self._back_off.action_probabilities_batch(asked)
-            for (key, state), prior, row in zip(new.items(), priors, self._row_of(asked), strict=True):
-                played = self._at(state)
+            for (key, state), prior, row in zip(
+                new.items(), priors, self.policy.action_probabilities_batch(asked), strict=True
+            ):
+                legal = set(state.legal_actions())
+                played = [
+                    each for each in self._played.get(position_hash(state.board), ()) if each[0] in legal
+                ]
                 kept = [a for a, p in row.items() if p >= _MIN_PROBABILITY.value]
                 kept = kept or [max(row, key=row.__getitem__)]
                 self._rows[key] = [(action, len(self.reply_prior) + k) for k, action in enumerate(kept)]
@@ -287,7 +276,7 @@ def judge_of(
     # What its opponents played in these games: people of the time, of whom no preparation has read.
     others = MoveCounts.of_tables([dataclasses.replace(table, own=~table.own)])
     judge = Judge(table, CountsPolicy(game, others, 1.0, behind), policies.leaf_value)
-    play = common.seats(settings.player, policies.sigma[settings.player], judge)
+    play = common.seats(settings.player, policies.sigma[settings.player], judge.policy)
     return judge, dataclasses.replace(policies, sigma=play), own
 
 

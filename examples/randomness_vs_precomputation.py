@@ -66,19 +66,10 @@ def main(argv: Sequence[str]) -> None:
                 best = best_precomputation(tree, player)
                 largest = max(largest, len(needed))
                 together |= needed
-                rows.append(
-                    {
-                        "side": side,
-                        "r": r,
-                        "log10_r": round(math.log10(r), 6),
-                        "utility": best.utility,
-                        "size": best.size,
-                        "distinct_positions": best.num_positions,
-                        "value": best.value,
-                        "unprepared": best.unprepared,
-                        "histories": tree.num_histories,
-                    }
-                )
+                row = {"side": side, "r": r, "log10_r": round(math.log10(r), 6)}
+                row |= {"utility": best.utility, "size": best.size, "distinct_positions": best.num_positions}
+                row |= {"value": best.value, "unprepared": best.unprepared, "histories": tree.num_histories}
+                rows.append(row)
             print(
                 f"{side}: {len(together)} distinct searches for all r, {len(together) / largest:.2f} times "
                 f"the {largest} of the largest single r; {engines.searches - before} searches made",

@@ -109,17 +109,10 @@ def main(argv: Sequence[str]) -> None:
             seat = k % 2  # of the first player
             seats = players if seat == 0 else players[::-1]
             end = play(game, moves, seats, rng)
-            rows.append(
-                {
-                    "game": k + 1,
-                    "player_0": seats[0].spec,
-                    "player_1": seats[1].spec,
-                    "utility_of_first": end.returns()[seat],
-                    "seat_of_first": seat,
-                    "opening_moves": len(moves),
-                    "moves": " ".join(map(str, end.history())),
-                }
-            )
+            row = {"game": k + 1, "player_0": seats[0].spec, "player_1": seats[1].spec}
+            row |= {"utility_of_first": end.returns()[seat], "seat_of_first": seat}
+            row |= {"opening_moves": len(moves), "moves": " ".join(map(str, end.history()))}
+            rows.append(row)
             show(k + 1, f"mean {statistics.fmean(row['utility_of_first'] for row in rows):+.3f}")
     report(game, players, rows)
     if folder:
