@@ -3,11 +3,9 @@
 python examples/book_match.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import match
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(match))
+    common.end_with(match)

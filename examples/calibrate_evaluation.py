@@ -3,11 +3,9 @@
 python examples/calibrate_evaluation.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import calibrate
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(calibrate))
+    common.end_with(calibrate)

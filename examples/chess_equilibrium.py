@@ -3,11 +3,9 @@
 python examples/chess_equilibrium.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import equilibrium
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(equilibrium))
+    common.end_with(equilibrium)

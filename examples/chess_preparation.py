@@ -3,11 +3,9 @@
 python examples/chess_preparation.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import prepare
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(prepare))
+    common.end_with(prepare)

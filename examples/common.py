@@ -59,6 +59,11 @@ __all__ = ["run", "told_as"]
 FLAGS = flags.FLAGS
 
 
+def end_with(command: Any) -> None:
+    """Runs a command of the library, and ends the program as it ends."""
+    sys.exit(run_command(command))
+
+
 def define_memory_flag() -> None:
     _flags.define_flags(FLAGS, _flags.MemoryFlags)
 

@@ -3,11 +3,9 @@
 python examples/equilibrium.py --game=leduc_poker --method=exact
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import solve
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(solve))
+    common.end_with(solve)

@@ -3,11 +3,9 @@
 python examples/estimate_opponent.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import estimate
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(estimate))
+    common.end_with(estimate)

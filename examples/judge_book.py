@@ -3,11 +3,9 @@
 python examples/judge_book.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import judge
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(judge))
+    common.end_with(judge)

@@ -128,13 +128,9 @@ def committed(given: tuple[Exact, Task]) -> list[dict[str, Any]]:
     best = commit_against_lookahead(
         game, player, task.lookahead, evaluation, task.tie_breaking, time_limit=task.time_limit
     )
-    return [
-        {
-            **{name: getattr(task, name) for name in (*_POINT, "draw")},
-            **{name: getattr(best, name) for name in ("supremum", "bound", "value", "optimal")},
-            "seconds": best.work["seconds"],
-        }
-    ]
+    row = {name: getattr(task, name) for name in (*_POINT, "draw")}
+    row |= {name: getattr(best, name) for name in ("supremum", "bound", "value", "optimal")}
+    return [row | {"seconds": best.work["seconds"]}]
 
 
 def against_types(
@@ -148,30 +144,21 @@ def against_types(
         for objective in objectives
     ]
     made = [commit_against_types(game, player, [kind], time_limit=limit) for kind in types]
-    earned = [
-        [
+    rows = []
+    for made_for, best in zip((*map(str, lookaheads), *_HEDGED), (*made, *hedged), strict=True):
+        policy = best.policy()
+        utility = [
             evaluate_against_lookahead(
-                game, best.policy(), player, kind.lookahead, kind.evaluation, kind.tie_breaking
+                game, policy, player, kind.lookahead, kind.evaluation, kind.tie_breaking
             ).utility
             for kind in types
         ]
-        for best in (*made, *hedged)
-    ]
-    return [
-        {
-            **{name: getattr(task, name) for name in ("game", "noise", "rational_player", "gamma")},
-            "made_for": made_for,
-            "draw": task.draw,
-            **{f"against_{k}": u for k, u in zip(lookaheads, utility, strict=True)},
-            "mean": float(np.mean(utility)),
-            "worst": min(utility),
-            "optimal": best.optimal,
-            "seconds": best.work["seconds"],
-        }
-        for made_for, best, utility in zip(
-            (*map(str, lookaheads), *_HEDGED), (*made, *hedged), earned, strict=True
-        )
-    ]
+        row = {name: getattr(task, name) for name in _TYPES_POINT[:4]}
+        row |= {"made_for": made_for, "draw": task.draw}
+        row |= {f"against_{k}": u for k, u in zip(lookaheads, utility, strict=True)}
+        row |= {"mean": float(np.mean(utility)), "worst": min(utility)}
+        rows.append(row | {"optimal": best.optimal, "seconds": best.work["seconds"]})
+    return rows
 
 
 def tasks() -> list[Task]:

@@ -12,7 +12,6 @@ without an engine. Writes result.json, by_ply.csv, by_ply.png and calibration.pn
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import math
@@ -22,7 +21,6 @@ from typing import Any
 
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
-import chess
 import chess_runs
 import numpy as np
 import people
@@ -38,7 +36,6 @@ from precomp_games.chess import (
     move_of,
     opponent_choices,
     opponent_policy,
-    read_games,
     read_table,
 )
 from precomp_games.chess.data.move_counts import (
@@ -128,21 +125,16 @@ def test_years(found: people.KnownPerson) -> list[int]:
 
 def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since: int) -> tuple[Any, str]:
     """The engine's softmax with lapses, fitted to the person's moves before the first year."""
-    moves: collections.Counter[tuple[str, str]] = collections.Counter()
-    report = GameReport()
-    games = read_games(found.path, found.name, max_plies=_PLIES.value, key=chess.Board.epd, report=report)
-    for record in games:
-        names = {chess.WHITE: record.white, chess.BLACK: record.black}
-        if record.year is not None and record.year < since:
-            for ply, (epd, action) in enumerate(zip(record.keys, record.actions, strict=True)):
-                if names[record.mover(ply)] in report.names:
-                    moves[epd, move_of(action).uci()] += 1
+    table = found.table.select(found.table.years < since)
+    states, own = own_states(table), table.own
+    played = zip(table.keys[own].tolist(), table.actions[own].tolist(), strict=True)
+    # Each position counts once: where a person's games are many, the counts say what it plays.
+    moves = {(states[key].board.epd(), move_of(action).uci()): 1 for key, action in played}
     epds = list(dict.fromkeys(epd for epd, _ in moves))
     rng = np.random.default_rng(FLAGS.seed)
     kept = {epds[k] for k in rng.permutation(len(epds))[: _FITTED.value]}
     limit, top_k = SearchLimit(nodes=FLAGS.opponent_nodes), _ENGINE_MOVES.value
-    # Each position counts once: where a person's games are many, the counts say what it plays.
-    once = {key: 1 for key in moves if key[0] in kept}
+    once = {move: 1 for move in moves if move[0] in kept}
     fit = fit_opponent(opponent_choices(engines.analyst, limit, top_k, once))
     spec = (
         f"noisy(policy=uci(nodes={limit.nodes},r={fit.temperature_cp!r},top_k={top_k}),epsilon={fit.lapse!r})"

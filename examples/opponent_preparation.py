@@ -3,11 +3,9 @@
 python examples/opponent_preparation.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import opponent
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(opponent))
+    common.end_with(opponent)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import chess
 from absl import flags
 
-from precomp_games.chess.data.move_counts import GameTable
 from precomp_games.chess.model.people import FITTED as FITTED
 from precomp_games.chess.model.people import KnownPerson as KnownPerson
 from precomp_games.chess.model.people import read_person
@@ -50,12 +48,3 @@ def years_of(found: KnownPerson, since: int, until: int) -> list[int]:
             f"got --since={since} --until={until}"
         )
     return years
-
-
-def games_by_position(table: GameTable, side: chess.Color) -> dict[int, set[int]]:
-    """The games in which each position came up where `side` is to move, and not the person."""
-    rows = ~table.own & (table.white == side)
-    found: dict[int, set[int]] = {}
-    for key, game in zip(table.keys[rows].tolist(), table.game[rows].tolist(), strict=True):
-        found.setdefault(key, set()).add(game)
-    return found

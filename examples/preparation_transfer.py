@@ -145,7 +145,7 @@ class Judge:
                 played = [
                     each for each in self._played.get(position_hash(state.board), ()) if each[0] in legal
                 ]
-                kept = [a for a, p in row.items() if p >= _MIN_PROBABILITY.value]
+                kept = [a for a in prior | row if row.get(a, 0.0) >= _MIN_PROBABILITY.value]
                 kept = kept or [max(row, key=row.__getitem__)]
                 self._rows[key] = [(action, len(self.reply_prior) + k) for k, action in enumerate(kept)]
                 for action in kept:
@@ -231,11 +231,12 @@ def hits(book: Book, table: GameTable) -> Weights:
 
     NaN in games with the person on the book's own side.
     """
-    games = people.games_by_position(table, book.side)
+    rows = ~table.own & (table.white == book.side)
     found = np.full(table.num_games, math.nan)
-    found[list(set().union(*games.values()))] = 0.0
-    for key in set(map(position_hash, book.boards)):
-        found[list(games.get(key, ()))] += 1.0
+    found[table.game[rows]] = 0.0
+    rows &= np.isin(table.keys, np.array(list(map(position_hash, book.boards)), np.uint64))
+    for game, _ in set(zip(table.game[rows].tolist(), table.keys[rows].tolist(), strict=True)):
+        found[game] += 1.0
     return found
 
 

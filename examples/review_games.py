@@ -3,11 +3,9 @@
 python examples/review_games.py --help
 """
 
-import sys
-
 import common  # isort: skip  # first: it tells of an interrupt during the other imports
 
 from precomp_games.commands import review
 
 if __name__ == "__main__":
-    sys.exit(common.run_command(review))
+    common.end_with(review)
