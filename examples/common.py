@@ -28,7 +28,7 @@ sys.excepthook = _tell_uncaught
 import itertools
 import pathlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyspiel
@@ -62,6 +62,15 @@ FLAGS = flags.FLAGS
 def end_with(command: Any) -> None:
     """Runs a command of the library, and ends the program as it ends."""
     sys.exit(run_command(command))
+
+
+def chosen(flag: flags.FlagHolder[Any], known: Sequence[str]) -> list[Any]:
+    """What a flag lists, each once; all of it must be known."""
+    names = [name for name in dict.fromkeys(flag.value) if name]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--{flag.name}: expected {', '.join(known)}, got {name!r}")
+    return names
 
 
 def define_memory_flag() -> None:

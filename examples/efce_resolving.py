@@ -81,14 +81,6 @@ def battleship(height: int, width: int, size: int, shots: int, multiplier: float
     )
 
 
-def chosen(flag: flags.FlagHolder[list[str]], known: Sequence[str]) -> list[str]:
-    names = [name for name in dict.fromkeys(flag.value) if name]
-    for name in names:
-        if name not in known:
-            raise ValueError(f"--{flag.name}: expected {', '.join(known)}, got {name!r}")
-    return names
-
-
 @dataclasses.dataclass(frozen=True)
 class Task:
     """A row of Table 1, whose subgames are refined from one blueprint. seed: None for the uniform one."""
@@ -263,10 +255,10 @@ def plot(curves: dict[str, Any], path: pathlib.Path) -> None:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    rows, figures = chosen(_ROWS, list(TABLE_1)), chosen(_FIGURE, list(FIGURE_2))
+    rows, figures = common.chosen(_ROWS, list(TABLE_1)), common.chosen(_FIGURE, list(FIGURE_2))
     if not rows and not figures:
         raise ValueError("--rows, --figure: expected something to do, got neither")
-    kinds = chosen(_STITCH_BOUNDS, efce.BOUNDS)
+    kinds = common.chosen(_STITCH_BOUNDS, efce.BOUNDS)
     parallel.check_workers(_WORKERS.value, _CLUSTER.value)
     folder = common.output_folder(_OUTPUT_DIR.value)
     try:

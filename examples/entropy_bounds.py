@@ -80,8 +80,8 @@ def main(argv: Sequence[str]) -> None:
     sweeps.print_rows(sizes, {"r": "r:g"} | values_alone | lines)
     if "equilibrium_entropy" in rows[0]:
         print("\nBoth prepare: the entropy of the opponent's play in equilibrium, and the least it must be")
-        columns = {"r": "r:g", "value": "equilibrium_value", "v": "equilibrium_v"}
-        columns |= {"P(v)": "equilibrium_p_norm", "H(v)": "equilibrium_entropy"}
+        headings = {"value": "value", "v": "v", "P(v)": "p_norm", "H(v)": "entropy"}
+        columns = {"r": "r:g"} | {heading: f"equilibrium_{name}" for heading, name in headings.items()}
         columns |= {"demanded": "demanded", "NashConv": "nash_conv:.1e"}
         sweeps.print_rows(rows, columns)
     wrong = [
@@ -148,14 +148,9 @@ def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
         demanded = entropy_lower_bound(scaled, part, p_norm, price, bounds.moves)
         best = max(best, (demanded, part * p_norm, v))
     lines = bounds.lines(best[2])
-    return {
-        "equilibrium_value": value,
-        "equilibrium_v": best[2],
-        "equilibrium_p_norm": lines.p_norm,
-        "equilibrium_entropy": lines.entropy,
-        "demanded": best[0],
-        "nash_conv": solved.nash_conv,
-    }
+    found = {"value": value, "v": best[2], "p_norm": lines.p_norm, "entropy": lines.entropy}
+    row = {f"equilibrium_{name}": number for name, number in found.items()}
+    return row | {"demanded": best[0], "nash_conv": solved.nash_conv}
 
 
 def chess_rows(values: Sequence[float]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import common
 import numpy as np
 import pyspiel
+import sweeps
 from absl import flags
 
 from precomp_games.algorithms import efce
@@ -203,10 +204,7 @@ def plot(frontiers: dict[str, Any], points: Any, path: pathlib.Path) -> None:
 
 def main(argv: Sequence[str]) -> None:
     del argv
-    notions: list[Any] = [notion for notion in dict.fromkeys(_CHOSEN.value) if notion]
-    for notion in notions:
-        if notion not in _NOTIONS:
-            raise ValueError(f"--notions: expected {', '.join(_NOTIONS)}, got {notion!r}")
+    notions = common.chosen(_CHOSEN, _NOTIONS)
     if not notions:
         raise ValueError("--notions: expected at least one, got none")
     aim = common.objective(_OBJECTIVE.value)
@@ -214,30 +212,26 @@ def main(argv: Sequence[str]) -> None:
         held = efce.SequenceGame.of(game())
     folder = common.output_folder(_OUTPUT_DIR.value)
     frontiers: dict[str, Any] = {}
-    best, rows = [], []
+    best = []
     for notion in notions:
-        found = frontier(held, notion, vertex=not _INTERIOR.value)
-        frontiers[notion] = found
+        found = frontiers[notion] = frontier(held, notion, vertex=not _INTERIOR.value)
         one = efce.efce_lp(held, notion=notion, objective=aim, vertex=not _INTERIOR.value)
-        best.append(
-            (notion, len(found.corners), f"{found.gap:.0e}", f"{one.value:.6f}", f"{one.gap:.0e}",
-             f"{one.utilities[0]:.6f}", f"{one.utilities[1]:.6f}", f"{one.welfare:.6f}")
-        )  # fmt: skip
-        rows += [
-            {"notion": notion, "utility_0": u, "utility_1": v, "gap": found.gap}
-            for u, v in found.corners.tolist()
-        ]
+        numbers = [f"{number:.6f}" for number in (*one.utilities, one.welfare)]
+        reached = (f"{found.gap:.0e}", f"{one.value:.6f}", f"{one.gap:.0e}")
+        best.append((notion, len(found.corners), *reached, *numbers))
     points = nash(held)
-    rows += [{"notion": "nash", "utility_0": u, "utility_1": v, "gap": ""} for u, v in points.tolist()]
+    polygons = [(notion, found.corners, found.gap) for notion, found in frontiers.items()]
+    rows = [
+        {"notion": notion, "utility_0": u, "utility_1": v, "gap": gap}
+        for notion, corners, gap in (*polygons, ("nash", points, ""))
+        for u, v in corners.tolist()
+    ]
     print(f"Best by {_OBJECTIVE.value}, each polygon's corners, and how far more is possible at most\n")
-    common.print_table(
-        best, ("notion", "corners", "beyond", "value", "beyond", "utility 0", "utility 1", "welfare")
-    )
+    header = ("notion", "corners", "beyond", "value", "beyond", "utility 0", "utility 1", "welfare")
+    common.print_table(best, header)
     print()
-    common.print_table(
-        [(row["notion"], f"{row['utility_0']:.6f}", f"{row['utility_1']:.6f}") for row in rows],
-        ("corner of", "utility 0", "utility 1"),
-    )
+    columns = {"corner of": "notion", "utility 0": "utility_0:.6f", "utility 1": "utility_1:.6f"}
+    sweeps.print_rows(rows, columns)
     common.write_csv(folder / "frontier.csv", rows)
     plot(frontiers, points, folder / "frontier.png")
     common.write_json(folder / "settings.json", common.own_settings())
