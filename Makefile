@@ -171,10 +171,11 @@ browser: ## See that Chromium is there, for the tests of pages; install Debian's
 
 # --- Checks -----------------------------------------------------------------------------------------------
 
-lint: install ## ruff: rules and formatting.
+lint: install ## ruff: rules and formatting; and the ceilings of CONTRIBUTING.md.
 	@echo '== ruff'
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python -m tools.ceilings
 
 format: install ## Let ruff correct what it can, and format.
 	@$(BIN)/ruff check --fix
