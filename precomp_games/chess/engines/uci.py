@@ -216,8 +216,9 @@ class EngineThread:
         async def finish() -> None:
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
-                # Cancelled once: what ends its engines is not to be cut short.
-                if not task.cancelling():
+                # Cancelled once: what ends its engines is not to be cut short. What asyncio does goes on,
+                # or it would wait for good for a process whose pipes are not connected.
+                if not task.cancelling() and not _of_asyncio(task):
                     task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
             await asyncio.gather(*(engine.quit_or_kill() for engine in self.engines if engine is not None))
@@ -236,6 +237,11 @@ class EngineThread:
         self._thread.join(timeout=5.0)
         if not self.is_alive:
             self.loop.close()
+
+
+def _of_asyncio(task: asyncio.Task[Any]) -> bool:
+    code = getattr(task.get_coro(), "cr_code", None)
+    return code is not None and os.path.dirname(code.co_filename) == os.path.dirname(asyncio.__file__)
 
 
 class SyncCommand(chess.engine.BaseCommand[None]):

@@ -210,17 +210,19 @@ def play_engine_games(
 
 def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
     """Runs work to its end; what interrupts this thread cancels it, and waits until all of it has ended."""
-    thread = EngineThread("engine-games", 0)
+    thread = None
     try:
+        thread = EngineThread("engine-games", 0)
         future = asyncio.run_coroutine_threadsafe(work, thread.loop)
         # A signal that comes just before it waits would not wake it.
         while not concurrent.futures.wait([future], 0.1).done:
             pass
         future.result()
     finally:
-        while thread.is_alive:
+        while thread is not None and thread.is_alive:
             with contextlib.suppress(KeyboardInterrupt):  # pressed again, Ctrl-C changes nothing
                 thread.end()
+        work.close()  # which may not have begun
 
 
 def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
