@@ -34,7 +34,7 @@ EXAMPLES = sorted(
 def command_of(example: str) -> str | None:
     """The command that an example starts, None where it does its own work."""
     text = (_ROOT / "examples" / f"{example}.py").read_text("utf-8")
-    match = re.search(r"\n    sys\.exit\(common\.run_command\((\w+)\)\)\n", text)
+    match = re.search(r"\n    common\.end_with\((\w+)\)\n", text)
     return None if match is None else match[1]
 
 
