@@ -1,8 +1,8 @@
 """Games played under computational constraints: the models.
 
 What solves them is in `precomp_games.algorithms`, chess in `precomp_games.chess`. Importing this registers
-the games python_meta_precomputation, python_clock and python_kj_poker with OpenSpiel. Everything else is
-imported when it is asked for, so that a command that needs none of it does not wait.
+the games python_meta_precomputation, python_clock, python_kj_poker and python_chess with OpenSpiel.
+Everything else is imported when it is asked for, so that a command that needs none of it does not wait.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -43,7 +43,7 @@ from precomp_games._support.validation import (
     shown,
 )
 from precomp_games.games.openspiel_game import StringObserver, open_observer
-from precomp_games.games.registered import game_type
+from precomp_games.games.registered import CHESS
 
 MAX_PLIES = 1_000_000
 """The longest game, in half-moves: OpenSpiel counts them in 32 bits."""
@@ -54,15 +54,11 @@ _SQUARES = 64
 # Promotion is 0, or a python-chess piece type from KNIGHT = 2 to QUEEN = 5.
 NUM_DISTINCT_ACTIONS = _SQUARES * _SQUARES * (chess.QUEEN + 1)
 
-_DEFAULTS: dict[str, Any] = {"fen": "", "max_plies": 100, "threefold": False, "fifty_moves": False}
-
 RULES_OF_CHESS: Mapping[str, Any] = {"max_plies": 300, "threefold": True, "fifty_moves": True}
 """Parameters of a game by the rules of chess, with draws as soon as they stand on the board. After 300
 half-moves a game is a draw here."""
 
 _FIFTY_MOVES = 100  # half-moves
-
-_GAME_TYPE = game_type("python_chess", "Chess of finite length (python-chess)", _DEFAULTS, chance=False)
 
 
 @public
@@ -229,8 +225,8 @@ class ChessGame(pyspiel.Game):
 
     @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        values = check_parameters({} if params is None else params, _DEFAULTS)
-        for name, default in _DEFAULTS.items():
+        values = check_parameters({} if params is None else params, CHESS.defaults)
+        for name, default in CHESS.defaults.items():
             if type(values[name]) is not type(default):
                 kind = type(default).__name__
                 raise ArgumentError(f"expected {name} of type {kind}, got {shown(values[name])}")
@@ -248,7 +244,7 @@ class ChessGame(pyspiel.Game):
             utility_sum=1.0,
             max_game_length=rules.max_plies,
         )
-        super().__init__(_GAME_TYPE, info, values)
+        super().__init__(CHESS.type, info, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # OpenSpiel's own pickling gives a ChessGame without the attributes that __init__ sets.
@@ -429,6 +425,3 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
 
 UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
 """States of unfinished games of chess."""
-
-
-pyspiel.register_game(_GAME_TYPE, ChessGame)

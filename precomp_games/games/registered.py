@@ -1,7 +1,7 @@
 """The library's games as OpenSpiel knows them: types, and classes that import a game when one is made.
 
-Importing this registers the games that stand in the base of the library; chess registers itself. It imports
-nothing else, so a program that makes no game waits for none of them.
+Importing this registers all games of the library. It imports nothing else, so a program that makes no game
+waits for none of them.
 """
 
 from __future__ import annotations
@@ -79,6 +79,14 @@ class GameKind:
 
 _HIDDEN = {"perfect": False, "zero_sum": True}
 
+CHESS = GameKind(
+    "precomp_games.chess.game",
+    "ChessGame",
+    "python_chess",
+    "Chess of finite length (python-chess)",
+    {"fen": "", "max_plies": 100, "threefold": False, "fifty_moves": False},
+    chance=False,
+)
 CLOCK = GameKind(
     "precomp_games.games.clock",
     "ClockGame",

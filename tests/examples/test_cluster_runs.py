@@ -123,19 +123,22 @@ _TINY = ("--evaluation=linear", "--scale_cp=1000", "--penalty=0.0002", "--max_pl
 @pytest.mark.parametrize(
     ("example", "flags"),
     [
-        ("randomness_vs_precomputation", ("--sides=black", "--r_values=100,300")),
-        # Few men are left: games are short.
-        ("book_match", ("--fen=8/8/4k3/8/4P3/4K3/8/8 w - - 0 1", "--r=300", "--games=2", "--nocontrols")),
+        ("randomness_vs_precomputation", (*_TINY, "--sides=black", "--r_values=100,300")),
+        ("book_match", ("--from=../made", "--games=2", "--nocontrols")),
     ],
 )
 def test_sweeps_and_matches(example: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     found = []
+    if example == "book_match":  # few men are left: games are short
+        made = (f"--engine={engine_file(tmp_path, slow=False)}", "--store=s.sqlite", "--output_dir=made")
+        small = (*_TINY, "--fen=8/8/4k3/8/4P3/4K3/8/8 w - - 0 1", "--r=300", "--match_games=0")
+        printed("chess_preparation", *small, *made, cwd=tmp_path)
     for where in ("--workers=1", "--cluster=local:2"):
         folder = tmp_path / where
         folder.mkdir()
         engine = engine_file(folder, slow=False)
         own = (where, f"--engine={engine}", "--store=s.sqlite", "--output_dir=out")
-        printed(example, *_TINY, *flags, *own, cwd=folder)
+        printed(example, *flags, *own, cwd=folder)
         assert no_engine_is_left(folder)
         found.append((files(folder / "out"), rows_of(folder / "s.sqlite")))
     assert found[0] == found[1]

@@ -407,5 +407,8 @@ def test_the_time_limit_includes_building():
 
 @pytest.mark.test_all
 def test_the_greatest_game_of_the_paper_will_not_fit():
-    with pytest.raises(ValueError, match=r"3,893,340 relevant pairs, which takes some 11\.7 GB"):
+    with (
+        config(max_memory="8GB"),
+        pytest.raises(ValueError, match=r"3,893,340 relevant pairs, which takes some 11\.7 GB"),
+    ):
         efce.efce_lp(battleship(2, 3, 3), time_limit=60.0)

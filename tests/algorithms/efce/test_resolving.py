@@ -10,8 +10,10 @@ from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.bounds import player_rows
 from precomp_games.algorithms.efce.correlation_plans import plan_error
 from precomp_games.algorithms.efce.equilibria import whole_game_problem
+from precomp_games.algorithms.efce.refinement import PlanProgram
 from precomp_games.algorithms.efce.regret import RegretResolver, project
 from precomp_games.algorithms.efce.subgames import one_subgame
+from precomp_games.algorithms.programs import Clock
 from tests.algorithms.efce.reference import (
     all_refined,
     battleship,
@@ -136,8 +138,10 @@ def test_refining_again_deeper(game, bounds):
     for k, name in enumerate(level.names):
         one = efce.refine_lp(level.problem(name))
         if k % 4 == 0:
-            # The blueprint itself is safe, and leaves something to gain.
-            one = dataclasses.replace(one, plan=one.problem.blueprint, welfare=one.blueprint_welfare)
+            # Any safe plan leaves something to gain.
+            program, clock = PlanProgram(one.problem, Clock(None)), Clock(None)
+            plan, _ = program.solve(program.program.built(), clock, vertex=False)
+            one = dataclasses.replace(one, plan=plan, welfare=plan.welfare(0))
             deeper = level.deeper(one, efce.public_moves(game, 2))
             for inner in all_refined(deeper):
                 assert inner.welfare > inner.blueprint_welfare - 1e-7
