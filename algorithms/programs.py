@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
-from precomp_games._support.validation import Unnamed
+from precomp_games._support.checks import Unnamed
 
 if TYPE_CHECKING:
     import highspy

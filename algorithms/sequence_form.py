@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.validation import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games.policies.rows import check_infoset_keys
 
 

@@ -51,7 +51,7 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import resource_tracker
 from typing import Annotated, Any, TypeVar
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Seconds,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precomp_games import HistoryTree, RolloutValues, SearchClock
-from precomp_games._support.validation import real_array
+from precomp_games._support.checks import real_array
 from precomp_games.algorithms import (
     EntropyBounds,
     best_first_precomputation,

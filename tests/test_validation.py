@@ -1,4 +1,4 @@
-"""What signatures say about arguments: `precomp_games._support.validation`."""
+"""What signatures say about arguments: `precomp_games._support.checks`."""
 
 import dataclasses
 import importlib
@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import precomp_games
-from precomp_games._support import validation
-from precomp_games._support.validation import (
+from precomp_games._support import checks
+from precomp_games._support.checks import (
     INFINITE,
     ArgumentError,
     Check,
@@ -198,6 +198,6 @@ def test_all_annotations_can_be_read():
     assert len(functions) > 200
     for name, function in functions.items():
         try:
-            validation.checks_of(function)
+            checks.checks_of(function)
         except NameError as error:
             pytest.fail(f"{name}: {error}; what a public function takes is imported where it runs")

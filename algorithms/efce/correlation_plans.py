@@ -52,7 +52,7 @@ from open_spiel.python.policy import TabularPolicy
 
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Result, Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Ge,

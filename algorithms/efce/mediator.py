@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeInt,
     check_instance,

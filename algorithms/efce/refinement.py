@@ -29,7 +29,7 @@ import numpy as np
 from precomp_games._support.config import memory_limit
 from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, PositiveFloat, public
+from precomp_games._support.checks import ArgumentError, PositiveFloat, public
 
 from ..programs import Clock, Program, ProgramBuilder, ProgramSolution
 from .constraints import PlayerConstraints, RefinementProblem

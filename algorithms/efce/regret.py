@@ -57,7 +57,7 @@ import scipy.optimize
 
 from precomp_games._support.config import bar
 from precomp_games._support.kernels import kernel, read_only
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,

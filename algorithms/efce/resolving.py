@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 
 from precomp_games._support.config import bar
-from precomp_games._support.validation import ArgumentError, each_of, public, shown
+from precomp_games._support.checks import ArgumentError, each_of, public, shown
 
 from .bounds import BoundsKind, Inherited, PlayerRows, SubgameBounds, player_rows, trunk_bounds
 from .constraints import RefinementProblem

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
-from precomp_games._support.validation import ArgumentError
+from precomp_games._support.checks import ArgumentError
 
 from .correlation_plans import RelevantPairs
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Player,

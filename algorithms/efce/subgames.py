@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
-from precomp_games._support.validation import ArgumentError, PositiveInt, public
+from precomp_games._support.checks import ArgumentError, PositiveInt, public
 
 from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, check_name, labeled, moves
 

@@ -48,7 +48,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel, read_only
-from precomp_games._support.validation import public
+from precomp_games._support.checks import public
 
 from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread

@@ -39,7 +39,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     INFINITE,
     ArgumentError,
     GeneralSumGame,

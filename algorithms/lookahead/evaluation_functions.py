@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     Game,
     GeneralSumGame,
     NonNegativeFloat,

@@ -59,7 +59,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precomp_games._support.validation import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games.tree.facts import TERMINAL
 
 from ..sequence_form import PlayerSequences

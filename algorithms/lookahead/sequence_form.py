@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyspiel
 
-from precomp_games._support.validation import ArgumentError, check_state
+from precomp_games._support.checks import ArgumentError, check_state
 from precomp_games.policies.rows import chance_outcomes, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

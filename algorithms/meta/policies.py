@@ -24,7 +24,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import ArgumentError, Check, Player, check_pair, public, shown
+from precomp_games._support.checks import ArgumentError, Check, Player, check_pair, public, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_game.rules import MEMORIZE, STOP

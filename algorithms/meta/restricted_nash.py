@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import Ge, Le, Player, public
+from precomp_games._support.checks import Ge, Le, Player, public
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 

@@ -46,7 +46,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,

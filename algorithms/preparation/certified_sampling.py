@@ -43,7 +43,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from precomp_games._support.config import bar
-from precomp_games._support.validation import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
+from precomp_games._support.checks import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
 from precomp_games.policies.playouts import Rollouts
 from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 

@@ -75,7 +75,7 @@ import numpy.typing as npt
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Ge,
     Le,

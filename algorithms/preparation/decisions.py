@@ -45,7 +45,7 @@ import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import ArgumentError, check_indices, check_instance, shown
+from precomp_games._support.checks import ArgumentError, check_indices, check_instance, shown
 from precomp_games.tree.facts import TERMINAL, AnyForest, Forest, TreeArrays, weighted
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_strategy

@@ -44,7 +44,7 @@ import numpy as np
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Gt,

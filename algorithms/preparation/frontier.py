@@ -55,7 +55,7 @@ import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Axes, Result, axes_of
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     INFINITE,
     ArgumentError,
     NonNegativeFloat,

@@ -37,7 +37,7 @@ import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, NonNegativeInt, Player, check_indices, public
+from precomp_games._support.checks import ArgumentError, NonNegativeInt, Player, check_indices, public
 from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import check_memorization_set

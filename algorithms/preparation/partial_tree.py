@@ -30,7 +30,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games._support.results import Axes, Result, axes_of
-from precomp_games._support.validation import Check, check_game, check_pair, public, utility_sum
+from precomp_games._support.checks import Check, check_game, check_pair, public, utility_sum
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
 from precomp_games.policies.rows import (
     DistinctStates,

@@ -65,7 +65,7 @@ from precomp_games._support.config import memory_limit
 from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeInt,
     Player,

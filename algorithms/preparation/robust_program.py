@@ -55,7 +55,7 @@ import scipy  # which imports `sparse` when that is used: a third of a second
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, NonNegativeFloat, Player, public
+from precomp_games._support.checks import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 

@@ -43,7 +43,7 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from precomp_games._support.validation import ArgumentError, public
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games.policies.rows import legal_actions
 
 from .depth_first import (

@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     PositiveFloat,

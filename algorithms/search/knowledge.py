@@ -15,7 +15,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games._support.validation import public
+from precomp_games._support.checks import public
 
 from .depth_first import Evaluator, Ordering
 

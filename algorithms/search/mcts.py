@@ -49,7 +49,7 @@ import pyspiel
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,

@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from precomp_games._support.config import bar
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeFloat,
     PositiveInt,

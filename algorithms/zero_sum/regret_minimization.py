@@ -55,7 +55,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
-from precomp_games._support.validation import one_of
+from precomp_games._support.checks import one_of
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 

@@ -39,7 +39,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Axes, Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeFloat,
     Player,

@@ -27,7 +27,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     FilePath,

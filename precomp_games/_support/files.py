@@ -25,7 +25,7 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.validation import ArgumentError, FilePath, one_line, public, shown
+from precomp_games._support.checks import ArgumentError, FilePath, one_line, public, shown
 
 _DEEPEST = 40  # lists and objects in each other, in JSON
 

@@ -31,7 +31,7 @@ from typing import Annotated, Any, TypeVar
 
 import numpy.typing as npt
 
-from precomp_games._support.validation import ArgumentError, Check, check_number, shown
+from precomp_games._support.checks import ArgumentError, Check, check_number, shown
 
 BLOCK = 8192
 """Objects that are made between two looks at the memory: some 50 MB of states."""

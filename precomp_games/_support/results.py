@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games._support.validation import ArgumentError, Check, shown
+from precomp_games._support.checks import ArgumentError, Check, shown
 
 _LONGEST = 240  # characters of a line
 _PART = 60  # of a value in it

@@ -30,7 +30,7 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import pyspiel
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Ge,

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        from precomp_games._support.validation import did_you_mean  # with numpy, which a list does without
+        from precomp_games._support.checks import did_you_mean  # with numpy, which a list does without
 
         hint = did_you_mean(name, COMMANDS)
         print(f"error: expected one of {', '.join(COMMANDS)}, got {name[:100]!r}{hint}", file=sys.stderr)

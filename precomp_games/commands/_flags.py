@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from absl import flags
 
-from precomp_games._support.validation import Check, Ge, Le, PositiveInt
+from precomp_games._support.checks import Check, Ge, Le, PositiveInt
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.cluster import cluster_client

@@ -15,7 +15,7 @@ import chess
 from absl import flags
 
 from precomp_games._support.deadlines import seconds_left
-from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
+from precomp_games._support.checks import NonNegativeInt, PositiveInt, counted, one_of
 from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
 from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.chess.data.book import BookPosition, percent, points_axis

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import chess
 from absl import flags
 
-from precomp_games._support.validation import one_line, pasteable
+from precomp_games._support.checks import one_line, pasteable
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings

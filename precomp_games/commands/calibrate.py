@@ -33,7 +33,7 @@ from absl import flags
 
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
-from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, counted
+from precomp_games._support.checks import Ge, NonNegativeInt, PositiveInt, counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.data.book import points, points_axis
 from precomp_games.chess.data.pgn_files import GameReport

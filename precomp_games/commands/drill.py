@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import chess
 from absl import flags
 
-from precomp_games._support.validation import NonNegativeInt, PositiveInt
+from precomp_games._support.checks import NonNegativeInt, PositiveInt
 from precomp_games.chess.data.book import BookPosition
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.model.engine_policies import pov_score

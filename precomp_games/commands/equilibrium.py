@@ -28,7 +28,7 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support.files import write_together
-from precomp_games._support.validation import NonNegativeInt, PositiveInt
+from precomp_games._support.checks import NonNegativeInt, PositiveInt
 from precomp_games.algorithms.preparation.best_precomputation import (
     BestPrecomputation,
     best_precomputation,

@@ -24,7 +24,7 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support.deadlines import part, sample_in_time
-from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted
+from precomp_games._support.checks import NonNegativeInt, PositiveInt, counted
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.estimation import Choice, OpponentFit, fit_opponent, opponent_choices

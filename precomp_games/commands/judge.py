@@ -31,7 +31,7 @@ from typing import Annotated, Any
 import chess
 from absl import flags
 
-from precomp_games._support.validation import NonNegativeInt, PositiveInt, counted, one_of
+from precomp_games._support.checks import NonNegativeInt, PositiveInt, counted, one_of
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.model.model import Engines, PreparationPolicies, named_calibration

@@ -29,7 +29,7 @@ from typing import Annotated, Any, NamedTuple
 from absl import flags
 
 from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
-from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt
+from precomp_games._support.checks import Ge, Le, NonNegativeInt, PositiveInt
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError

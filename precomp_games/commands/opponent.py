@@ -34,7 +34,7 @@ import chess
 from absl import flags
 
 from precomp_games._support.deadlines import limited, part
-from precomp_games._support.validation import Ge, Le, PositiveInt, counted, plain_text
+from precomp_games._support.checks import Ge, Le, PositiveInt, counted, plain_text
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable

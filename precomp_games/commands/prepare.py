@@ -31,7 +31,7 @@ from collections.abc import Mapping
 
 from absl import flags
 
-from precomp_games._support.validation import NonNegativeInt
+from precomp_games._support.checks import NonNegativeInt
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.model.model import Engines

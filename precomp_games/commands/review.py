@@ -21,7 +21,7 @@ import chess
 from absl import flags
 
 from precomp_games._support.deadlines import limited, part
-from precomp_games._support.validation import Ge, counted
+from precomp_games._support.checks import Ge, counted
 from precomp_games.chess.data.game_records import GameRecord, position_hash, read_games
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.data.repertoire import Repertoire

@@ -24,7 +24,7 @@ import numpy as np
 from absl import flags
 
 from precomp_games._support.files import write_together
-from precomp_games._support.validation import Ge, NonNegativeInt, PositiveInt, one_of
+from precomp_games._support.checks import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import save_policy
 from precomp_games.commands._files import figure, output_folder, print_table, write_json

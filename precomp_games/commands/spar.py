@@ -44,7 +44,7 @@ from absl import flags
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, part, seconds_left, time_is_up
 from precomp_games._support.files import read_json
-from precomp_games._support.validation import Ge, Le, NonNegativeInt, PositiveInt, counted, shown
+from precomp_games._support.checks import Ge, Le, NonNegativeInt, PositiveInt, counted, shown
 from precomp_games.chess.data.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by

@@ -23,7 +23,7 @@ from typing import Literal
 
 from absl import flags
 
-from precomp_games._support.validation import NonNegativeInt, one_line, shown
+from precomp_games._support.checks import NonNegativeInt, one_line, shown
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyspiel
 
-from precomp_games._support.validation import ArgumentError, shown
+from precomp_games._support.checks import ArgumentError, shown
 
 
 def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pyspiel.IIGObservationType | None:

@@ -34,7 +34,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games._support.files import atomic_write
-from precomp_games._support.validation import FilePath, public
+from precomp_games._support.checks import FilePath, public
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL

@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     check_integer,
     check_number,

@@ -63,7 +63,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games._support.validation import ArgumentError, one_of, public
+from precomp_games._support.checks import ArgumentError, one_of, public
 from precomp_games.policies.rows import action_words
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from precomp_games._support.config import bar
 from precomp_games._support.memory import MemoryMeter, in_blocks
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Ge,

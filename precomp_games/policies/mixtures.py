@@ -32,7 +32,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Player,
     check_numbers,

@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.memory import BLOCK, MemoryMeter
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Ge,

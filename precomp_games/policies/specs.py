@@ -40,7 +40,7 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 
 from precomp_games._support.config import bar
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Ge,
     Le,

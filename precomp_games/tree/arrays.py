@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.validation import ArgumentError, check_penalties, one_line, shown
+from precomp_games._support.checks import ArgumentError, check_penalties, one_line, shown
 from precomp_games.tree.facts import ARRAYS, CHANCE, FORMAT, NEVER, OPTIONAL, TERMINAL, TreeFacts
 
 _Tree = TypeVar("_Tree", bound=TreeFacts)

@@ -7,7 +7,7 @@ import re
 
 import pyspiel
 
-from precomp_games._support.validation import ArgumentError, one_line, shown
+from precomp_games._support.checks import ArgumentError, one_line, shown
 from precomp_games.policies.specs import parsed_call
 
 # Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a

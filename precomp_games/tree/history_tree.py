@@ -23,7 +23,7 @@ import pyspiel
 
 from precomp_games._support.files import packed, unpacked
 from precomp_games._support.results import Result, as_json
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     FilePath,
     Game,

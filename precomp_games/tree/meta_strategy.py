@@ -23,7 +23,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support.files import packed, unpacked
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Result, Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Game,
     Player,

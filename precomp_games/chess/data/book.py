@@ -26,7 +26,7 @@ import chess.svg
 
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Result, as_json
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     FilePath,

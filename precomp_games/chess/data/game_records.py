@@ -31,7 +31,7 @@ from typing import Any
 import chess
 import chess.pgn
 
-from precomp_games._support.validation import FilePath, PositiveInt, public
+from precomp_games._support.checks import FilePath, PositiveInt, public
 from precomp_games.chess.data.movetext import result_of
 from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
 from precomp_games.chess.data.pgn_files import (

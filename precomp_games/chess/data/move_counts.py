@@ -42,7 +42,7 @@ from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     INFINITE,
     ArgumentError,
     FilePath,

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from anyascii import anyascii
 
-from precomp_games._support.validation import ArgumentError
+from precomp_games._support.checks import ArgumentError
 
 _CHOICES = 8  # names that an error lists
 _CACHED = 1 << 15  # names; a file has each of them at every game of that player

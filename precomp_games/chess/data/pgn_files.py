@@ -22,7 +22,7 @@ import chess.pgn
 
 from precomp_games._support.config import bar
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, FilePath, counted, public
+from precomp_games._support.checks import ArgumentError, FilePath, counted, public
 from precomp_games.chess.data.movetext import languages_of, standard
 from precomp_games.chess.data.names import tag_text
 

@@ -30,7 +30,7 @@ import chess
 import chess.pgn
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, PositiveInt, check_path, public, shown
+from precomp_games._support.checks import ArgumentError, PositiveInt, check_path, public, shown
 from precomp_games.chess.data.move_counts import REPEATED, UNWEIGHTED, PolyglotCounts
 from precomp_games.chess.data.pgn_files import GameReport, GameVisitor, game_texts, visited
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of

@@ -27,7 +27,7 @@ from typing import Any
 
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import Seconds, public
+from precomp_games._support.checks import Seconds, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
     Multipv,

@@ -49,7 +49,7 @@ import chess.engine
 
 from precomp_games._support.deadlines import check_finished, deadline
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import Ge, Le, Seconds, Unnamed, one_line, public
+from precomp_games._support.checks import Ge, Le, Seconds, Unnamed, one_line, public
 from precomp_games.chess.engines.searches import (
     Multipv,
     Options,

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import chess.engine
 
-from precomp_games._support.validation import ArgumentError, Check, Ge, Le, public, shown
+from precomp_games._support.checks import ArgumentError, Check, Ge, Le, public, shown
 
 # What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
 # at most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.

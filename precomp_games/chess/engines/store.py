@@ -40,7 +40,7 @@ from typing import Annotated, Any
 
 from precomp_games._support.files import write_together
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     FilePath,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import ArgumentError, Check, public, shown
+from precomp_games._support.checks import ArgumentError, Check, public, shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (

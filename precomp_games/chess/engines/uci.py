@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import chess
 import chess.engine
 
-from precomp_games._support.validation import one_line
+from precomp_games._support.checks import one_line
 from precomp_games.chess.engines.searches import (
     MAX_CP,
     MAX_DEPTH,

@@ -43,7 +43,7 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.files import atomic_write, read_json
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     FilePath,

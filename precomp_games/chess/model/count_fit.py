@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     INFINITE,
     ArgumentError,
     Ge,

@@ -43,7 +43,7 @@ import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Ge,
     Gt,

@@ -34,7 +34,7 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     Ge,

@@ -23,7 +23,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     check_integer,
     check_number,

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, Ge, Lt, check_instance, public
+from precomp_games._support.checks import ArgumentError, Ge, Lt, check_instance, public
 from precomp_games.chess.data.book import points
 from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, GameWeights, own_states
 from precomp_games.chess.data.names import printable_name

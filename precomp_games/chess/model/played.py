@@ -20,7 +20,7 @@ from typing import Annotated, Any, TypeAlias
 import chess
 import numpy as np
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     INFINITE,
     ArgumentError,
     FilePath,

@@ -21,7 +21,7 @@ import chess
 import pyspiel
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     Ge,
     Gt,
     Le,

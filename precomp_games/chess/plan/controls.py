@@ -28,7 +28,7 @@ import math
 from typing import Any
 
 from precomp_games._support.deadlines import time_is_up
-from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, Seed, public, shown
+from precomp_games._support.checks import ArgumentError, NonNegativeInt, PositiveInt, Seed, public, shown
 from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from precomp_games._support.deadlines import as_far_as_time_goes
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
+from precomp_games._support.checks import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.data.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, move_of

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from precomp_games._support.files import atomic_write, read_json, write_together
 from precomp_games._support.results import Result
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     FilePath,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     NonNegativeFloat,
     NonNegativeInt,

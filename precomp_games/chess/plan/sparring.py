@@ -27,7 +27,7 @@ import chess
 import numpy as np
 
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     FilePath,
     NonNegativeFloat,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Player,
     PositiveInt,

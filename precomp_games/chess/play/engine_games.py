@@ -39,7 +39,7 @@ import chess.pgn
 import numpy as np
 
 from precomp_games._support.deadlines import time_is_up
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Ge,
     Gt,

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Axes, Result, axes_of, html_table
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     FilePath,
     Ge,

@@ -43,7 +43,7 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
 from precomp_games._support.results import Result
-from precomp_games._support.validation import ArgumentError, Ge, Gt, Le, Lt, public, real_array, shown
+from precomp_games._support.checks import ArgumentError, Ge, Gt, Le, Lt, public, real_array, shown
 from precomp_games.policies.playouts import mean_interval
 
 _NORMAL_95 = 1.959963984540054

@@ -17,7 +17,7 @@ import chess
 import chess.engine
 import numpy as np
 
-from precomp_games._support.validation import Seed, one_line, public
+from precomp_games._support.checks import Seed, one_line, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command
 from precomp_games.chess.engines.uci import EngineProcess, EngineThread

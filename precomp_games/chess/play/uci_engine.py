@@ -25,7 +25,7 @@ from typing import Any
 import chess
 import numpy as np
 
-from precomp_games._support.validation import ArgumentError, Seed, check_instance, one_line, public, shown
+from precomp_games._support.checks import ArgumentError, Seed, check_instance, one_line, public, shown
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.data.move_counts import PolyglotCounts, warn_of
 from precomp_games.chess.game import action_of, move_of

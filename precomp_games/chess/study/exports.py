@@ -34,7 +34,7 @@ import chess.pgn
 import chess.svg
 
 from precomp_games._support.files import write_together
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     FilePath,
     NonNegativeFloat,

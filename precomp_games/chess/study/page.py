@@ -35,7 +35,7 @@ from markupsafe import Markup
 
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Shown
-from precomp_games._support.validation import (
+from precomp_games._support.checks import (
     ArgumentError,
     Check,
     FilePath,

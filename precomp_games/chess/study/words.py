@@ -18,7 +18,7 @@ from typing import Any
 import chess
 import chess.engine
 
-from precomp_games._support.validation import counted, plain_text
+from precomp_games._support.checks import counted, plain_text
 from precomp_games.chess.data.book import points as points
 from precomp_games.chess.model.engine_policies import ANSWERS
 from precomp_games.chess.model.played import Person, ReplyGames

@@ -32,7 +32,7 @@ import pyspiel
 
 from precomp_games._support.config import bar, memory_limit
 from precomp_games._support.memory import MemoryMeter
-from precomp_games._support.validation import ArgumentError, check_evaluation, utility_sum
+from precomp_games._support.checks import ArgumentError, check_evaluation, utility_sum
 from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.expansion.positions import AlikeRows, Edges, LevelPositions

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.validation import ArgumentError, check_pair, one_of, shown
+from precomp_games._support.checks import ArgumentError, check_pair, one_of, shown
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies.rows import BatchPolicy, shared_key

@@ -50,7 +50,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.validation import ArgumentError
+from precomp_games._support.checks import ArgumentError
 from precomp_games.tree.expansion.positions import LevelPositions
 from precomp_games.tree.facts import TERMINAL
 
