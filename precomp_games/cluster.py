@@ -51,16 +51,8 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import resource_tracker
 from typing import Annotated, Any, TypeVar
 
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Seconds,
-    Unnamed,
-    check_instance,
-    one_line,
-    public,
-    shown,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, Unnamed, one_line, public, shown
 
 
 class ClusterError(Unnamed, ConnectionError):
@@ -99,7 +91,7 @@ _own_levels: list[int] = []  # of what is told where there are none
 
 
 def _cluster(cluster: Any, name: str) -> str:
-    kind, _, count = check_instance(cluster, str, name).partition(":")
+    kind, _, count = checks.check_instance(cluster, str, name).partition(":")
     if kind == "local":
         known = count.isascii() and count.isdecimal() and len(count) < 5 and 1 <= int(count) <= _MOST_WORKERS
     else:
@@ -112,7 +104,7 @@ def _cluster(cluster: Any, name: str) -> str:
     )
 
 
-Cluster = Annotated[str, Check(_cluster)]
+Cluster = Annotated[str, checks.Check(_cluster)]
 """The name of a cluster; `cluster_client` says what that may be."""
 
 
@@ -128,7 +120,7 @@ def check_dask() -> None:
 
 @contextlib.contextmanager
 @public
-def cluster_client(cluster: Cluster, *, startup_seconds: Seconds = 60.0) -> Iterator[Any]:
+def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) -> Iterator[Any]:
     """A client of a cluster, in a `with`; at its end the client is closed, and what was started for it.
 
     Args:
@@ -363,7 +355,11 @@ def _interrupted_after() -> Iterator[None]:
 
 @public
 def map_on_cluster(
-    function: Callable[[Any], Any], tasks: Iterable[Any], cluster: Cluster, *, startup_seconds: Seconds = 60.0
+    function: Callable[[Any], Any],
+    tasks: Iterable[Any],
+    cluster: Cluster,
+    *,
+    startup_seconds: checks.Seconds = 60.0,
 ) -> Iterator[tuple[int, Any]]:
     """Gives (number, function(task)) of every task, in the order in which they are done.
 
@@ -383,7 +379,7 @@ def map_on_cluster(
         ChildProcessError: workers die of a task again and again.
         Exception: what the function raises.
     """
-    listed = list(check_instance(tasks, Iterable, "tasks"))
+    listed = list(checks.check_instance(tasks, Iterable, "tasks"))
     return _map(function, listed, cluster, startup_seconds)
 
 

@@ -14,8 +14,8 @@ import pyspiel
 import pytest
 
 from precomp_games import HistoryTree, make_policy
-from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.checks import one_line
+from precomp_games._support.files import read_archive, write_archive
 from precomp_games.chess import (
     ChessGame,
     Drill,

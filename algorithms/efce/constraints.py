@@ -29,9 +29,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import ArgumentError, public
 
 from .bounds import PlayerBounds, RowMembers, SubgameBounds, player_rows
 from .correlation_plans import CorrelationPlan

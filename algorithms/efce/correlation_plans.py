@@ -50,20 +50,10 @@ import numpy.typing as npt
 import scipy.sparse
 from open_spiel.python.policy import TabularPolicy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Result, Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Ge,
-    Le,
-    check_indices,
-    check_integer,
-    check_pair,
-    public,
-    real_array,
-    shown,
-)
 
 from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread
@@ -285,7 +275,7 @@ def check_blueprint(value: Any) -> Any:
     return value
 
 
-AnyBlueprint = Annotated[Blueprint, Check(lambda value, name: check_blueprint(value))]
+AnyBlueprint = Annotated[Blueprint, checks.Check(lambda value, name: check_blueprint(value))]
 """A blueprint that is given to a function."""
 
 
@@ -309,7 +299,7 @@ class CorrelationPlan(Result):
     xi: npt.NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        xi = real_array(self.xi)
+        xi = checks.real_array(self.xi)
         if xi is None or xi.shape != (len(self.pairs),) or not np.isfinite(xi).all():
             raise ArgumentError(f"expected xi to be {len(self.pairs)} finite numbers, got {shown(self.xi)}")
         error = plan_error(self.pairs, xi)
@@ -356,7 +346,7 @@ class CorrelationPlan(Result):
         """
         weight = self.xi[self.pairs.leaves()]
         if label is not None:
-            label = check_integer(label, "label", least=0, most=len(self.game.labels) - 1)
+            label = checks.check_integer(label, "label", least=0, most=len(self.game.labels) - 1)
             weight = np.where(self.game.leaf_label == label, weight, 0.0)
         u = self.game.leaf_utility @ weight
         return float(u[0]), float(u[1])
@@ -374,8 +364,8 @@ class CorrelationPlan(Result):
           ValueError: it is of another game, or holds what the plan does not; a pair is not relevant.
         """
         counts = [form.num_sequences for form in plan_game.players]
-        first = check_indices(first, counts[0], "first")
-        second = check_indices(second, counts[1], "second")
+        first = checks.check_indices(first, counts[0], "first")
+        second = checks.check_indices(second, counts[1], "second")
         if len(first) != len(second):
             raise ArgumentError(
                 f"expected as many of player 1 as of player 0, got {len(second)} and {len(first)}"
@@ -527,7 +517,7 @@ class ProductBlueprint:
         row = self._behavior(player, key, actions)
         if isinstance(row, Mapping) and set(row) <= set(actions):
             row = [row.get(action, 0.0) for action in actions]
-        p = real_array(row)
+        p = checks.real_array(row)
         # Written so that NaN fails, and short: it runs once for each information set.
         if p is None or p.shape != (len(actions),) or not p.min() >= 0.0 or not abs(p.sum() - 1.0) < 1e-6:
             raise ValueError(
@@ -545,7 +535,9 @@ def uniform_blueprint() -> ProductBlueprint:
 
 
 @public
-def jittered_blueprint(seed: int, width: Annotated[float, Ge(0.0), Le(1.0)] = 0.5) -> ProductBlueprint:
+def jittered_blueprint(
+    seed: int, width: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.5
+) -> ProductBlueprint:
     """Action a has a probability in proportion to 1 + width * e(a), e uniform in [-1, 1].
 
     Raises:
@@ -565,7 +557,7 @@ def jittered_blueprint(seed: int, width: Annotated[float, Ge(0.0), Le(1.0)] = 0.
 
 
 @public
-def policy_blueprint(policies: Annotated[Any, Check(check_pair)]) -> ProductBlueprint:
+def policy_blueprint(policies: Annotated[Any, checks.Check(checks.check_pair)]) -> ProductBlueprint:
     """The blueprint of one OpenSpiel policy for both players, or of a pair of them.
 
     They are asked by information state string (`TabularPolicy`, `pyspiel.TabularPolicy`, ...).

@@ -45,17 +45,10 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    PositiveFloat,
-    check_numbers,
-    check_player,
-    public,
-    shown,
-)
 
 from ..programs import Clock, ProgramSolution
 from .constraints import RefinementProblem
@@ -73,8 +66,8 @@ def _check_objective(value: Any, name: str) -> Any:
         return value
     try:
         if isinstance(value, int | np.integer):
-            return np.eye(2)[check_player(value, name)]
-        return check_numbers(value, 2, name)
+            return np.eye(2)[checks.check_player(value, name)]
+        return checks.check_numbers(value, 2, name)
     except ArgumentError:
         raise ArgumentError(
             f'expected {name} to be "welfare", "smaller", a player, 0 or 1, or a pair of weights, '
@@ -83,7 +76,7 @@ def _check_objective(value: Any, name: str) -> Any:
 
 
 Objective = Annotated[
-    Literal["welfare", "smaller"] | int | tuple[float, float] | np.ndarray, Check(_check_objective)
+    Literal["welfare", "smaller"] | int | tuple[float, float] | np.ndarray, checks.Check(_check_objective)
 ]
 """What is maximized: the sum of both utilities, the smaller of them, one player's, or a weighted sum."""
 
@@ -92,13 +85,13 @@ def _check_floors(value: Any, name: str) -> Any:
     """None, or float64[2]; -infinity where there is no floor."""
     if value is None:
         return None
-    floors = check_numbers(value, 2, name, finite=False)
+    floors = checks.check_numbers(value, 2, name, finite=False)
     if np.inf in floors:
         raise ArgumentError(f"expected {name} to be two numbers, -infinity for none, got {shown(value)}")
     return floors
 
 
-Floors = Annotated[tuple[float, float] | np.ndarray | None, Check(_check_floors)]
+Floors = Annotated[tuple[float, float] | np.ndarray | None, checks.Check(_check_floors)]
 """What each player must have at least, in utility; -math.inf for no floor."""
 
 
@@ -142,7 +135,7 @@ def efce_lp(
     notion: Notion = "efce",
     floors: Floors = None,
     allowance: float = 0.0,
-    time_limit: PositiveFloat | None = None,
+    time_limit: checks.PositiveFloat | None = None,
     vertex: bool = False,
 ) -> Equilibrium:
     """Computes a best correlated equilibrium.

@@ -14,15 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeInt,
-    check_instance,
-    check_state,
-    public,
-    shown,
-)
 
 from .correlation_plans import AnyBlueprint, Blueprint, check_blueprint
 from .sequence_game import SequenceGame
@@ -50,7 +44,7 @@ class Mediator(Shown):
         self,
         game: SequenceGame,
         blueprint: AnyBlueprint,
-        seed: NonNegativeInt = 0,
+        seed: checks.NonNegativeInt = 0,
         refine: Callable[[Any], tuple[SequenceGame, Blueprint] | None] | None = None,
     ) -> None:
         self.game = game
@@ -83,7 +77,7 @@ class Mediator(Shown):
         if self._refine is not None:
             refined = self._refine(state)
             if refined is not None:
-                self.game = check_instance(refined[0], SequenceGame, "what is refined")
+                self.game = checks.check_instance(refined[0], SequenceGame, "what is refined")
                 self.blueprint = check_blueprint(refined[1])
         player = state.current_player()
         if self.deviated[player]:
@@ -100,7 +94,7 @@ class Mediator(Shown):
         return {int(a): float(w / total) for a, w in zip(form.action[own], weights, strict=True)}
 
     def _check_state(self, state: Any) -> None:
-        check_state(state, self.game.game)
+        checks.check_state(state, self.game.game)
         if state.current_player() < 0:
             raise ArgumentError(f"expected a state where a player moves, got {shown(state)}")
 

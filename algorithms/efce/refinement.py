@@ -26,10 +26,11 @@ import dataclasses
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.config import memory_limit
 from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, PositiveFloat, public
 
 from ..programs import Clock, Program, ProgramBuilder, ProgramSolution
 from .constraints import PlayerConstraints, RefinementProblem
@@ -68,7 +69,7 @@ class Refinement(Result):
 def refine_lp(
     problem: RefinementProblem,
     *,
-    time_limit: PositiveFloat | None = None,
+    time_limit: checks.PositiveFloat | None = None,
     vertex: bool = False,
 ) -> Refinement:
     """Refines a subgame.

@@ -55,16 +55,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.optimize
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.config import bar
 from precomp_games._support.kernels import kernel, read_only
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    public,
-)
 
 from .bounds import sums
 from .constraints import (
@@ -123,14 +117,14 @@ class RegretRefinement(Refinement):
 def refine_regret(
     problem: RefinementProblem,
     *,
-    iterations: PositiveInt = 1000,
-    violation: NonNegativeFloat = 0.0,
+    iterations: checks.PositiveInt = 1000,
+    violation: checks.NonNegativeFloat = 0.0,
     target: float | None = None,
     start: Start = "uniform",
-    seed: NonNegativeInt = 0,
+    seed: checks.NonNegativeInt = 0,
     variant: Variant = "predictive",
     precision: Precision = "double",
-    check_every: PositiveInt | None = None,
+    check_every: checks.PositiveInt | None = None,
 ) -> RegretRefinement:
     """Refines a subgame.
 
@@ -180,9 +174,9 @@ def refine_regret(
 def search_target(
     problem: RefinementProblem,
     *,
-    violation: PositiveFloat | None = None,
-    gap: PositiveFloat | None = None,
-    iterations: PositiveInt = 1000,
+    violation: checks.PositiveFloat | None = None,
+    gap: checks.PositiveFloat | None = None,
+    iterations: checks.PositiveInt = 1000,
 ) -> RegretRefinement:
     """The greatest welfare that `iterations` come to, by bisection on targets.
 

@@ -21,8 +21,9 @@ from typing import Annotated
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.config import bar
-from precomp_games._support.checks import ArgumentError, each_of, public, shown
 
 from .bounds import BoundsKind, Inherited, PlayerRows, SubgameBounds, player_rows, trunk_bounds
 from .constraints import RefinementProblem
@@ -32,7 +33,7 @@ from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, same
 from .subgames import check_apart, decompose, infoset_marks, subgame_names
 from .triggers import exploitability, trigger_gains
 
-_Refinements = Annotated[Iterable[Refinement], each_of(Refinement)]
+_Refinements = Annotated[Iterable[Refinement], checks.each_of(Refinement)]
 
 _SAME = 1e-9
 """By how much entries of the same blueprint differ, in several parts of a game."""

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.kernels import kernel
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.kernels import kernel
 
 from .correlation_plans import RelevantPairs
 

@@ -27,24 +27,16 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Player,
-    PositiveInt,
-    check_game,
-    check_integer,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
 
 CorrelatedGame = Annotated[
-    pyspiel.Game, Check(lambda game, name: check_game(game, constant_sum=False, strings=True))
+    pyspiel.Game, checks.Check(lambda game, name: checks.check_game(game, constant_sum=False, strings=True))
 ]
 """A sequential game of two players with information state strings, chance explicit; utilities of any sum."""
 
@@ -123,7 +115,7 @@ class SequenceGame(Shown):
         public: PublicInformation | None = None,
         only: Hashable | None = None,
         trunk: bool = False,
-        max_nodes: PositiveInt = 20_000_000,
+        max_nodes: checks.PositiveInt = 20_000_000,
     ) -> SequenceGame:
         """Walks a game.
 
@@ -175,7 +167,7 @@ class SequenceGame(Shown):
         return label
 
     @public
-    def infoset_of(self, player: Player, key: str) -> int:
+    def infoset_of(self, player: checks.Player, key: str) -> int:
         """The number of an information set.
 
         Raises:
@@ -234,7 +226,7 @@ class SequenceGame(Shown):
         Raises:
           ValueError: there is no subgame of this number.
         """
-        label = check_integer(label, "label", least=-1, most=len(self.labels) - 1)
+        label = checks.check_integer(label, "label", least=-1, most=len(self.labels) - 1)
         keep = (self.node_label < 0) | (self.node_label == label)
         orders = [
             np.concatenate([np.flatnonzero(form.label == k) for k in sorted({-1, label})])

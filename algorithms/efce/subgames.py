@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse.csgraph
 
-from precomp_games._support.checks import ArgumentError, PositiveInt, public
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 
 from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, check_name, labeled, moves
 
 
 @public
-def public_moves(game: CorrelatedGame, rounds: PositiveInt) -> PublicInformation:
+def public_moves(game: CorrelatedGame, rounds: checks.PositiveInt) -> PublicInformation:
     """Names subgames by what everybody sees of the first `rounds` rounds: a tuple of actions.
 
     In Battleship the placements are secret and the shots public; in Sheriff only the cargo is secret. Where
@@ -136,7 +137,7 @@ def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
 
 
 @public
-def finest_subgames(game: SequenceGame, depth: PositiveInt) -> SequenceGame:
+def finest_subgames(game: SequenceGame, depth: checks.PositiveInt) -> SequenceGame:
     """The same game with the finest decomposition into subgames that start after `depth` moves.
 
     Chance's moves count; where the next one is chance's, subgames start after it.

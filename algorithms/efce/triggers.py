@@ -47,8 +47,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.checks import public
+from precomp_games._support.kernels import kernel, read_only
 
 from .correlation_plans import CorrelationPlan, RelevantPairs
 from .sequence_game import find, spread

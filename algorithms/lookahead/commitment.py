@@ -38,22 +38,9 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    INFINITE,
-    ArgumentError,
-    GeneralSumGame,
-    Gt,
-    NonNegativeInt,
-    Player,
-    PositiveFloat,
-    PositiveInt,
-    check_numbers,
-    each_of,
-    one_of,
-    public,
-    shown,
-)
 
 from .evaluation_functions import StrategyPolicy, evaluate_histories
 from .follower import (
@@ -70,9 +57,9 @@ from .options import InformationSet, fixed_options, lookahead_options
 from .plan_search import PlanSearch, Play
 from .sequence_form import SequenceForm
 
-Method = Annotated[str, one_of(("auto", "correlation", "polynomial"))]
-Types = Annotated[Iterable[FollowerType], each_of(FollowerType)]
-TimeLimit = Annotated[float, Gt(0.0), INFINITE]
+Method = Annotated[str, checks.one_of(("auto", "correlation", "polynomial"))]
+Types = Annotated[Iterable[FollowerType], checks.each_of(FollowerType)]
+TimeLimit = Annotated[float, checks.Gt(0.0), checks.INFINITE]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -122,7 +109,7 @@ class Commitment(Result):
         return self.outcomes[0]
 
     @public
-    def policy(self, which: NonNegativeInt = 0) -> StrategyPolicy:
+    def policy(self, which: checks.NonNegativeInt = 0) -> StrategyPolicy:
         """The rational player's strategy and the response of one type, as an OpenSpiel policy of both.
 
         Raises:
@@ -136,14 +123,14 @@ class Commitment(Result):
 
 @public
 def commit_against_lookahead(
-    game: GeneralSumGame,
-    rational_player: Player,
-    lookahead: PositiveInt,
+    game: checks.GeneralSumGame,
+    rational_player: checks.Player,
+    lookahead: checks.PositiveInt,
     evaluation: EvaluationFunction,
     tie_breaking: TieBreaking = "adversarial",
     *,
     order: Order | None = None,
-    delta: PositiveFloat = 1e-4,
+    delta: checks.PositiveFloat = 1e-4,
     method: Method = "auto",
     time_limit: TimeLimit | None = None,
 ) -> Commitment:
@@ -180,13 +167,13 @@ def commit_against_lookahead(
 
 @public
 def commit_against_types(
-    game: GeneralSumGame,
-    rational_player: Player,
+    game: checks.GeneralSumGame,
+    rational_player: checks.Player,
     types: Types,
     weights: Sequence[float] | None = None,
     *,
     objective: Literal["mean", "worst"] = "mean",
-    delta: PositiveFloat = 1e-4,
+    delta: checks.PositiveFloat = 1e-4,
     method: Method = "auto",
     time_limit: TimeLimit | None = None,
 ) -> Commitment:
@@ -262,7 +249,7 @@ def _probabilities(
                 f'expected weights only where objective is "mean", got {shown(weights)} and "worst"'
             )
         return None
-    given = np.ones(count) if weights is None else check_numbers(weights, count, "weights")
+    given = np.ones(count) if weights is None else checks.check_numbers(weights, count, "weights")
     if not (given > 0.0).all():
         raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
     probabilities: npt.NDArray[np.float64] = given / given.sum()

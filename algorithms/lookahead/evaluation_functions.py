@@ -33,16 +33,8 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games._support.checks import (
-    Game,
-    GeneralSumGame,
-    NonNegativeFloat,
-    Player,
-    Seed,
-    check_evaluation,
-    check_turn,
-    public,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -74,7 +66,7 @@ class StrategyPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move.
         """
-        check_turn(state, player_id, self.game)
+        checks.check_turn(state, player_id, self.game)
         legal = legal_actions(state)
         row = self.rows.get(infoset_key(state))
         if row is None:
@@ -83,7 +75,7 @@ class StrategyPolicy(openspiel_policy.Policy):
 
 
 @public
-def equilibrium(game: Game, lexicographic: bool = True) -> StrategyPolicy:
+def equilibrium(game: checks.Game, lexicographic: bool = True) -> StrategyPolicy:
     """An equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
 
     Args:
@@ -176,7 +168,9 @@ class NodeValues:
 
 
 @public
-def equilibrium_values(game: GeneralSumGame, player: Player, policy: PolicyLike | None = None) -> NodeValues:
+def equilibrium_values(
+    game: checks.GeneralSumGame, player: checks.Player, policy: PolicyLike | None = None
+) -> NodeValues:
     """Each history's expected value to `player` if both play `policy` from there on (16).
 
     Args:
@@ -202,7 +196,9 @@ def equilibrium_values(game: GeneralSumGame, player: Player, policy: PolicyLike 
 
 
 @public
-def independent_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: Seed) -> NodeValues:
+def independent_noise(
+    evaluation: NodeValues, gamma: checks.NonNegativeFloat, seed: checks.Seed
+) -> NodeValues:
     """Noise of standard deviation gamma on each history's value, independently, leaves included.
 
     Raises:
@@ -214,7 +210,7 @@ def independent_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: See
 
 
 @public
-def cumulative_noise(evaluation: NodeValues, gamma: NonNegativeFloat, seed: Seed) -> NodeValues:
+def cumulative_noise(evaluation: NodeValues, gamma: checks.NonNegativeFloat, seed: checks.Seed) -> NodeValues:
     """Noise of standard deviation gamma on each history but leaves, passed on to those before it (17).
 
     Raises:
@@ -237,7 +233,7 @@ def evaluate_histories(form: SequenceForm, evaluation: EvaluationFunction) -> np
         values = [evaluation(state) for state in form.states]
     return np.array(
         [
-            check_evaluation(value, state, "evaluation")
+            checks.check_evaluation(value, state, "evaluation")
             for value, state in zip(values, form.states, strict=True)
         ]
     )

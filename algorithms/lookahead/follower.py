@@ -36,18 +36,9 @@ from typing import Any, Literal
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result, Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    GeneralSumGame,
-    Player,
-    PositiveInt,
-    check_evaluation,
-    check_ranking,
-    check_turn,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import (
     BatchPolicy,
     PolicyLike,
@@ -104,7 +95,7 @@ class FollowerType:
       order: For "static" only, the preferred action first; None goes by the game's.
     """
 
-    lookahead: PositiveInt
+    lookahead: checks.PositiveInt
     evaluation: EvaluationFunction
     tie_breaking: TieBreaking = "adversarial"
     order: Order | None = None
@@ -161,7 +152,7 @@ class Follower(FollowerType):
         """
         if self.order is None:
             return list(actions)
-        return check_ranking(self.order(key, list(actions)), actions, "order", key)
+        return checks.check_ranking(self.order(key, list(actions)), actions, "order", key)
 
 
 def legal_probabilities(policy: BatchPolicy, state: Any, name: str) -> list[float]:
@@ -197,10 +188,10 @@ class LookaheadOutcome(Result):
 
 @public
 def evaluate_against_lookahead(
-    game: GeneralSumGame,
+    game: checks.GeneralSumGame,
     strategy: PolicyLike,
-    rational_player: Player,
-    lookahead: PositiveInt,
+    rational_player: checks.Player,
+    lookahead: checks.PositiveInt,
     evaluation: EvaluationFunction,
     tie_breaking: TieBreaking = "adversarial",
     order: Order | None = None,
@@ -352,7 +343,7 @@ class _LookaheadWalk:
         ends, own = self.follow(histories)
         for node, weight in ends:
             value = self.follower.evaluation(node.state)
-            value = check_evaluation(value, node.state, "evaluation")
+            value = checks.check_evaluation(value, node.state, "evaluation")
             seen.append(abs(value))
             total.append(weight * value)
         for members in own.values():
@@ -394,10 +385,10 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: GeneralSumGame,
-        rational_player: Player,
+        game: checks.GeneralSumGame,
+        rational_player: checks.Player,
         strategy: PolicyLike,
-        lookahead: PositiveInt,
+        lookahead: checks.PositiveInt,
         evaluation: EvaluationFunction,
         tie_breaking: TieBreaking = "static",
         order: Order | None = None,
@@ -432,7 +423,7 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
             strategy gives no probabilities.
         """
-        check_turn(state, player_id, self.game)
+        checks.check_turn(state, player_id, self.game)
         actions = legal_actions(state)
         if state.current_player() == self._rational:
             return dict(zip(actions, legal_probabilities(self._strategy, state, "strategy"), strict=True))

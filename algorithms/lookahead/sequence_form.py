@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, check_state
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError
 from precomp_games.policies.rows import chance_outcomes, infoset_key, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -119,7 +120,7 @@ class SequenceForm:
           ValueError: it is none.
         """
         history = 0
-        for action in check_state(state, self.game).history():
+        for action in checks.check_state(state, self.game).history():
             history = next((child for child in self.children[history] if self.action[child] == action), -1)
             if history < 0:
                 raise ArgumentError(f"expected a history of {self.game}, got {state.history_str()!r}")

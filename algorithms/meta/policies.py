@@ -23,8 +23,9 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import ArgumentError, Check, Player, check_pair, public, shown
 from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_game.rules import MEMORIZE, STOP
@@ -56,7 +57,9 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
         return MetaGamePolicy, (self.game, self.strategies)
 
     @public
-    def action_probabilities(self, state: pyspiel.State, player_id: Player | None = None) -> dict[int, float]:
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: checks.Player | None = None
+    ) -> dict[int, float]:
         """{STOP: probability, MEMORIZE: probability} at a decision state, more of them where there is a menu.
 
         Raises:
@@ -87,7 +90,7 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
 @public
 def strategies_from_policy(
     game: MetaPrecomputationGame,
-    policy: Annotated[PolicyLike | Sequence[PolicyLike], Check(check_pair)],
+    policy: Annotated[PolicyLike | Sequence[PolicyLike], checks.Check(checks.check_pair)],
     played_on: pyspiel.Game | None = None,
 ) -> tuple[MetaStrategy, MetaStrategy]:
     """What a policy of the meta-game says at each information state.

@@ -42,8 +42,9 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games._support.results import Result
-from precomp_games._support.checks import Ge, Le, Player, public
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
@@ -107,7 +108,10 @@ class RestrictedNashCurve(Result):
 
 @public
 def restricted_nash(
-    tree: MetaTree, player: Player, *, model_probability: Annotated[float, Ge(0.0), Le(1.0)]
+    tree: MetaTree,
+    player: checks.Player,
+    *,
+    model_probability: Annotated[float, checks.Ge(0.0), checks.Le(1.0)],
 ) -> RestrictedNash:
     """Computes the best preparation against a rival that is the model with some probability.
 
@@ -125,7 +129,7 @@ def restricted_nash(
 
 
 @public
-def restricted_nash_curve(tree: MetaTree, player: Player) -> RestrictedNashCurve:
+def restricted_nash_curve(tree: MetaTree, player: checks.Player) -> RestrictedNashCurve:
     """Computes the best preparations for all probabilities of the model.
 
     Args:

@@ -37,17 +37,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.config import bar
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeFloat,
-    NonNegativeInt,
-    Player,
-    PositiveFloat,
-    PositiveInt,
-    one_of,
-    public,
-)
 from precomp_games.policies.leaf_values import Evaluator, evaluated, within
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
@@ -58,7 +50,7 @@ from .partial_tree import Branch, CertifiedPrecomputation, Node, PartialTree, Pe
 
 ORDERS = ("certified", "optimistic")
 """In which order nodes are opened; see the module."""
-SearchOrder = Annotated[str, one_of(ORDERS)]
+SearchOrder = Annotated[str, checks.one_of(ORDERS)]
 """One of `ORDERS`."""
 
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
@@ -75,15 +67,15 @@ def best_first_precomputation(
     game: PerfectGame,
     sigma_pre: Any,
     sigma: Any,
-    penalty: PositiveFloat,
-    player: Player,
+    penalty: checks.PositiveFloat,
+    player: checks.Player,
     evaluator: Evaluator,
     *,
-    gap: NonNegativeFloat = 0.01,
+    gap: checks.NonNegativeFloat = 0.01,
     order: SearchOrder = "certified",
-    budget: NonNegativeInt | None = None,
-    batch: PositiveInt = 16,
-    max_evaluations: NonNegativeInt | None = None,
+    budget: checks.NonNegativeInt | None = None,
+    batch: checks.PositiveInt = 16,
+    max_evaluations: checks.NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
     enough: Callable[[], bool] | None = None,

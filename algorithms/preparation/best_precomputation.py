@@ -45,16 +45,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeFloat,
-    NonNegativeInt,
-    Player,
-    check_integer,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import (
@@ -171,13 +164,13 @@ class BestPrecomputation(Result):
 @public
 def best_precomputation(
     tree: HistoryTree,
-    player: Player,
+    player: checks.Player,
     *,
     price: Any = "infosets",
-    budget: NonNegativeInt | None = None,
+    budget: checks.NonNegativeInt | None = None,
     keep: npt.ArrayLike | None = None,
     opponent: MetaStrategy | None = None,
-    time_limit: NonNegativeFloat | None = None,
+    time_limit: checks.NonNegativeFloat | None = None,
 ) -> BestPrecomputation:
     """Computes the best memorization set of `player` against a fixed opponent.
 
@@ -213,7 +206,10 @@ def best_precomputation(
 
 @public
 def best_of_frontier(
-    frontier: MemoryFrontier, budget: NonNegativeInt, *, time_limit: NonNegativeFloat | None = None
+    frontier: MemoryFrontier,
+    budget: checks.NonNegativeInt,
+    *,
+    time_limit: checks.NonNegativeFloat | None = None,
 ) -> BestPrecomputation:
     """`best_precomputation` with a budget, where the memory frontier is known: for many budgets on one tree.
 
@@ -474,12 +470,12 @@ class PlanStep(Result):
 @public
 def precomputation_plan(
     tree: HistoryTree,
-    player: Player,
+    player: checks.Player,
     budgets: Sequence[int],
     *,
     price: Any = "infosets",
     keep: npt.ArrayLike | None = None,
-    time_limit: NonNegativeFloat | None = None,
+    time_limit: checks.NonNegativeFloat | None = None,
 ) -> tuple[PlanStep, ...]:
     """Plans what `player` learns first, and what then.
 
@@ -498,7 +494,7 @@ def precomputation_plan(
       ValueError: an argument is not as above.
     """
     numbers = budgets if isinstance(budgets, Sequence) and not isinstance(budgets, str | bytes) else ()
-    wanted = [check_integer(budget, f"budgets[{k}]", least=0) for k, budget in enumerate(numbers)]
+    wanted = [checks.check_integer(budget, f"budgets[{k}]", least=0) for k, budget in enumerate(numbers)]
     if not wanted or any(after <= before for before, after in itertools.pairwise(wanted)):
         raise ArgumentError(f"expected budgets to be numbers that grow, got {shown(budgets)}")
 

@@ -42,8 +42,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games._support.config import bar
-from precomp_games._support.checks import Gt, Lt, NonNegativeInt, Player, PositiveFloat, public
 from precomp_games.policies.playouts import Rollouts
 from precomp_games.policies.rows import LeastProbability, as_batch_policies, as_batch_policy
 
@@ -61,15 +62,15 @@ def certified_precomputation(
     game: PerfectGame,
     sigma_pre: Any,
     sigma: Any,
-    penalty: PositiveFloat,
-    player: Player,
+    penalty: checks.PositiveFloat,
+    player: checks.Player,
     *,
-    epsilon: PositiveFloat = 0.05,
-    delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05,
-    max_rollouts: NonNegativeInt | None = None,
+    epsilon: checks.PositiveFloat = 0.05,
+    delta: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)] = 0.05,
+    max_rollouts: checks.NonNegativeInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
-    seed: NonNegativeInt = 0,
+    seed: checks.NonNegativeInt = 0,
     enough: Callable[[], bool] | None = None,
 ) -> CertifiedPrecomputation:
     """Prepares `player` against a fixed opponent, by roll-outs, until the value is known to within epsilon.

@@ -72,22 +72,11 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, limited, time_is_up
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    Ge,
-    Le,
-    NonNegativeFloat,
-    NonNegativeInt,
-    Player,
-    PositiveFloat,
-    PositiveInt,
-    Seed,
-    each_of,
-    public,
-)
 from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
@@ -276,23 +265,23 @@ def confirmed_precomputation(
     game: PerfectGame,
     sigma_pre: Any,
     sigma: Any,
-    penalty: PositiveFloat,
-    player: Player,
+    penalty: checks.PositiveFloat,
+    player: checks.Player,
     evaluator: Evaluator,
     *,
-    budget: NonNegativeInt | None = None,
-    games: Annotated[int, Ge(0), Le(_MOST_GAMES)] = 300,
-    promise_games: Annotated[int, Ge(0)] = 1000,
-    precision: NonNegativeFloat = 0.01,
-    prior_games: PositiveFloat = 5.0,
-    inherited: Annotated[float, Ge(0.0), Le(1.0)] = 0.2,
-    played: Annotated[Sequence[PlayedGame], each_of(tuple)] = (),
+    budget: checks.NonNegativeInt | None = None,
+    games: Annotated[int, checks.Ge(0), checks.Le(_MOST_GAMES)] = 300,
+    promise_games: Annotated[int, checks.Ge(0)] = 1000,
+    precision: checks.NonNegativeFloat = 0.01,
+    prior_games: checks.PositiveFloat = 5.0,
+    inherited: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.2,
+    played: Annotated[Sequence[PlayedGame], checks.each_of(tuple)] = (),
     doubt: float = 0.0,
-    optimism: NonNegativeFloat | None = None,
-    max_evaluations: PositiveInt | None = None,
+    optimism: checks.NonNegativeFloat | None = None,
+    max_evaluations: checks.PositiveInt | None = None,
     position_key: Callable[[Any], Hashable] | None = None,
     min_probability: LeastProbability = 1e-12,
-    seed: Seed = 0,
+    seed: checks.Seed = 0,
     enough: Callable[[], bool] | None = None,
     improved: Improved | None = None,
 ) -> ConfirmedPrecomputation:

@@ -43,9 +43,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import ArgumentError, check_indices, check_instance, shown
 from precomp_games.tree.facts import TERMINAL, AnyForest, Forest, TreeArrays, weighted
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_strategy
@@ -132,7 +133,7 @@ class Decisions(Shown):
           ValueError: these are decisions without histories.
         """
         whole = self if self.known is None else self.known[0]
-        return check_instance(whole.forest, HistoryTree, "forest")
+        return checks.check_instance(whole.forest, HistoryTree, "forest")
 
     @functools.cached_property
     def treeplex(self) -> Treeplex:
@@ -228,7 +229,7 @@ class Decisions(Shown):
         """
         tree, shared = self.tree, self.shared
         known = np.zeros(tree.num_entries, bool)
-        known[check_indices(keep, tree.num_entries, "keep")] = True
+        known[checks.check_indices(keep, tree.num_entries, "keep")] = True
         infosets = tree.entry_infoset[known]
         if (tree.entry_player[known] != self.player).any() or len(np.unique(infosets)) < len(infosets):
             raise ArgumentError(

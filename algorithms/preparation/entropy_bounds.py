@@ -42,22 +42,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Gt,
-    Lt,
-    NonNegativeFloat,
-    Player,
-    PositiveFloat,
-    PositiveInt,
-    check_indices,
-    check_number,
-    public,
-    shown,
-)
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
 
@@ -131,7 +119,7 @@ class EntropyBounds:
     def __init__(
         self,
         tree: HistoryTree,
-        player: Player,
+        player: checks.Player,
         *,
         opponent: MetaStrategy | None = None,
         utilities: tuple[float, float] | None = None,
@@ -200,7 +188,7 @@ class EntropyBounds:
         )
 
     @public
-    def thresholds(self, count: PositiveInt = 20) -> np.ndarray:
+    def thresholds(self, count: checks.PositiveInt = 20) -> np.ndarray:
         """Values of v to try: what stopping is worth where sigma_pre comes; if many, `count` quantiles.
 
         With u^sigma, the most that is promised for memorizing nothing.
@@ -215,13 +203,13 @@ class EntropyBounds:
         return np.unique(np.append(values, self.unprepared))
 
     @public
-    def construct(self, v: float, epsilon: Annotated[float, Gt(0.0), Lt(1.0)]) -> AdvantageSet:
+    def construct(self, v: float, epsilon: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)]) -> AdvantageSet:
         """Theorem 1's strategy for an advantage v and a loss epsilon.
 
         Raises:
           ValueError: v is below the least utility or epsilon not between 0 and 1.
         """
-        v = check_number(v, "v", least=self.low)  # the least utility
+        v = checks.check_number(v, "v", least=self.low)  # the least utility
         lines = self.lines(v)
         z = lines_needed(lines.entropy, 1.0 - epsilon)
         count = int(min(z, len(lines.histories)))
@@ -245,7 +233,7 @@ class EntropyBounds:
         Raises:
           ValueError: `histories` are not indices of the tree's.
         """
-        histories, tree = check_indices(histories, self.tree.num_histories, "histories"), self.tree
+        histories, tree = checks.check_indices(histories, self.tree.num_histories, "histories"), self.tree
         marked = np.zeros(tree.num_histories, np.bool_)
         for h in histories.tolist():
             h = int(tree.parent[h])
@@ -269,7 +257,7 @@ class EntropyBounds:
         return self.unprepared + float(self._gain[members].sum())
 
     @public
-    def best_bound(self, penalty: PositiveFloat, count: PositiveInt = 20) -> AdvantageSet:
+    def best_bound(self, penalty: checks.PositiveFloat, count: checks.PositiveInt = 20) -> AdvantageSet:
         """The v and epsilon whose promise, less the penalty of its size bound, is greatest on a grid.
 
         Raises:
@@ -278,7 +266,9 @@ class EntropyBounds:
         return self._best(penalty, count, promise=True)
 
     @public
-    def best_construction(self, penalty: PositiveFloat, count: PositiveInt = 20) -> AdvantageSet:
+    def best_construction(
+        self, penalty: checks.PositiveFloat, count: checks.PositiveInt = 20
+    ) -> AdvantageSet:
         """The v and epsilon whose strategy is worth most, less the penalty of its size, on a grid.
 
         Raises:
@@ -316,7 +306,9 @@ class EntropyBounds:
 
 
 @public
-def lines_needed(entropy: NonNegativeFloat, mass: Annotated[float, Gt(0.0), Lt(1.0)]) -> float:
+def lines_needed(
+    entropy: checks.NonNegativeFloat, mass: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)]
+) -> float:
     """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`.
 
     Returns ceil(mass e^(entropy / (1 - mass))), math.inf where it is beyond floats.
@@ -332,19 +324,19 @@ def lines_needed(entropy: NonNegativeFloat, mass: Annotated[float, Gt(0.0), Lt(1
 
 def _share(value: Any, name: str) -> float:
     """A number in [0, 1], where rounding may have taken it a little beyond."""
-    number = check_number(value, name)
+    number = checks.check_number(value, name)
     if not -_ROUNDING <= number <= 1.0 + _ROUNDING:
         raise ArgumentError(f"expected {name} in [0, 1], got {number!r}")
     return min(max(number, 0.0), 1.0)
 
 
-Share = Annotated[float, Check(_share)]
+Share = Annotated[float, checks.Check(_share)]
 """A number in [0, 1], up to rounding."""
 
 
 @public
 def entropy_lower_bound(
-    value: Share, v: Share, p_norm: Share, penalty: PositiveFloat, moves: PositiveInt
+    value: Share, v: Share, p_norm: Share, penalty: checks.PositiveFloat, moves: checks.PositiveInt
 ) -> float:
     """(*) above with the best c: the least entropy of the advantage lines, in nats; 0 where nothing follows.
 
@@ -371,7 +363,9 @@ def entropy_lower_bound(
 
 
 @public
-def theorem_2_bound(value: Share, v: Share, penalty: PositiveFloat, moves: PositiveInt) -> float:
+def theorem_2_bound(
+    value: Share, v: Share, penalty: checks.PositiveFloat, moves: checks.PositiveInt
+) -> float:
     """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
 
     That is where v <= value + 0.01, and where lambda L >= e^-5.
@@ -392,7 +386,7 @@ def theorem_2_bound(value: Share, v: Share, penalty: PositiveFloat, moves: Posit
 def _least_and_most(utilities: Any) -> tuple[float, float]:
     """The two of `utilities`."""
     if isinstance(utilities, tuple | list) and len(utilities) == 2:
-        low, high = (check_number(u, "utilities") for u in utilities)
+        low, high = (checks.check_number(u, "utilities") for u in utilities)
         if low < high:
             return low, high
     raise ArgumentError(f"expected utilities to be (least, most), got {shown(utilities)}")

@@ -53,17 +53,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Axes, Result, axes_of
-from precomp_games._support.checks import (
-    INFINITE,
-    ArgumentError,
-    NonNegativeFloat,
-    Player,
-    check_integer,
-    public,
-    shown,
-)
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
@@ -147,7 +140,7 @@ class MemoryFrontier(Result):
         return int(self.sizes[self._index(self.penalty)])
 
     @public
-    def at(self, penalty: Annotated[float, INFINITE]) -> FrontierPoint:
+    def at(self, penalty: Annotated[float, checks.INFINITE]) -> FrontierPoint:
         """The best set at a penalty.
 
         Raises:
@@ -175,7 +168,7 @@ class MemoryFrontier(Result):
         Raises:
           ValueError: there is no such number.
         """
-        k = check_integer(k, "k", least=0, most=len(self.sizes) - 1)
+        k = checks.check_integer(k, "k", least=0, most=len(self.sizes) - 1)
         below = float(self.breakpoints[k]) if k < len(self.breakpoints) else 0.0
         if self.threshold is not None:
             forest = self.decisions.forest
@@ -214,7 +207,7 @@ class MemoryFrontier(Result):
         return {"size": self.sizes, "utility": self.utilities, "worth_of_one": worth}
 
     @public
-    def plot(self, axes: Axes = None, *, most: NonNegativeFloat | None = None) -> Any:
+    def plot(self, axes: Axes = None, *, most: checks.NonNegativeFloat | None = None) -> Any:
         """Draws the utility of the best sets against their sizes, dotted where it is of the tree alone.
 
         Args:
@@ -247,7 +240,7 @@ class MemoryFrontier(Result):
 @public
 def memory_frontier(
     tree: HistoryTree,
-    player: Player,
+    player: checks.Player,
     *,
     price: Any = "infosets",
     keep: npt.ArrayLike | None = None,

@@ -35,9 +35,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, NonNegativeInt, Player, check_indices, public
 from precomp_games.tree.facts import Forest
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import check_memorization_set
@@ -149,11 +150,11 @@ class BookJudgment(Result):
 @public
 def judge_book(
     tree: HistoryTree,
-    player: Player,
+    player: checks.Player,
     memorization_set: Iterable[int],
     *,
     own_entries: Iterable[int] = (),
-    learn: NonNegativeInt = 10,
+    learn: checks.NonNegativeInt = 10,
 ) -> BookJudgment:
     """Judges a memorization set of `player` against a fixed opponent.
 
@@ -177,7 +178,7 @@ def judge_book(
             "known already has no regret"
         )
     members = check_memorization_set(memorization_set, tree, player)
-    own = check_indices(own_entries, tree.num_entries, "own_entries")
+    own = checks.check_indices(own_entries, tree.num_entries, "own_entries")
     if (tree.entry_player[own] != player).any():
         raise ArgumentError(f"expected own_entries of player {player}, got the other player's")
     book, owned, nothing = (np.zeros(tree.num_entries, bool) for _ in range(3))

@@ -29,8 +29,9 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public, utility_sum
 from precomp_games._support.results import Axes, Result, axes_of
-from precomp_games._support.checks import Check, check_game, check_pair, public, utility_sum
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
 from precomp_games.policies.rows import (
     DistinctStates,
@@ -45,7 +46,7 @@ from precomp_games.policies.rows import (
 )
 from precomp_games.tree.meta_strategy import Alternative, PrecomputationPolicy
 
-PerfectGame = Annotated[pyspiel.Game, Check(lambda game, name: check_game(game, perfect=True))]
+PerfectGame = Annotated[pyspiel.Game, checks.Check(lambda game, name: checks.check_game(game, perfect=True))]
 """A game inside of the model, of perfect information."""
 
 
@@ -186,7 +187,7 @@ class PreparationProblem:
         low, high = game.min_utility(), game.max_utility()
         if player == 1:
             low, high = total - high, total - low
-        pre = check_pair(sigma_pre, "sigma_pre")[player]
+        pre = checks.check_pair(sigma_pre, "sigma_pre")[player]
         play = check_policies(sigma, "sigma")
         as_batch_menu(pre, "sigma_pre")
         refuse_mixture(pre, f"sigma_pre[{player}]")

@@ -61,18 +61,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.config import memory_limit
 from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import size_text
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeInt,
-    Player,
-    check_number,
-    check_numbers,
-    public,
-)
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.tree.facts import TreeArrays
 from precomp_games.tree.history_tree import HistoryTree
@@ -153,7 +147,11 @@ class RobustPrecomputation(Result):
 
 @public
 def robust_precomputation(
-    tree: HistoryTree, player: Player, contamination: Any, *, budget: NonNegativeInt | None = None
+    tree: HistoryTree,
+    player: checks.Player,
+    contamination: Any,
+    *,
+    budget: checks.NonNegativeInt | None = None,
 ) -> RobustPrecomputation:
     """Computes the memorization set of `player` that is worth most against the worst of the opponents.
 
@@ -230,13 +228,15 @@ def contamination_at(tree: HistoryTree, player: int, given: Any) -> npt.NDArray[
     turns = (tree.player == 1 - player) & (tree.num_children > 0)
     bounds: dict[str, Any] = {"least": 0.0, "most": 1.0}
     if isinstance(given, np.ndarray | Sequence):
-        return check_numbers(given, tree.num_histories, "contamination", which=turns, **bounds)
+        return checks.check_numbers(given, tree.num_histories, "contamination", which=turns, **bounds)
     if not callable(given):
-        return np.where(turns, check_number(given, "contamination", **bounds), 0.0)
+        return np.where(turns, checks.check_number(given, "contamination", **bounds), 0.0)
     share = np.zeros(tree.num_histories)
     for history in np.flatnonzero(turns).tolist():
         state = tree.state(history)
-        share[history] = check_number(given(state), f"contamination at {state.history_str()!r}", **bounds)
+        share[history] = checks.check_number(
+            given(state), f"contamination at {state.history_str()!r}", **bounds
+        )
     return share
 
 

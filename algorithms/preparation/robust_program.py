@@ -53,9 +53,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, NonNegativeFloat, Player, public
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
@@ -99,7 +100,11 @@ class RobustStrategy(Result):
 
 @public
 def robust_strategy(
-    tree: HistoryTree, player: Player, contamination: Any, *, budget: NonNegativeFloat | None = None
+    tree: HistoryTree,
+    player: checks.Player,
+    contamination: Any,
+    *,
+    budget: checks.NonNegativeFloat | None = None,
 ) -> RobustStrategy:
     """Computes the best mixture of memorization sets against the worst opponent around the model.
 

@@ -30,20 +30,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown, utility_sum
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    PositiveFloat,
-    PositiveInt,
-    check_evaluation,
-    check_game,
-    check_ranking,
-    check_state,
-    public,
-    shown,
-    utility_sum,
-)
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -78,9 +67,9 @@ class SearchBudget(Limits):
       seconds: Wall-clock time, looked at once every few positions. Results are not reproducible then.
     """
 
-    depth: PositiveInt | None = None
-    nodes: PositiveInt | None = None
-    seconds: PositiveFloat | None = None
+    depth: checks.PositiveInt | None = None
+    nodes: checks.PositiveInt | None = None
+    seconds: checks.PositiveFloat | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,14 +122,14 @@ def position_of(state: Any, position_key: Callable[[Any], Hashable]) -> Hashable
 
 
 def _check_search_state(state: Any, name: str) -> Any:
-    check_game(check_state(state).get_game(), perfect=True)
+    checks.check_game(checks.check_state(state).get_game(), perfect=True)
     if state.current_player() < 0:
         what = "a terminal state" if state.is_terminal() else "a chance node"
         raise ArgumentError(f"expected a state where a player is to move, got {what}")
     return state
 
 
-SearchState = Annotated[Any, Check(_check_search_state)]
+SearchState = Annotated[Any, checks.Check(_check_search_state)]
 """A state where a player is to move, of a game inside of the model and of perfect information."""
 
 
@@ -317,7 +306,7 @@ class DepthFirstSearch(abc.ABC):
         value = self._evaluator(state)
         if type(value) is float and -_INFINITY < value < _INFINITY:  # without a call: searches ask very often
             return value
-        return check_evaluation(value, state, "evaluator")
+        return checks.check_evaluation(value, state, "evaluator")
 
     def _in_order(self, state: Any, actions: list[int]) -> list[int]:
         """The actions as the ordering has them."""
@@ -328,7 +317,7 @@ class DepthFirstSearch(abc.ABC):
                 return answer[:]
         except TypeError:
             pass
-        return check_ranking(answer, actions, "ordering")
+        return checks.check_ranking(answer, actions, "ordering")
 
     # -- the root ----------------------------------------------------------------------------------
 

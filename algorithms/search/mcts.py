@@ -47,16 +47,10 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public, utility_sum
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
-    check_evaluation,
-    public,
-    utility_sum,
-)
 from precomp_games.policies.rows import chance_outcomes, legal_actions
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -75,8 +69,8 @@ class SimulationBudget(Limits):
       seconds: Wall-clock time. Results are not reproducible then.
     """
 
-    simulations: PositiveInt | None = None
-    seconds: PositiveFloat | None = None
+    simulations: checks.PositiveInt | None = None
+    seconds: checks.PositiveFloat | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +107,7 @@ def mcts(
     state: SearchState,
     budget: SimulationBudget,
     *,
-    c: NonNegativeFloat = 1.4,
+    c: checks.NonNegativeFloat = 1.4,
     evaluator: Evaluator | None = None,
     seed: int = 0,
 ) -> MCTSResult:
@@ -219,7 +213,7 @@ class _Tree:
                     if player == 1:
                         value = self._sum - value
                 else:
-                    value = check_evaluation(value_of(state), state, "evaluator")
+                    value = checks.check_evaluation(value_of(state), state, "evaluator")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
             legal = tuple(legal)
             legal = known.setdefault(legal, legal)

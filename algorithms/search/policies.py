@@ -21,19 +21,9 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    GeneralSumGame,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    check_game,
-    check_turn,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import legal_actions, policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
@@ -55,7 +45,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: GeneralSumGame,
+        game: checks.GeneralSumGame,
         search: Search,
         *,
         scored: Search | None = None,
@@ -88,7 +78,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
             search finds none of its actions.
         """
-        check_turn(state, player_id, self.game)
+        checks.check_turn(state, player_id, self.game)
         actions = legal_actions(state)
 
         def search() -> int:
@@ -111,7 +101,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
           ValueError: it is no state of the game where a player is to move, or the budget ended before all
             root moves had been searched once.
         """
-        check_turn(state, None, self.game)
+        checks.check_turn(state, None, self.game)
 
         def search() -> dict[int, float]:
             result = self._scored(state)
@@ -139,7 +129,9 @@ class SoftmaxPolicy(Shown, openspiel_policy.Policy):
     """Plays each move with a probability proportional to exp(score / temperature)."""
 
     @public
-    def __init__(self, game: GeneralSumGame, policy: SearchPolicy, temperature: PositiveFloat) -> None:
+    def __init__(
+        self, game: checks.GeneralSumGame, policy: SearchPolicy, temperature: checks.PositiveFloat
+    ) -> None:
         """Initializes the policy.
 
         Args:
@@ -161,7 +153,7 @@ class SoftmaxPolicy(Shown, openspiel_policy.Policy):
           ValueError: it is no state of the game where a player (`player_id`, if given) is to move, or the
             policy has no scores for it.
         """
-        check_turn(state, player_id, self.game)
+        checks.check_turn(state, player_id, self.game)
         scores = self._policy.scores(state)
         best = max(scores.values())
         weights = {
@@ -176,7 +168,7 @@ class SearchBot(Shown, pyspiel.Bot):
     """A policy as an OpenSpiel bot, for either side. Draws its moves from a stream of its own."""
 
     @public
-    def __init__(self, policy: openspiel_policy.Policy, seed: NonNegativeInt = 0) -> None:
+    def __init__(self, policy: openspiel_policy.Policy, seed: checks.NonNegativeInt = 0) -> None:
         """Initializes the bot.
 
         Args:
@@ -201,7 +193,7 @@ class SearchBot(Shown, pyspiel.Bot):
         Raises:
           ValueError: it is no state where a player is to move, or the policy gives no probabilities.
         """
-        check_turn(state, None)
+        checks.check_turn(state, None)
         row = self._policy.action_probabilities(state)
         policy_rows(lambda states: [row], [state], name="policy")
         return list(row.items())
@@ -230,10 +222,10 @@ class SearchBot(Shown, pyspiel.Bot):
 
 
 def _perfect(game: Any, name: str) -> pyspiel.Game:
-    return check_game(game, perfect=True)
+    return checks.check_game(game, perfect=True)
 
 
-_PerfectGame = Annotated[pyspiel.Game, Check(_perfect)]
+_PerfectGame = Annotated[pyspiel.Game, checks.Check(_perfect)]
 _Evaluation = Literal["auto", "draw"]
 
 
@@ -247,9 +239,9 @@ def _budget(depth: int, nodes: int, seconds: float) -> SearchBudget:
 @public
 def _minimax(
     game: _PerfectGame,
-    depth: NonNegativeInt = 0,
-    nodes: NonNegativeInt = 0,
-    seconds: NonNegativeFloat = 0.0,
+    depth: checks.NonNegativeInt = 0,
+    nodes: checks.NonNegativeInt = 0,
+    seconds: checks.NonNegativeFloat = 0.0,
     evaluator: _Evaluation = "auto",
 ) -> SearchPolicy:
     value = default_evaluator(game) if evaluator == "auto" else None
@@ -263,9 +255,9 @@ def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy
     @public
     def factory(
         game: _PerfectGame,
-        depth: NonNegativeInt = 0,
-        nodes: NonNegativeInt = 0,
-        seconds: NonNegativeFloat = 0.0,
+        depth: checks.NonNegativeInt = 0,
+        nodes: checks.NonNegativeInt = 0,
+        seconds: checks.NonNegativeFloat = 0.0,
         evaluator: _Evaluation = "auto",
         table: bool = True,
     ) -> SearchPolicy:
@@ -285,9 +277,9 @@ def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy
 @public
 def _mcts(
     game: _PerfectGame,
-    simulations: NonNegativeInt = 0,
-    seconds: NonNegativeFloat = 0.0,
-    c: NonNegativeFloat = 1.4,
+    simulations: checks.NonNegativeInt = 0,
+    seconds: checks.NonNegativeFloat = 0.0,
+    c: checks.NonNegativeFloat = 1.4,
     seed: int = 0,
     evaluator: Literal["auto", "rollouts"] = "rollouts",
 ) -> SearchPolicy:

@@ -16,18 +16,9 @@ from typing import Annotated
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.config import bar
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeFloat,
-    PositiveInt,
-    Seconds,
-    check_number,
-    check_pair,
-    one_of,
-    public,
-    shown,
-)
 from precomp_games.tree.history_tree import HistoryTree
 
 from .double_oracle import DOUBLE_ORACLE, WARM_UP_VARIANT, DoubleOracle
@@ -36,7 +27,7 @@ from .regret_minimization import MOST_ITERATIONS, RegretMinimization, Variant
 
 SOLVERS = (DOUBLE_ORACLE, "regret_minimization")
 """Names of the solvers that `meta_equilibrium` knows."""
-_Solver = Annotated[str, one_of(SOLVERS)]
+_Solver = Annotated[str, checks.one_of(SOLVERS)]
 
 _VARIANTS = dict(zip(SOLVERS, (WARM_UP_VARIANT, "cfr+"), strict=True))  # where none is asked for
 _ITERATIONS = 1000  # of regret minimization, where nothing is asked for
@@ -51,10 +42,10 @@ def meta_equilibrium(
     *,
     solver: _Solver | None = None,
     variant: Variant | None = None,
-    iterations: PositiveInt | None = None,
-    target_nash_conv: NonNegativeFloat | None = None,
-    check_every: PositiveInt = 50,
-    seconds: Seconds | None = None,
+    iterations: checks.PositiveInt | None = None,
+    target_nash_conv: checks.NonNegativeFloat | None = None,
+    check_every: checks.PositiveInt = 50,
+    seconds: checks.Seconds | None = None,
     budgets: float | Sequence[float | None] | None = None,
 ) -> MetaEquilibrium:
     """Computes an equilibrium of the meta-game of a tree.
@@ -87,8 +78,8 @@ def meta_equilibrium(
         raise ArgumentError(
             f'expected no variant of regret minimization with solver="{solver}", got {variant!r}'
         )
-    pair = check_pair(budgets, "budgets")
-    given = [None if b is None else check_number(b, "budgets", least=0.0, finite=False) for b in pair]
+    pair = checks.check_pair(budgets, "budgets")
+    given = [None if b is None else checks.check_number(b, "budgets", least=0.0, finite=False) for b in pair]
     limits = tuple(None if limit == math.inf else limit for limit in given)
     if limits != (None, None) and not exact:
         raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')

@@ -54,8 +54,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
 from precomp_games._support.kernels import kernel
-from precomp_games._support.checks import one_of
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 
@@ -66,7 +66,7 @@ _DISCOUNTING = {"dcfr": 1.5, "pdcfr+": 2.3}  # alpha: iteration t leaves t^alpha
 
 CFR_VARIANTS = tuple(_AVERAGING)
 """Names of the variants that `meta_equilibrium` knows."""
-Variant = Annotated[str, one_of(CFR_VARIANTS)]
+Variant = Annotated[str, checks.one_of(CFR_VARIANTS)]
 """One of `CFR_VARIANTS`."""
 
 MOST_ITERATIONS = 1_000_000

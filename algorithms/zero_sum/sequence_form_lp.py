@@ -36,8 +36,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `sparse` when that is used: a third of a second
 
-from precomp_games._support.kernels import kernel
 from precomp_games._support.checks import public
+from precomp_games._support.kernels import kernel
 from precomp_games.tree.facts import edge_product
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy

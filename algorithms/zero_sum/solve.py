@@ -37,18 +37,10 @@ import numpy as np
 import scipy
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Axes, Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeFloat,
-    Player,
-    PositiveInt,
-    Seconds,
-    check_pair,
-    one_of,
-    public,
-)
 from precomp_games.tree.facts import CHANCE
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, strategy_columns
@@ -64,7 +56,7 @@ from .tables import AnyGame, Policies, strategies_by, strategy_by, table_of, tre
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""
-_Method = Annotated[str, one_of(METHODS)]
+_Method = Annotated[str, checks.one_of(METHODS)]
 
 BACKWARD_INDUCTION = "backward induction"
 """What `Equilibrium.method` says where information is perfect."""
@@ -125,7 +117,7 @@ class Equilibrium(Result):
         return table_of(self.tree, self.strategies)
 
     @public
-    def realization_plan(self, player: Player) -> scipy.sparse.coo_array:
+    def realization_plan(self, player: checks.Player) -> scipy.sparse.coo_array:
         """A player's realization plan: sparse, 1 x E over the entries of the tree, those of the other 0.
 
         Entry e is action `tree.entry_action[e]` at information state `tree.entry_infoset[e]`.
@@ -148,10 +140,10 @@ def solve(
     *,
     method: _Method = "exact",
     refine: bool = False,
-    iterations: PositiveInt | None = None,
-    target_nash_conv: NonNegativeFloat | None = None,
-    seconds: Seconds | None = None,
-    check_every: PositiveInt = 50,
+    iterations: checks.PositiveInt | None = None,
+    target_nash_conv: checks.NonNegativeFloat | None = None,
+    seconds: checks.Seconds | None = None,
+    check_every: checks.PositiveInt = 50,
 ) -> Equilibrium:
     """Computes an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
 
@@ -292,7 +284,7 @@ class BestResponse(Result):
 
 
 @public
-def best_response(game: AnyGame, policy: Policies, player: Player) -> BestResponse:
+def best_response(game: AnyGame, policy: Policies, player: checks.Player) -> BestResponse:
     """A player's best response to the other's policy.
 
     Args:
@@ -304,7 +296,7 @@ def best_response(game: AnyGame, policy: Policies, player: Player) -> BestRespon
       ValueError: an argument is not as above, or an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
-    other = strategy_by(tree, check_pair(policy, "policy")[1 - player], 1 - player)
+    other = strategy_by(tree, checks.check_pair(policy, "policy")[1 - player], 1 - player)
     best = Decisions.against(tree, player, other, alone=True).best()
     own = MetaStrategy(tree, player, np.where(tree.entry_player == player, best.memorize, 0.0))
     return BestResponse(player, best.value, (own, other) if player == 0 else (other, own), tree)

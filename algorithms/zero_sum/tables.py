@@ -25,20 +25,10 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Game,
-    check_game,
-    check_instance,
-    check_pair,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, legal_actions, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
 from precomp_games.tree.history_tree import HistoryTree
@@ -47,10 +37,12 @@ from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 _FORMAT = "precomp-games policy 1"
 _TOLERANCE = 1e-6  # of sums of probabilities, as everywhere
 
-Policies = Annotated[PolicyLike | Sequence[PolicyLike], Check(check_pair)]
+Policies = Annotated[PolicyLike | Sequence[PolicyLike], checks.Check(checks.check_pair)]
 """A policy of both players, or one for each."""
 
-AnyGame = Annotated[str | pyspiel.Game | HistoryTree, Check(lambda value, name: _game_or_tree(value, name))]
+AnyGame = Annotated[
+    str | pyspiel.Game | HistoryTree, checks.Check(lambda value, name: _game_or_tree(value, name))
+]
 """A base game: by the name that OpenSpiel loads it by, as it is, or expanded already."""
 
 
@@ -68,7 +60,7 @@ def _game_or_tree(value: Any, name: str) -> Any:
         and value.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
     ):
         value = pyspiel.convert_to_turn_based(value)
-    return check_game(value)
+    return checks.check_game(value)
 
 
 def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
@@ -225,7 +217,7 @@ def strategies_by(tree: HistoryTree, policy: Any) -> tuple[MetaStrategy, MetaStr
     Raises:
       ValueError: it is no policy, or an answer is no distribution over legal actions.
     """
-    first, second = (strategy_by(tree, each, i) for i, each in enumerate(check_pair(policy, "policy")))
+    first, second = (strategy_by(tree, each, i) for i, each in enumerate(checks.check_pair(policy, "policy")))
     return first, second
 
 
@@ -295,14 +287,14 @@ def _entries_at(
 
 
 @public
-def save_policy(policy: openspiel_policy.TabularPolicy, path: FilePath) -> None:
+def save_policy(policy: openspiel_policy.TabularPolicy, path: checks.FilePath) -> None:
     """Writes a table to a file (.npz), whole or not at all; a million information states take seconds.
 
     Raises:
       ValueError: `policy` is no table of OpenSpiel's, or `path` is none.
       OSError: the file cannot be written.
     """
-    table = check_instance(policy, openspiel_policy.TabularPolicy, "policy")
+    table = checks.check_instance(policy, openspiel_policy.TabularPolicy, "policy")
     keys = list(map(list, table.states_per_player))
     rows = np.array([table.state_lookup[key] for key in itertools.chain(*keys)], np.int64)
     owner, action = np.nonzero(table.legal_actions_mask[rows])
@@ -317,7 +309,7 @@ def save_policy(policy: openspiel_policy.TabularPolicy, path: FilePath) -> None:
 
 
 @public
-def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.TabularPolicy:
+def load_policy(path: checks.FilePath, game: checks.Game | None = None) -> openspiel_policy.TabularPolicy:
     """Reads what `save_policy` wrote.
 
     Args:
@@ -356,7 +348,7 @@ def load_policy(path: FilePath, game: Game | None = None) -> openspiel_policy.Ta
         ) from error
     if game is None:
         try:
-            game = check_game(loaded_game(name))
+            game = checks.check_game(loaded_game(name))
         except ArgumentError as error:
             raise ArgumentError(
                 f"expected game, since that of the file does not serve: {one_line(error)}"

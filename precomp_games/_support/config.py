@@ -13,8 +13,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from precomp_games._support.memory import Memory, default_memory
 from precomp_games._support.checks import public
+from precomp_games._support.memory import Memory, default_memory
 
 _DELAY = 1.0  # seconds, below which a bar would only flicker
 

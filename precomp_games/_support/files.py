@@ -25,21 +25,22 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support.checks import ArgumentError, FilePath, one_line, public, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 
 _DEEPEST = 40  # lists and objects in each other, in JSON
 
 
 @overload
-def atomic_write(path: FilePath, mode: Literal["w"] = "w") -> AbstractContextManager[TextIO]: ...
+def atomic_write(path: checks.FilePath, mode: Literal["w"] = "w") -> AbstractContextManager[TextIO]: ...
 
 
 @overload
-def atomic_write(path: FilePath, mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
+def atomic_write(path: checks.FilePath, mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
 
 
 @public
-def atomic_write(path: FilePath, mode: Literal["w", "wb"] = "w") -> AbstractContextManager[IO[Any]]:
+def atomic_write(path: checks.FilePath, mode: Literal["w", "wb"] = "w") -> AbstractContextManager[IO[Any]]:
     """Opens a file for writing that replaces `path` when the `with` block ends well.
 
     If the block raises, `path` is left as it was and nothing remains beside it. (A process killed
@@ -114,7 +115,7 @@ def _sync_folder(folder: str) -> None:
 
 
 @public
-def write_together(folder: FilePath) -> AbstractContextManager[pathlib.Path]:
+def write_together(folder: checks.FilePath) -> AbstractContextManager[pathlib.Path]:
     """Opens a folder for drafts of files that belong together; `folder` gets all of them or none.
 
     If the `with` block ends well, every draft replaces the file of its name in `folder`; if it raises,

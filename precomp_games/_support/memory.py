@@ -31,7 +31,8 @@ from typing import Annotated, Any, TypeVar
 
 import numpy.typing as npt
 
-from precomp_games._support.checks import ArgumentError, Check, check_number, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, shown
 
 BLOCK = 8192
 """Objects that are made between two looks at the memory: some 50 MB of states."""
@@ -62,7 +63,7 @@ def check_memory(value: Any, name: str) -> float:
       ValueError: it is no such limit.
     """
     if not isinstance(value, str):
-        size = check_number(value, name, finite=False)
+        size = checks.check_number(value, name, finite=False)
     elif match := _SIZE.fullmatch(value):
         base = _UNITS[match[2].upper()]
         size = float(match[1]) * (1024 ** round(math.log(base, 1000)) if match[3] else base)
@@ -75,7 +76,7 @@ def check_memory(value: Any, name: str) -> float:
     return size
 
 
-Memory = Annotated[float | str, Check(check_memory)]
+Memory = Annotated[float | str, checks.Check(check_memory)]
 """A limit in bytes: a number, or a text such as "2GB" or "512MiB"; the function gets a number."""
 
 

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from precomp_games._support.checks import ArgumentError, Check, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, shown
 
 _LONGEST = 240  # characters of a line
 _PART = 60  # of a value in it
@@ -179,7 +180,7 @@ def _check_axes(value: Any, name: str) -> Any:
     raise ArgumentError(f"expected {name} to be matplotlib's axes, got {shown(value)}")
 
 
-Axes = Annotated[Any, Check(_check_axes)]
+Axes = Annotated[Any, checks.Check(_check_axes)]
 """What to draw on: matplotlib's axes; None: a figure of its own."""
 
 

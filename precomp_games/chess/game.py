@@ -30,24 +30,14 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import pyspiel
 
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Ge,
-    Le,
-    check_instance,
-    check_integer,
-    check_parameters,
-    one_line,
-    public,
-    shown,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games.games.openspiel_game import StringObserver, open_observer
 from precomp_games.games.registered import CHESS
 
 MAX_PLIES = 1_000_000
 """The longest game, in half-moves: OpenSpiel counts them in 32 bits."""
-Plies = Annotated[int, Ge(1), Le(MAX_PLIES)]
+Plies = Annotated[int, checks.Ge(1), checks.Le(MAX_PLIES)]
 """How many half-moves a game may have."""
 
 _SQUARES = 64
@@ -225,12 +215,12 @@ class ChessGame(pyspiel.Game):
 
     @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        values = check_parameters({} if params is None else params, CHESS.defaults)
+        values = checks.check_parameters({} if params is None else params, CHESS.defaults)
         for name, default in CHESS.defaults.items():
             if type(values[name]) is not type(default):
                 kind = type(default).__name__
                 raise ArgumentError(f"expected {name} of type {kind}, got {shown(values[name])}")
-        values["max_plies"] = check_integer(values["max_plies"], "max_plies", least=1, most=MAX_PLIES)
+        values["max_plies"] = checks.check_integer(values["max_plies"], "max_plies", least=1, most=MAX_PLIES)
         # The game's string names its parameters; one space between fields makes it readable again.
         values["fen"] = " ".join(values["fen"].split())
         rules = _Rules(values["max_plies"], values["threefold"], values["fifty_moves"])
@@ -413,15 +403,15 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
         raise ArgumentError(f"expected states of chess, got {shown(states)}")
     unfinished = []
     for state in states:
-        check_instance(state, ChessState, name)
+        checks.check_instance(state, ChessState, name)
         if state.is_terminal():
             raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
         if player_id is not None:
             mover = state.current_player()
-            player_id = check_integer(player_id, "player_id", least=mover, most=mover)
+            player_id = checks.check_integer(player_id, "player_id", least=mover, most=mover)
         unfinished.append(state)
     return unfinished
 
 
-UnfinishedStates = Annotated[Sequence[ChessState], Check(check_unfinished)]
+UnfinishedStates = Annotated[Sequence[ChessState], checks.Check(check_unfinished)]
 """States of unfinished games of chess."""

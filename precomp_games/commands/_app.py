@@ -26,10 +26,10 @@ from absl import app, flags
 from tqdm import tqdm
 
 from precomp_games import commands
+from precomp_games._support.checks import one_line
 from precomp_games._support.config import bar as bar
 from precomp_games._support.config import config
 from precomp_games._support.deadlines import Deadline, OutOfTimeError, limited
-from precomp_games._support.checks import one_line
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
 from precomp_games.commands import of_address_space

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from absl import flags
 
-from precomp_games._support.checks import Check, Ge, Le, PositiveInt
+from precomp_games._support import checks
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.cluster import cluster_client
@@ -72,11 +72,11 @@ def _define(own: flags.FlagValues, field: Any, hint: Any, told: str, bounded: bo
     kinds = [each for each in typing.get_args(hint) if each is not types.NoneType] if union else [hint]
     kind, *marks = typing.get_args(kinds[0]) if typing.get_origin(kinds[0]) is Annotated else kinds[:1]
     words: Collection[str] = typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
-    words = words or next((mark.words for mark in marks if isinstance(mark, Check)), ())
+    words = words or next((mark.words for mark in marks if isinstance(mark, checks.Check)), ())
     bounds: dict[str, Any] = {}
     for mark in marks if bounded else ():
-        if isinstance(mark, Ge | Le):
-            bounds |= {"lower_bound": mark.ge} if isinstance(mark, Ge) else {"upper_bound": mark.le}
+        if isinstance(mark, checks.Ge | checks.Le):
+            bounds |= {"lower_bound": mark.ge} if isinstance(mark, checks.Ge) else {"upper_bound": mark.le}
     how: dict[str, Any] = {"flag_values": own}
     if kind is SearchLimit:
         most = {"lower_bound": 1, "upper_bound": MAX_LIMIT, **how}
@@ -130,7 +130,7 @@ class EngineFlags:
     engine_option: Repeated = ()
     opponent_engine: str | None = None
     opponent_option: Repeated = ()
-    workers: PositiveInt | None = None
+    workers: checks.PositiveInt | None = None
     cluster: str | None = None
     store: str = STORE
 
@@ -157,7 +157,7 @@ class MinutesFlags:
         command goes on from there.
     """
 
-    minutes: Annotated[float, Ge(0.0)] | None = None
+    minutes: Annotated[float, checks.Ge(0.0)] | None = None
 
 
 def define_chess_flags(own: flags.FlagValues, without: Collection[str] = (), **defaults: Any) -> None:

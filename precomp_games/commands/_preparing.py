@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 import chess
 from absl import flags
 
+from precomp_games._support import checks
+from precomp_games._support.checks import counted
 from precomp_games._support.deadlines import seconds_left
-from precomp_games._support.checks import NonNegativeInt, PositiveInt, counted, one_of
 from precomp_games.algorithms import BestPrecomputation, MemoryFrontier, best_of_frontier
 from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.chess.data.book import BookPosition, percent, points_axis
@@ -77,10 +78,10 @@ class Flags:
     """
 
     side: Literal["white", "black"] = "white"
-    budget: NonNegativeInt | None = None
-    order: Annotated[str, one_of(ORDERS)] = "optimistic"
-    max_evaluations: PositiveInt = 20_000
-    play_budget: NonNegativeInt = 1200
+    budget: checks.NonNegativeInt | None = None
+    order: Annotated[str, checks.one_of(ORDERS)] = "optimistic"
+    max_evaluations: checks.PositiveInt = 20_000
+    play_budget: checks.NonNegativeInt = 1200
     keep: Repeated = ()
     plan: Listed = ()
 

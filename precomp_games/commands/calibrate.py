@@ -31,9 +31,10 @@ import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 from absl import flags
 
+from precomp_games._support import checks
+from precomp_games._support.checks import counted
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
-from precomp_games._support.checks import Ge, NonNegativeInt, PositiveInt, counted
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.data.book import points, points_axis
 from precomp_games.chess.data.pgn_files import GameReport
@@ -99,15 +100,15 @@ class Flags:
     fens: Repeated = ("", _NAJDORF)
     test_r_values: Listed = ("2.5", "15", "30")
     test_fens: Repeated = ("", _QUEENS_GAMBIT)
-    positions: PositiveInt = 40
-    exits: PositiveInt = 20
-    games: Annotated[int, Ge(2)] = 3
-    budget: NonNegativeInt = 100
+    positions: checks.PositiveInt = 40
+    exits: checks.PositiveInt = 20
+    games: Annotated[int, checks.Ge(2)] = 3
+    budget: checks.NonNegativeInt = 100
     menu: Multipv = 8
-    max_evaluations: PositiveInt = 700
+    max_evaluations: checks.PositiveInt = 700
     pgn: str | None = None
     player: str | None = None
-    skip_plies: NonNegativeInt = 8
+    skip_plies: checks.NonNegativeInt = 8
     output_dir: str = "output/calibrate_evaluation"
 
 

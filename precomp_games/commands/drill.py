@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import chess
 from absl import flags
 
-from precomp_games._support.checks import NonNegativeInt, PositiveInt
+from precomp_games._support import checks
 from precomp_games.chess.data.book import BookPosition
 from precomp_games.chess.engines.store import EvaluationStore, StoreError
 from precomp_games.chess.model.engine_policies import pov_score
@@ -52,12 +52,12 @@ class Flags:
       drill_seed: Of drawn lines. Default: others each time.
     """
 
-    questions: PositiveInt = 20
+    questions: checks.PositiveInt = 20
     progress: str = "output/drill.sqlite"
     store: str = STORE
     unicode: bool | None = None
     from_move_1: bool = False
-    drill_seed: NonNegativeInt | None = None
+    drill_seed: checks.NonNegativeInt | None = None
 
 
 def define(own: flags.FlagValues) -> None:

@@ -27,8 +27,8 @@ import chess
 import numpy as np
 from absl import flags
 
+from precomp_games._support import checks
 from precomp_games._support.files import write_together
-from precomp_games._support.checks import NonNegativeInt, PositiveInt
 from precomp_games.algorithms.preparation.best_precomputation import (
     BestPrecomputation,
     best_precomputation,
@@ -80,8 +80,8 @@ class Flags:
     """
 
     penalty_factors: Listed = ("1", "1.5", "2", "3", "5", "10")
-    states: NonNegativeInt = 5
-    max_histories: PositiveInt = 5_000_000
+    states: checks.NonNegativeInt = 5
+    max_histories: checks.PositiveInt = 5_000_000
     output_dir: str = "output/chess_equilibrium"
     export_store: str | None = None
 

@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from absl import flags
 
+from precomp_games._support import checks
+from precomp_games._support.checks import counted
 from precomp_games._support.deadlines import part, sample_in_time
-from precomp_games._support.checks import NonNegativeInt, PositiveInt, counted
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
@@ -69,10 +70,10 @@ class Flags:
 
     pgn: str | None = None
     player: str | None = None
-    skip_plies: NonNegativeInt = 16
-    games: PositiveInt = 20
-    plies: PositiveInt = 40
-    positions: PositiveInt = 1000
+    skip_plies: checks.NonNegativeInt = 16
+    games: checks.PositiveInt = 20
+    plies: checks.PositiveInt = 40
+    positions: checks.PositiveInt = 1000
     nodes: Listed = ("250", "500", "1000", "2000", "4000")
     top_k_values: Listed = ("2", "3", "5")
     confidence: float = 0.95

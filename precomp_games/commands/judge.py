@@ -31,7 +31,8 @@ from typing import Annotated, Any
 import chess
 from absl import flags
 
-from precomp_games._support.checks import NonNegativeInt, PositiveInt, counted, one_of
+from precomp_games._support import checks
+from precomp_games._support.checks import counted
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.model.model import Engines, PreparationPolicies, named_calibration
@@ -82,10 +83,10 @@ class Flags:
     """
 
     book: Repeated = ()
-    known: Annotated[str, one_of(KNOWN)] = "positions"
-    horizon: PositiveInt | None = None
-    learn: NonNegativeInt = 10
-    rows: PositiveInt = 10
+    known: Annotated[str, checks.one_of(KNOWN)] = "positions"
+    horizon: checks.PositiveInt | None = None
+    learn: checks.NonNegativeInt = 10
+    rows: checks.PositiveInt = 10
     output_dir: str = ""
     export_store: str | None = None
 

@@ -28,8 +28,8 @@ from typing import Annotated, Any, NamedTuple
 
 from absl import flags
 
+from precomp_games._support import checks
 from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
-from precomp_games._support.checks import Ge, Le, NonNegativeInt, PositiveInt
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
@@ -86,12 +86,12 @@ class Flags:
 
     opponent: str = ""
     calibration: str = ""
-    games: PositiveInt = 100
-    match_seed: NonNegativeInt = 0
+    games: checks.PositiveInt = 100
+    match_seed: checks.NonNegativeInt = 0
     controls: bool = True
-    exits: NonNegativeInt = 12
+    exits: checks.NonNegativeInt = 12
     sprt: Listed | None = None
-    openings: Annotated[float, Ge(0.0), Le(1.0)] | None = None
+    openings: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] | None = None
     output_dir: str = "output/book_match"
 
 

@@ -33,8 +33,9 @@ from typing import Annotated, Any, Literal
 import chess
 from absl import flags
 
+from precomp_games._support import checks
+from precomp_games._support.checks import counted, plain_text
 from precomp_games._support.deadlines import limited, part
-from precomp_games._support.checks import Ge, Le, PositiveInt, counted, plain_text
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable
@@ -101,9 +102,9 @@ class Flags:
     all_spellings: bool = False
     population: str | None = None
     behind: str = FITTED
-    plies: PositiveInt = 30
-    min_probability: Annotated[float, Ge(0.0), Le(0.01)] = 0.01
-    last_years: PositiveInt = 1
+    plies: checks.PositiveInt = 30
+    min_probability: Annotated[float, checks.Ge(0.0), checks.Le(0.01)] = 0.01
+    last_years: checks.PositiveInt = 1
     output_dir: str | None = None
     export_store: str | None = None
 

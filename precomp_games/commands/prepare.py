@@ -31,7 +31,7 @@ from collections.abc import Mapping
 
 from absl import flags
 
-from precomp_games._support.checks import NonNegativeInt
+from precomp_games._support import checks
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.model.model import Engines
@@ -75,9 +75,9 @@ class Flags:
       export_store: Also write the searches that this run needs to a store of their own.
     """
 
-    match_games: NonNegativeInt = 100
-    match_seed: NonNegativeInt = 0
-    neighbors: NonNegativeInt | None = None
+    match_games: checks.NonNegativeInt = 100
+    match_seed: checks.NonNegativeInt = 0
+    neighbors: checks.NonNegativeInt | None = None
     output_dir: str = "output/chess_preparation"
     export_store: str | None = None
 

@@ -20,8 +20,9 @@ from typing import Annotated
 import chess
 from absl import flags
 
+from precomp_games._support import checks
+from precomp_games._support.checks import counted
 from precomp_games._support.deadlines import limited, part
-from precomp_games._support.checks import Ge, counted
 from precomp_games.chess.data.game_records import GameRecord, position_hash, read_games
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.data.repertoire import Repertoire
@@ -62,7 +63,7 @@ class Flags:
 
     games: str | None = None
     player: str | None = None
-    prior_games: Annotated[float, Ge(1e-9)] = 5.0
+    prior_games: Annotated[float, checks.Ge(1e-9)] = 5.0
 
 
 def define(own: flags.FlagValues) -> None:

@@ -23,8 +23,8 @@ from typing import Annotated, Any
 import numpy as np
 from absl import flags
 
+from precomp_games._support import checks
 from precomp_games._support.files import write_together
-from precomp_games._support.checks import Ge, NonNegativeInt, PositiveInt, one_of
 from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import save_policy
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
@@ -52,12 +52,12 @@ class Flags:
     """
 
     game: str = "kuhn_poker"
-    method: Annotated[str, one_of(tuple(METHODS))] = "exact"
+    method: Annotated[str, checks.one_of(tuple(METHODS))] = "exact"
     refine: bool = False
-    iterations: PositiveInt | None = None
-    target_nash_conv: Annotated[float, Ge(0.0)] | None = None
-    seconds: Annotated[float, Ge(0.001)] | None = None
-    infosets: NonNegativeInt = 10
+    iterations: checks.PositiveInt | None = None
+    target_nash_conv: Annotated[float, checks.Ge(0.0)] | None = None
+    seconds: Annotated[float, checks.Ge(0.001)] | None = None
+    infosets: checks.NonNegativeInt = 10
     efg: bool = False
     output_dir: str | None = None
 

@@ -41,10 +41,11 @@ import chess
 import numpy as np
 from absl import flags
 
+from precomp_games._support import checks
+from precomp_games._support.checks import counted, shown
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, part, seconds_left, time_is_up
 from precomp_games._support.files import read_json
-from precomp_games._support.checks import Ge, Le, NonNegativeInt, PositiveInt, counted, shown
 from precomp_games.chess.data.book import Book, points, points_axis
 from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
@@ -458,12 +459,12 @@ class Flags:
     clock: str | None = None
     own_engine: str | None = None
     own_option: Repeated = ()
-    play: NonNegativeInt = 200
-    round: PositiveInt = 20
-    last: NonNegativeInt = 100
-    concurrency: Annotated[int, Ge(1), Le(256)] = 1
-    budget: NonNegativeInt = 400
-    max_evaluations: PositiveInt = 20_000
+    play: checks.NonNegativeInt = 200
+    round: checks.PositiveInt = 20
+    last: checks.NonNegativeInt = 100
+    concurrency: Annotated[int, checks.Ge(1), checks.Le(256)] = 1
+    budget: checks.NonNegativeInt = 400
+    max_evaluations: checks.PositiveInt = 20_000
     games: str | None = None
     opponent_name: str | None = None
     output_dir: str = "output/sparring"

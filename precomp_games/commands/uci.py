@@ -23,7 +23,8 @@ from typing import Literal
 
 from absl import flags
 
-from precomp_games._support.checks import NonNegativeInt, one_line, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import one_line, shown
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options
@@ -58,7 +59,7 @@ class Flags:
     play: Literal["engine", "model"] = "engine"
     opponent: str | None = None
     opponent_spec: str | None = None
-    seed: NonNegativeInt | None = None
+    seed: checks.NonNegativeInt | None = None
     help: bool = False
 
 

@@ -32,19 +32,9 @@ from typing import Any
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown, utility_sum
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeInt,
-    PositiveInt,
-    check_game,
-    check_integer,
-    check_parameters,
-    check_turn,
-    public,
-    shown,
-    utility_sum,
-)
 from precomp_games.games.openspiel_game import StringObserver, load_base_game, open_observer
 from precomp_games.games.registered import CLOCK
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
@@ -76,10 +66,10 @@ class ClockGame(pyspiel.Game):
 
     @public
     def __init__(self, params: Mapping[str, Any] | None = None) -> None:
-        values = check_parameters({} if params is None else params, CLOCK.defaults)
+        values = checks.check_parameters({} if params is None else params, CLOCK.defaults)
         for name, least in (("time_0", 1), ("time_1", 1), ("move_time", 0)):
-            values[name] = check_integer(values[name], name, least=least)
-        self.base = check_game(load_base_game(values["game"]), perfect=True)
+            values[name] = checks.check_integer(values[name], name, least=least)
+        self.base = checks.check_game(load_base_game(values["game"]), perfect=True)
         if not isinstance(values["game"], Mapping):
             values["game"] = self.base.get_parameters() | {"name": self.base.get_type().short_name}
         self.times = (values["time_0"], values["time_1"])
@@ -127,8 +117,8 @@ class ClockGame(pyspiel.Game):
           ValueError: the base game has no such action, or `ticks` is no integer from 0 to `move_time`.
         """
         most = self.base.num_distinct_actions() - 1
-        action = check_integer(action, "action", least=0, most=most)
-        return self._encode(action, check_integer(ticks, "ticks", least=0, most=self.move_time))
+        action = checks.check_integer(action, "action", least=0, most=most)
+        return self._encode(action, checks.check_integer(ticks, "ticks", least=0, most=self.move_time))
 
     def _encode(self, action: int, ticks: int) -> int:
         return action * (self.move_time + 1) + ticks
@@ -141,7 +131,7 @@ class ClockGame(pyspiel.Game):
           ValueError: there is no such action.
         """
         most = self.num_distinct_actions() - 1
-        action = check_integer(action, "action", least=0, most=most)
+        action = checks.check_integer(action, "action", least=0, most=most)
         return divmod(action, self.move_time + 1)
 
 
@@ -233,7 +223,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         """
         super().__init__(game, [0, 1])
         self._batch, self.of_history = as_batch_policy(policy), is_of_history(policy)
-        self._ticks = ticks if callable(ticks) else check_integer(ticks, "ticks", least=0)
+        self._ticks = ticks if callable(ticks) else checks.check_integer(ticks, "ticks", least=0)
 
     @public
     def action_probabilities_batch(self, states: Sequence[ClockState]) -> list[dict[int, float]]:
@@ -244,7 +234,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         """
         if not isinstance(states, Sequence):
             raise ArgumentError(f"expected states to be a list, got {shown(states)}")
-        movers = [check_turn(state, None, self.game) for state in states]
+        movers = [checks.check_turn(state, None, self.game) for state in states]
         timed = []
         for row, state, i in zip(self._batch([state.base for state in states]), states, movers, strict=True):
             ticks = self._ticks(state) if callable(self._ticks) else self._ticks
@@ -260,7 +250,7 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         Raises:
           ValueError: as above.
         """
-        check_turn(state, player_id, self.game)
+        checks.check_turn(state, player_id, self.game)
         return self.action_probabilities_batch([state])[0]
 
 
@@ -276,11 +266,11 @@ class SearchClock:
       moves: So many moves are to come, so each gets that part of what is left.
     """
 
-    nodes_per_tick: PositiveInt
-    moves: PositiveInt = 10
+    nodes_per_tick: checks.PositiveInt
+    moves: checks.PositiveInt = 10
 
     @public
-    def allotted(self, left: NonNegativeInt) -> int:
+    def allotted(self, left: checks.NonNegativeInt) -> int:
         """Ticks for the next move with `left` on the clock: at least 1, which may be more than there is.
 
         Raises:
@@ -289,7 +279,7 @@ class SearchClock:
         return max(1, left // self.moves)
 
     @public
-    def nodes(self, left: NonNegativeInt) -> int:
+    def nodes(self, left: checks.NonNegativeInt) -> int:
         """The same in nodes.
 
         Raises:
@@ -298,7 +288,7 @@ class SearchClock:
         return self.allotted(left) * self.nodes_per_tick
 
     @public
-    def ticks(self, nodes: NonNegativeInt) -> int:
+    def ticks(self, nodes: checks.NonNegativeInt) -> int:
         """What a search of so many nodes takes.
 
         Raises:
@@ -344,7 +334,7 @@ class TimedSearch(Shown, openspiel_policy.Policy):
         Raises:
           ValueError: it is no state of the game where a player moves, or `player_id` is not the one who does.
         """
-        player = check_turn(state, player_id, self.game)
+        player = checks.check_turn(state, player_id, self.game)
         nodes = self._clock.nodes(state.left[player])
         name = tuple(state.base.history()) if self._key is None else self._key(state.base)
         key = (player, name, nodes)

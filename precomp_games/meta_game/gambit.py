@@ -33,8 +33,9 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games._support.files import atomic_write
-from precomp_games._support.checks import FilePath, public
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
@@ -59,7 +60,7 @@ def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> str:
 
 
 @public
-def write_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game, path: FilePath) -> None:
+def write_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game, path: checks.FilePath) -> None:
     """Writes what `to_efg` gives to a file, whole or not at all.
 
     Raises:

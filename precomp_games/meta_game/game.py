@@ -46,15 +46,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import (
-    ArgumentError,
-    check_integer,
-    check_number,
-    check_parameters,
-    check_path,
-    public,
-    shown,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games.games.openspiel_game import StringObserver, load_base_game, observation_type
 from precomp_games.games.registered import META_GAME
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
@@ -160,7 +153,7 @@ class MetaPrecomputationGame(pyspiel.Game):
           ValueError: the tree has none of that number, or its player never memorizes.
         """
         tree = self.tree
-        infoset = check_integer(infoset, "infoset", least=0, most=tree.num_infosets - 1)
+        infoset = checks.check_integer(infoset, "infoset", least=0, most=tree.num_infosets - 1)
         if not math.isfinite(tree.penalties[int(tree.infoset_player[infoset])]):
             raise ArgumentError(
                 f"expected an information state of a player with a finite penalty, got {infoset}"
@@ -333,8 +326,8 @@ def _live_key(parameters: Mapping[str, Any]) -> str:
 
 def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules]:
     """What parameters name, written in full; with the rules of a living game where there is one."""
-    values: dict[str, Any] = check_parameters(params, _DEFAULTS)
-    path = values["tree_file"] and unquoted(check_path(values["tree_file"], "tree_file"))
+    values: dict[str, Any] = checks.check_parameters(params, _DEFAULTS)
+    path = values["tree_file"] and unquoted(checks.check_path(values["tree_file"], "tree_file"))
     if path:
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:
@@ -370,7 +363,7 @@ def _penalty(value: Any, name: str) -> float:
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)
-    penalty = check_number(value, name, finite=False)
+    penalty = checks.check_number(value, name, finite=False)
     return _NEVER if penalty == math.inf else penalty
 
 

@@ -63,14 +63,15 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, one_of, public
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games.policies.rows import action_words
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree
 
 FORMS = ("audit", "reweighted")
 """The forms of charging for memory."""
-Form = Annotated[str, one_of(FORMS)]
+Form = Annotated[str, checks.one_of(FORMS)]
 """One of `FORMS`."""
 
 STOP = 0

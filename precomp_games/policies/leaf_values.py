@@ -31,30 +31,16 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.config import bar
 from precomp_games._support.memory import MemoryMeter, in_blocks
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Ge,
-    Gt,
-    Le,
-    Lt,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    check_function,
-    public,
-    real_array,
-    shown,
-)
 from precomp_games.policies.playouts import Rollouts, RolloutState
 from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
 
 _Levels = Sequence[Sequence[Any]]
 _Values = tuple[list[npt.NDArray[np.float64]], int]
-_Share = Annotated[float, Gt(0.0), Lt(1.0)]
+_Share = Annotated[float, checks.Gt(0.0), checks.Lt(1.0)]
 _ROUNDING = 1e-9  # of the game's bounds: by so much an evaluation may be beyond them
 _MOST_GAMES = 2**63 - 1  # what numpy can count
 
@@ -104,10 +90,10 @@ def as_leaf_values(leaf_value: Any) -> LeafValues:
 
 @public
 def sample_size(
-    epsilon: PositiveFloat,
+    epsilon: checks.PositiveFloat,
     delta: _Share,
-    estimates: PositiveInt,
-    utility_range: NonNegativeFloat = 1.0,
+    estimates: checks.PositiveInt,
+    utility_range: checks.NonNegativeFloat = 1.0,
 ) -> int:
     """The games K per history with which all estimates are within epsilon / 2, with probability 1 - delta.
 
@@ -133,10 +119,10 @@ def sample_size(
 
 
 def _evaluator(value: Any, name: str) -> Any:
-    return value if hasattr(value, "evaluate_batch") else check_function(value, name)
+    return value if hasattr(value, "evaluate_batch") else checks.check_function(value, name)
 
 
-Evaluator = Annotated[Any, Check(_evaluator)]
+Evaluator = Annotated[Any, checks.Check(_evaluator)]
 """Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
 
 
@@ -174,7 +160,7 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[n
     """
     batch = getattr(evaluator, "evaluate_batch", None)
     answers = [evaluator(state) for state in states] if batch is None else batch(states)
-    values = real_array(answers)
+    values = checks.real_array(answers)
     if values is None:
         raise ArgumentError(f"expected {name} to give numbers, got {shown(answers)}")
     if values.shape != (len(states),):
@@ -256,10 +242,10 @@ class RolloutValues:
       announce: Called with (leaves, games from each) before the first game; None for nobody.
     """
 
-    epsilon: PositiveFloat = 0.1
+    epsilon: checks.PositiveFloat = 0.1
     delta: _Share = 0.05
-    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] | None = None
-    seed: NonNegativeInt = 0
+    games: Annotated[int, checks.Ge(1), checks.Le(_MOST_GAMES)] | None = None
+    seed: checks.NonNegativeInt = 0
     announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
     deferred = True
 

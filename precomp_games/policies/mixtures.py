@@ -31,17 +31,9 @@ import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Player,
-    check_numbers,
-    check_state,
-    check_turn,
-    one_of,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import (
     BatchPolicy,
     DistinctStates,
@@ -88,7 +80,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         self,
         policies: Sequence[PolicyLike],
         weights: npt.ArrayLike | None = None,
-        per: Annotated[str, one_of(_PER)] = "game",
+        per: Annotated[str, checks.one_of(_PER)] = "game",
         *,
         position_key: Callable[[Any], Hashable] | None = None,
     ) -> None:
@@ -108,7 +100,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         """
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
             raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
-        given = check_numbers(
+        given = checks.check_numbers(
             np.ones(len(policies)) if weights is None else weights, len(policies), "weights"
         )
         if not (given > 0.0).all() or not np.isfinite(given.sum()):
@@ -162,7 +154,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         Raises:
           ValueError: an argument is not as above, or a component's answer is wrong.
         """
-        check_turn(self._known_game(state), player_id)
+        checks.check_turn(self._known_game(state), player_id)
         return self._rows([state])[0]
 
     @public
@@ -174,11 +166,11 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         """
         states = _listed(states)
         for state in states:
-            check_turn(self._known_game(state), None)
+            checks.check_turn(self._known_game(state), None)
         return self._rows(states)
 
     @public
-    def posterior(self, state: Any, player: Player) -> npt.NDArray[np.float64]:
+    def posterior(self, state: Any, player: checks.Player) -> npt.NDArray[np.float64]:
         """Which component a player probably is, after its moves so far.
 
         Args:
@@ -194,7 +186,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         return np.asarray(self.posteriors([state], player)[0])
 
     @public
-    def posteriors(self, states: Sequence[Any], player: Player) -> npt.NDArray[np.float64]:
+    def posteriors(self, states: Sequence[Any], player: checks.Player) -> npt.NDArray[np.float64]:
         """float64[n, K]: `posterior` of several states, about which components are asked in one batch.
 
         Raises:
@@ -211,7 +203,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     def _known_game(self, state: Any) -> Any:
         """A state of the components' game, whatever its parameters: a longer chess game will do."""
-        game = check_state(state).get_game()
+        game = checks.check_state(state).get_game()
         if self.game is not None and game.get_type().short_name != self.game.get_type().short_name:
             raise ArgumentError(f"expected a state of {shown(str(self.game))}, got one of {shown(str(game))}")
         return state

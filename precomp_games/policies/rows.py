@@ -34,25 +34,16 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Ge,
-    Le,
-    Lt,
-    check_pair,
-    public,
-    real_array,
-    shown,
-)
 
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""
 
-MinProbability = Annotated[float, Ge(0.0), Le(0.01)]
+MinProbability = Annotated[float, checks.Ge(0.0), checks.Le(0.01)]
 """Below which a policy's probabilities are set to zero and the rest renormalized."""
-LeastProbability = Annotated[float, Ge(0.0), Lt(1.0)]
+LeastProbability = Annotated[float, checks.Ge(0.0), checks.Lt(1.0)]
 """The same, up to any share; what makes trees asks for a `MinProbability`."""
 
 _SUM_TOLERANCE = 1e-6
@@ -109,7 +100,7 @@ def _policy(value: Any, name: str) -> Any:
     return value
 
 
-PolicyLike = Annotated[Any, Check(_policy)]
+PolicyLike = Annotated[Any, checks.Check(_policy)]
 """An OpenSpiel `Policy`, an object with `action_probabilities_batch`, or `state -> {action: probability}`."""
 
 
@@ -135,7 +126,7 @@ def as_batch_policies(
     ask = as_batch_menu if menus else as_batch_policy
     first, second = (
         None if policy is None else ask(policy, f"{name}[{i}]")
-        for i, policy in enumerate(check_pair(policies, name))
+        for i, policy in enumerate(checks.check_pair(policies, name))
     )
     return first, second
 
@@ -157,7 +148,7 @@ def check_policies(value: Any, name: str) -> tuple[PolicyLike | None, PolicyLike
       ValueError: one of them is no policy.
     """
     as_batch_policies(value, name)
-    return check_pair(value, name)
+    return checks.check_pair(value, name)
 
 
 def policy_rows(
@@ -205,7 +196,7 @@ def policy_rows(
     # What is left is decided for the whole batch at once; a bad row is then looked into.
     owner = np.repeat(np.arange(len(states)), lengths)
     try:
-        action, probability = np.array(actions, np.int64), real_array(probabilities)
+        action, probability = np.array(actions, np.int64), checks.real_array(probabilities)
         if probability is None:
             raise ArgumentError(f"expected {name} to give probabilities, got {shown(probabilities)}")
     except (TypeError, ValueError, OverflowError):

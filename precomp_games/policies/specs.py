@@ -38,19 +38,10 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, did_you_mean, one_line, public, shown
 from precomp_games._support.config import bar
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Ge,
-    Le,
-    PositiveFloat,
-    PositiveInt,
-    did_you_mean,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
 from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
 
@@ -377,12 +368,14 @@ class _NoisyPolicy(_NamedPolicy):
 
 
 @public
-def _random(game: pyspiel.Game, seed: int = 0, concentration: PositiveFloat = 1.0) -> openspiel_policy.Policy:
+def _random(
+    game: pyspiel.Game, seed: int = 0, concentration: checks.PositiveFloat = 1.0
+) -> openspiel_policy.Policy:
     return _RandomPolicy(game, seed, concentration)
 
 
 @public
-def _cfr(game: pyspiel.Game, iterations: PositiveInt = 100) -> openspiel_policy.Policy:
+def _cfr(game: pyspiel.Game, iterations: checks.PositiveInt = 100) -> openspiel_policy.Policy:
     kind = game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or not kind.provides_information_state_string:
         raise ArgumentError(
@@ -409,7 +402,9 @@ def _best_response(game: pyspiel.Game, to: str = "uniform") -> openspiel_policy.
 
 @public
 def _noisy(
-    game: pyspiel.Game, policy: Any = "uniform", epsilon: Annotated[float, Ge(0.0), Le(1.0)] = 0.1
+    game: pyspiel.Game,
+    policy: Any = "uniform",
+    epsilon: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.1,
 ) -> openspiel_policy.Policy:
     played = make_policy(game, policy)
     refuse_mixture_inside(played, "policy of noisy")

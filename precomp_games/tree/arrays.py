@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, shown
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games._support.checks import ArgumentError, check_penalties, one_line, shown
 from precomp_games.tree.facts import ARRAYS, CHANCE, FORMAT, NEVER, OPTIONAL, TERMINAL, TreeFacts
 
 _Tree = TypeVar("_Tree", bound=TreeFacts)
@@ -40,7 +41,7 @@ def read_tree(kind: type[_Tree], path: str) -> _Tree:
         of_game = head["stop_value"] == NEVER and penalties == [0.0, 0.0]  # alone, where nothing has a price
         tree = kind(
             game_string=str(head["game"]),
-            penalties=(0.0, 0.0) if of_game else check_penalties(penalties),
+            penalties=(0.0, 0.0) if of_game else checks.check_penalties(penalties),
             utility_range=float(head["utility_range"]),
             utility_sum=float(head["utility_sum"]),
             stop_value=str(head["stop_value"]),

@@ -21,22 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.files import packed, unpacked
 from precomp_games._support.results import Result, as_json
-from precomp_games._support.checks import (
-    ArgumentError,
-    FilePath,
-    Game,
-    PositiveFloat,
-    PositiveInt,
-    check_integer,
-    check_numbers,
-    check_pair,
-    check_penalties,
-    check_state,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import Menu, MinProbability, PolicyLike, as_batch_policies
 from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game
@@ -105,7 +93,7 @@ class HistoryTree(Result, TreeFacts):
     @public
     def from_game(
         cls,
-        game: Game,
+        game: checks.Game,
         *,
         sigma_pre: PolicyLike | Sequence[PolicyLike],
         sigma: PolicyLike | Sequence[PolicyLike],
@@ -116,9 +104,9 @@ class HistoryTree(Result, TreeFacts):
         price: Price = "infosets",
         stop_value: StopValue = "backup",
         position_key: Callable[[Any], Hashable] | None = None,
-        utility_range: PositiveFloat | None = None,
+        utility_range: checks.PositiveFloat | None = None,
         min_probability: MinProbability = 1e-12,
-        max_histories: PositiveInt = 50_000_000,
+        max_histories: checks.PositiveInt = 50_000_000,
     ) -> HistoryTree:
         """Expands a base game.
 
@@ -164,7 +152,7 @@ class HistoryTree(Result, TreeFacts):
           ValueError: an argument, the game, or a policy's answer is not as above; or more memory is about to
             be taken than the process may have (`config`).
         """
-        costs, policies = check_penalties(penalties), check_pair(sigma, "sigma")
+        costs, policies = checks.check_penalties(penalties), checks.check_pair(sigma, "sigma")
         if stop_value == "evaluate" and np.isfinite(costs).all():
             raise ArgumentError(
                 'expected one player with an infinite penalty for stop_value="evaluate" '
@@ -192,9 +180,9 @@ class HistoryTree(Result, TreeFacts):
     @public
     def of_game(
         cls,
-        game: Game,
+        game: checks.Game,
         *,
-        max_histories: PositiveInt = 50_000_000,
+        max_histories: checks.PositiveInt = 50_000_000,
     ) -> HistoryTree:
         """Expands a base game alone: nobody prepares, and at each turn the mover chooses one of its actions.
 
@@ -238,7 +226,7 @@ class HistoryTree(Result, TreeFacts):
         return loaded_game(self.game_string)
 
     @public
-    def with_game(self, game: Game) -> HistoryTree:
+    def with_game(self, game: checks.Game) -> HistoryTree:
         """The same tree on its base game, which its string does not load.
 
         Games that were read from text, such as `pyspiel.load_efg_game(text)`, are not in files and pickles
@@ -382,7 +370,7 @@ class HistoryTree(Result, TreeFacts):
         if not isinstance(actions, Sequence | np.ndarray) or isinstance(actions, str | bytes):
             raise ArgumentError(f"expected actions to be integers, got {shown(actions)}")
         history = 0
-        for action in [check_integer(a, f"actions[{k}]") for k, a in enumerate(actions)]:
+        for action in [checks.check_integer(a, f"actions[{k}]") for k, a in enumerate(actions)]:
             first, count = int(self.first_child[history]), int(self.num_children[history])
             if first < 0:
                 return -1
@@ -399,7 +387,7 @@ class HistoryTree(Result, TreeFacts):
         Raises:
           ValueError: it is no state of the base game.
         """
-        check_state(state, self.base_game or self.game_string)
+        checks.check_state(state, self.base_game or self.game_string)
         player = state.current_player()
         if player < 0:
             return -1
@@ -424,12 +412,12 @@ class HistoryTree(Result, TreeFacts):
         return ", ".join(map(str, self.actions(int(self.infoset_history[infoset]))))
 
     def _history(self, index: int) -> int:
-        return check_integer(index, "history", least=0, most=self.num_histories - 1)
+        return checks.check_integer(index, "history", least=0, most=self.num_histories - 1)
 
     def _infoset(self, index: int) -> int:
         if not self.num_infosets:
             raise ArgumentError("expected a tree with information states, got none")
-        return check_integer(index, "infoset", least=0, most=self.num_infosets - 1)
+        return checks.check_integer(index, "infoset", least=0, most=self.num_infosets - 1)
 
     @functools.cached_property
     def _infoset_index(self) -> dict[tuple[int, str], int]:
@@ -448,7 +436,7 @@ class HistoryTree(Result, TreeFacts):
           ValueError: there is no entry of that number.
         """
         if self.has_menus:
-            entry = check_integer(entry, "entry", least=0, most=self.num_entries - 1)
+            entry = checks.check_integer(entry, "entry", least=0, most=self.num_entries - 1)
         else:
             entry = self._infoset(entry)
         history = int(self.infoset_history[self.entry_infoset[entry]])
@@ -470,7 +458,7 @@ class HistoryTree(Result, TreeFacts):
         """
         if not self.may_stop:
             raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {self}")
-        new = check_penalties(penalties)
+        new = checks.check_penalties(penalties)
         for i in (0, 1):
             if new[i] < self.penalties[i]:
                 raise ArgumentError(
@@ -491,7 +479,9 @@ class HistoryTree(Result, TreeFacts):
         Raises:
           ValueError: these are not m numbers of at least 0.
         """
-        return dataclasses.replace(self, weight=check_numbers(weight, self.num_infosets, "weight", least=0.0))
+        return dataclasses.replace(
+            self, weight=checks.check_numbers(weight, self.num_infosets, "weight", least=0.0)
+        )
 
     # -- copies and pickles ------------------------------------------------------------------------
 
@@ -518,7 +508,7 @@ class HistoryTree(Result, TreeFacts):
     # -- files -------------------------------------------------------------------------------------
 
     @public
-    def save(self, path: FilePath) -> None:
+    def save(self, path: checks.FilePath) -> None:
         """Writes the tree as a NumPy archive (.npz), whole or not at all.
 
         Policies are not in the file, and of the base game only its string is: see `game`.
@@ -531,7 +521,7 @@ class HistoryTree(Result, TreeFacts):
 
     @classmethod
     @public
-    def load(cls, path: FilePath) -> HistoryTree:
+    def load(cls, path: checks.FilePath) -> HistoryTree:
         """Reads what `save` wrote. Policies are not in the file.
 
         Raises:

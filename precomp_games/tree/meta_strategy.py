@@ -20,19 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.files import packed, unpacked
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Result, Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Game,
-    Player,
-    check_indices,
-    check_numbers,
-    check_turn,
-    public,
-    shown,
-)
 from precomp_games.policies.rows import PolicyLike, as_batch_policies, check_policies
 from precomp_games.tree.facts import AnyForest, TreeArrays, edge_product
 from precomp_games.tree.history_tree import HistoryTree
@@ -53,8 +45,8 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: Game,
-        player: Player,
+        game: checks.Game,
+        player: checks.Player,
         lookup: Callable[[Any], dict[int, float] | None],
         sigma: PolicyLike | Sequence[PolicyLike | None],
     ) -> None:
@@ -95,7 +87,7 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
           ValueError: an argument is not as above, or the state is off the book and the player's sigma is not
             known.
         """
-        player = check_turn(state, player_id, self.game or self._game_string)
+        player = checks.check_turn(state, player_id, self.game or self._game_string)
         if player == self.player:
             row = self._lookup(state)
             if row is not None:
@@ -188,7 +180,7 @@ class MetaStrategy(Result):
     """
 
     tree: HistoryTree = dataclasses.field(repr=False)
-    player: Player
+    player: checks.Player
     memorize: npt.NDArray[np.float64]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -199,7 +191,9 @@ class MetaStrategy(Result):
 
     @classmethod
     @public
-    def of_set(cls, tree: HistoryTree, player: Player, memorization_set: Iterable[int]) -> MetaStrategy:
+    def of_set(
+        cls, tree: HistoryTree, player: checks.Player, memorization_set: Iterable[int]
+    ) -> MetaStrategy:
         """The strategy that memorizes a set of entries for sure; see `check_memorization_set`.
 
         Raises:
@@ -212,7 +206,7 @@ class MetaStrategy(Result):
 
     @classmethod
     @public
-    def of_plan(cls, tree: HistoryTree, player: Player, plan: npt.ArrayLike) -> MetaStrategy:
+    def of_plan(cls, tree: HistoryTree, player: checks.Player, plan: npt.ArrayLike) -> MetaStrategy:
         """The strategy of a realization plan, the inverse of `plan`; 0 where the plan does not come.
 
         In the tree of a base game alone, all actions are alike there.
@@ -227,7 +221,7 @@ class MetaStrategy(Result):
           ValueError: these are not probabilities for the tree's entries.
         """
         own = tree.entry_player == player
-        x = check_numbers(plan, tree.num_entries, "plan", least=0.0, most=1.0, which=own)
+        x = checks.check_numbers(plan, tree.num_entries, "plan", least=0.0, most=1.0, which=own)
         before = tree.previous[tree.entry_infoset]
         above = np.where(before >= 0, x[before], 1.0)
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
@@ -406,7 +400,7 @@ def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.ND
     Raises:
       ValueError: it is none.
     """
-    members = np.unique(check_indices(value, tree.num_entries, "memorization_set"))
+    members = np.unique(checks.check_indices(value, tree.num_entries, "memorization_set"))
     infosets = tree.entry_infoset[members]
     before = tree.previous[infosets]
     closed = np.isin(before[before >= 0], members).all()
@@ -426,7 +420,7 @@ def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.f
       ValueError: these are not probabilities for the tree's entries.
     """
     own = tree.entry_player == player
-    memorize = check_numbers(value, tree.num_entries, "memorize", least=0.0, most=1.0, which=own)
+    memorize = checks.check_numbers(value, tree.num_entries, "memorize", least=0.0, most=1.0, which=own)
     if not tree.may_stop:
         short = _totals(tree, memorize)[tree.infoset_player == player] < 1.0 - _SUM_TOLERANCE
         if short.any():

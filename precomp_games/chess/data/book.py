@@ -24,27 +24,18 @@ import chess.pgn
 import chess.polyglot
 import chess.svg
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Result, as_json
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Ge,
-    Le,
-    NonNegativeInt,
-    check_instance,
-    check_number,
-    each_of,
-    public,
-    shown,
-)
 from precomp_games.chess.game import board_after, is_legal
 
 # How far from 1 a probability, or the sum of a position's, may be.
 _TOLERANCE = 1e-6
-_Probability = Annotated[float, Ge(0.0), Le(1.0 + _TOLERANCE)]  # a product of some, perhaps a little over 1
-_History = Annotated[tuple[chess.Move, ...], each_of(chess.Move)]
+_Probability = Annotated[
+    float, checks.Ge(0.0), checks.Le(1.0 + _TOLERANCE)
+]  # a product of some, perhaps a little over 1
+_History = Annotated[tuple[chess.Move, ...], checks.each_of(chess.Move)]
 # A weight is an unsigned 16-bit number, but programs add up a position's in a signed one.
 _MAX_WEIGHT_SUM = 32767
 
@@ -81,10 +72,10 @@ class BookPosition(Result):
     """
 
     history: _History
-    moves: Annotated[tuple[BookMove, ...], each_of(BookMove)]
+    moves: Annotated[tuple[BookMove, ...], checks.each_of(BookMove)]
     reach: _Probability
     worth: float
-    others: Annotated[tuple[tuple[chess.Move, float], ...], Check(_others)] = ()
+    others: Annotated[tuple[tuple[chess.Move, float], ...], checks.Check(_others)] = ()
 
     def __post_init__(self) -> None:
         """Checks what can be checked without the position; `Book` checks the rest."""
@@ -121,7 +112,7 @@ class BookExit:
     promised: _Probability | None
 
 
-Exits = Annotated[Iterable[BookExit], each_of(BookExit)]
+Exits = Annotated[Iterable[BookExit], checks.each_of(BookExit)]
 """Where games leave a book, as `book_exits` gives them."""
 
 
@@ -174,7 +165,7 @@ class Book(Result):
         self,
         start: chess.Board,
         side: chess.Color,
-        positions: Annotated[Iterable[BookPosition], each_of(BookPosition)],
+        positions: Annotated[Iterable[BookPosition], checks.each_of(BookPosition)],
     ) -> None:
         if type(start).uci_variant != "chess" or start.chess960 or start.status():
             raise ArgumentError(f"expected a valid start position of standard chess, got {start!r}")
@@ -228,7 +219,7 @@ class Book(Result):
         return [node.board.copy(stack=False) for node in self._nodes]
 
     @public
-    def first_lines(self, n: NonNegativeInt) -> str:
+    def first_lines(self, n: checks.NonNegativeInt) -> str:
         """The `n` lines that carry most as text, one a line: their ends' reach, then numbered moves.
 
         A line goes from the position of the largest worth, then reach, that stands on no line before it, by
@@ -275,7 +266,7 @@ class Book(Result):
 
 
 @public
-def write_polyglot(book: Book, path: FilePath) -> None:
+def write_polyglot(book: Book, path: checks.FilePath) -> None:
     """Writes a Polyglot book (`.bin`) of our side's positions, replacing `path` atomically.
 
     Entries are 16 bytes, big-endian: position key, move, weight, learn (0); sorted by key, then by
@@ -332,7 +323,10 @@ def _others(value: Any, name: str) -> tuple[tuple[chess.Move, float], ...]:
         pairs = [(move, loss) for move, loss in value]
     except (TypeError, ValueError):
         raise ArgumentError(f"expected {name} to be (move, loss), got {shown(value)}") from None
-    return tuple((check_instance(move, chess.Move, name), check_number(loss, name)) for move, loss in pairs)
+    return tuple(
+        (checks.check_instance(move, chess.Move, name), checks.check_number(loss, name))
+        for move, loss in pairs
+    )
 
 
 def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:
@@ -402,7 +396,7 @@ def percent(fraction: float) -> str:
 @public
 def write_pgn(
     book: Book,
-    path: FilePath,
+    path: checks.FilePath,
     headers: Mapping[str, str] | None = None,
     exits: Exits = (),
     seen: Mapping[tuple[chess.Move, ...], int] | None = None,

@@ -31,7 +31,8 @@ from typing import Any
 import chess
 import chess.pgn
 
-from precomp_games._support.checks import FilePath, PositiveInt, public
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games.chess.data.movetext import result_of
 from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
 from precomp_games.chess.data.pgn_files import (
@@ -140,12 +141,12 @@ def sides_of(game: GameRecord, names: Container[tuple[str, ...]] | None) -> list
 
 @public
 def read_games(
-    path: FilePath,
+    path: checks.FilePath,
     player: str | None = None,
     *,
     without: str | None = None,
-    max_plies: PositiveInt = MAX_PLIES,
-    max_games: PositiveInt = MAX_GAMES,
+    max_plies: checks.PositiveInt = MAX_PLIES,
+    max_games: checks.PositiveInt = MAX_GAMES,
     setups: bool = False,
     copies: bool = False,
     key: Key = position_hash,

@@ -41,21 +41,9 @@ import numpy.typing as npt
 from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    INFINITE,
-    ArgumentError,
-    FilePath,
-    Ge,
-    Gt,
-    Le,
-    check_instance,
-    each_of,
-    one_line,
-    one_of,
-    public,
-    shown,
-)
 from precomp_games.chess.data.game_records import SPEEDS, GameRecord, position_hash, sides_of
 from precomp_games.chess.data.names import name_words
 from precomp_games.chess.game import (
@@ -132,7 +120,7 @@ class GameTable:
 
     @staticmethod
     @public
-    def join(tables: Annotated[Iterable[GameTable], each_of(GameTable)]) -> GameTable:
+    def join(tables: Annotated[Iterable[GameTable], checks.each_of(GameTable)]) -> GameTable:
         """All games of several tables.
 
         Raises:
@@ -199,12 +187,12 @@ class GameWeights:
         other_speeds: the factor of games at other time controls, from 0 to 1.
     """
 
-    half_life: Annotated[float, Gt(0.0), INFINITE] = math.inf
+    half_life: Annotated[float, checks.Gt(0.0), checks.INFINITE] = math.inf
     as_of: float | None = None
     rating: float | None = None
-    rating_scale: Annotated[float, Gt(0.0), INFINITE] = 100.0
-    speed: Annotated[str, one_of(("", *SPEEDS))] = ""
-    other_speeds: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
+    rating_scale: Annotated[float, checks.Gt(0.0), checks.INFINITE] = 100.0
+    speed: Annotated[str, checks.one_of(("", *SPEEDS))] = ""
+    other_speeds: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.0
 
     @public
     def base(self, table: GameTable) -> Floats:
@@ -282,7 +270,7 @@ class MoveCounts:
         waiting: list[tuple[Any, Any, Any]] = []
         newest = -math.inf
         for table in tables:
-            check_instance(table, GameTable, "tables")
+            checks.check_instance(table, GameTable, "tables")
             factor = weights.base(table) * _younger(weights, table)[table.game]
             counted = table.own & (factor > 0.0)
             dated = table.years[~np.isnan(table.years)]
@@ -346,7 +334,7 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         self,
         game: ChessGame,
         counts: MoveSource,
-        alpha: Annotated[float, Ge(0.0), INFINITE] = 1.0,
+        alpha: Annotated[float, checks.Ge(0.0), checks.INFINITE] = 1.0,
         prior: PolicyLike | None = None,
     ) -> None:
         """Makes the policy.
@@ -474,7 +462,7 @@ def own_states(table: GameTable) -> dict[int, ChessState]:
 
 POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
 """What a Polyglot file's weights are taken for."""
-PolyglotWeights = Annotated[str, one_of(POLYGLOT_WEIGHTS)]
+PolyglotWeights = Annotated[str, checks.one_of(POLYGLOT_WEIGHTS)]
 """One of `POLYGLOT_WEIGHTS`."""
 
 REPEATED = "entries that repeat another, weights added up"
@@ -507,7 +495,7 @@ class PolyglotCounts:
     """
 
     @public
-    def __init__(self, path: FilePath, weights: PolyglotWeights = "frequency") -> None:
+    def __init__(self, path: checks.FilePath, weights: PolyglotWeights = "frequency") -> None:
         """Reads the file.
 
         Raises:

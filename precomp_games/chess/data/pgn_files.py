@@ -20,9 +20,10 @@ from typing import Any, TypeVar
 import chess
 import chess.pgn
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, counted, public
 from precomp_games._support.config import bar
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, FilePath, counted, public
 from precomp_games.chess.data.movetext import languages_of, standard
 from precomp_games.chess.data.names import tag_text
 
@@ -100,7 +101,7 @@ class GameReport(Result):
 
 
 @public
-def pgn_names(path: FilePath) -> dict[str, int]:
+def pgn_names(path: checks.FilePath) -> dict[str, int]:
     """How many games each name in a file's White and Black tags has, the most frequent first.
 
     Raises:

@@ -29,8 +29,9 @@ from typing import Any
 import chess
 import chess.pgn
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, PositiveInt, check_path, public, shown
 from precomp_games.chess.data.move_counts import REPEATED, UNWEIGHTED, PolyglotCounts
 from precomp_games.chess.data.pgn_files import GameReport, GameVisitor, game_texts, visited
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
@@ -157,8 +158,8 @@ def read_repertoire(
     side: chess.Color,
     *,
     fen: str = "",
-    max_games: PositiveInt = _MAX_GAMES,
-    max_plies: PositiveInt = _MAX_PLIES,
+    max_games: checks.PositiveInt = _MAX_GAMES,
+    max_plies: checks.PositiveInt = _MAX_PLIES,
 ) -> Repertoire:
     """Reads a person's own book.
 
@@ -175,7 +176,7 @@ def read_repertoire(
       OSError: a file cannot be read.
     """
     several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
-    listed = [check_path(path, "paths") for path in (paths if several else [paths])]  # type: ignore[union-attr]
+    listed = [checks.check_path(path, "paths") for path in (paths if several else [paths])]  # type: ignore[union-attr]
     if not listed:
         raise ArgumentError(f"expected paths of at least one file, got {shown(paths)}")
     start = check_fen(fen)

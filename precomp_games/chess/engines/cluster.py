@@ -25,9 +25,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import Seconds, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import (
     Multipv,
@@ -89,8 +90,8 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         cluster: Cluster,
         *,
         options: Options | None = None,
-        timeout_seconds: Seconds = 60.0,
-        startup_seconds: Seconds = 60.0,
+        timeout_seconds: checks.Seconds = 60.0,
+        startup_seconds: checks.Seconds = 60.0,
     ) -> None:
         self.command, self._cluster, self._seconds = check_command(command), cluster, startup_seconds
         self._how: dict[str, Any] = {

@@ -47,9 +47,10 @@ from typing import Annotated, Any
 import chess
 import chess.engine
 
+from precomp_games._support import checks
+from precomp_games._support.checks import Unnamed, one_line, public
 from precomp_games._support.deadlines import check_finished, deadline
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import Ge, Le, Seconds, Unnamed, one_line, public
 from precomp_games.chess.engines.searches import (
     Multipv,
     Options,
@@ -221,11 +222,11 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self,
         command: str | list[str],
         *,
-        workers: Annotated[int, Ge(1), Le(MAX_WORKERS)] | None = None,
+        workers: Annotated[int, checks.Ge(1), checks.Le(MAX_WORKERS)] | None = None,
         options: Options | None = None,
-        timeout_seconds: Seconds = 60.0,
+        timeout_seconds: checks.Seconds = 60.0,
         retries: Retries = 3,
-        startup_seconds: Seconds = 10.0,
+        startup_seconds: checks.Seconds = 10.0,
     ) -> None:
         self.command, self.workers = check_command(command), workers or min(_cores(), MAX_WORKERS)
         self._shown = " ".join(self.command)

@@ -18,7 +18,8 @@ from typing import Annotated, Any, NamedTuple
 import chess
 import chess.engine
 
-from precomp_games._support.checks import ArgumentError, Check, Ge, Le, public, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 
 # What an engine can mean; numbers beyond these are nonsense, wherever they are read. Engines write scores of
 # at most some 32,000 centipawns. Any mate outranks any other score: MATE_CP - MAX_MATE > MAX_CP.
@@ -37,11 +38,11 @@ _MOST_MILLISECONDS = 10_000
 MAX_SAMPLES = 10**6
 """How often one position is searched to see what an engine plays there."""
 
-Multipv = Annotated[int, Ge(1), Le(MAX_MULTIPV)]
+Multipv = Annotated[int, checks.Ge(1), checks.Le(MAX_MULTIPV)]
 """How many lines a search is asked for."""
-Samples = Annotated[int, Ge(0), Le(MAX_SAMPLES)]
+Samples = Annotated[int, checks.Ge(0), checks.Le(MAX_SAMPLES)]
 """In how many fresh searches it is seen what an engine plays; 0 where only its lines are asked for."""
-SomeSamples = Annotated[int, Ge(1), Le(MAX_SAMPLES)]
+SomeSamples = Annotated[int, checks.Ge(1), checks.Le(MAX_SAMPLES)]
 """The same of an engine that is asked what it plays."""
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
@@ -68,9 +69,9 @@ class SearchLimit:
     in another.
     """
 
-    nodes: Annotated[int, Ge(1), Le(MAX_LIMIT)] | None = None
-    movetime_ms: Annotated[int, Ge(1), Le(MAX_LIMIT)] | None = None
-    depth: Annotated[int, Ge(1), Le(MAX_DEPTH)] | None = None
+    nodes: Annotated[int, checks.Ge(1), checks.Le(MAX_LIMIT)] | None = None
+    movetime_ms: Annotated[int, checks.Ge(1), checks.Le(MAX_LIMIT)] | None = None
+    depth: Annotated[int, checks.Ge(1), checks.Le(MAX_DEPTH)] | None = None
 
     def __post_init__(self) -> None:
         """Checks the limit.
@@ -237,7 +238,7 @@ def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-Retries = Annotated[int, Ge(0), Le(1000)]
+Retries = Annotated[int, checks.Ge(0), checks.Le(1000)]
 """How often an engine is asked again."""
 
 # With these an engine searches as ever, and then draws another move than the one it found: what it plays is
@@ -255,7 +256,7 @@ def _positions(epds: Any, name: str) -> list[str]:
     return given
 
 
-Positions = Annotated[Iterable[str], Check(_positions)]
+Positions = Annotated[Iterable[str], checks.Check(_positions)]
 """Positions as text, none empty, given as a list; `check_position` says whether they are any."""
 
 
@@ -407,7 +408,7 @@ def _options(options: Any, name: str) -> dict[str, str | int | bool]:
     return dict(options)
 
 
-Options = Annotated[Mapping[str, str | int | bool], Check(_options)]
+Options = Annotated[Mapping[str, str | int | bool], checks.Check(_options)]
 """UCI options by name, those that can be told apart without the engine's own list of them."""
 
 

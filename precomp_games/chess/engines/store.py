@@ -38,18 +38,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, Unnamed, one_line, public, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Unnamed,
-    check_integer,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.chess.engines.searches import (
     MAX_MULTIPV,
     Multipv,
@@ -129,7 +121,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
     """
 
     @public
-    def __init__(self, path: FilePath, read_only: bool = False) -> None:
+    def __init__(self, path: checks.FilePath, read_only: bool = False) -> None:
         self.path, self.read_only = os.fspath(path), read_only
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
@@ -356,7 +348,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         return True
 
     @public
-    def export(self, path: FilePath, keys: _Keys | None = None) -> None:
+    def export(self, path: checks.FilePath, keys: _Keys | None = None) -> None:
         """Writes a compact copy: one file without journals, the same bytes for the same content.
 
         The file appears under its name only when it is complete, in place of an older one.
@@ -427,14 +419,14 @@ def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
 
 
 def _key(engine: Any, limit: Any, multipv: Any, epd: Any) -> tuple[str, str, int, str]:
-    multipv = check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
+    multipv = checks.check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
     return _engine_id(engine, "engine"), limit_text(limit, "limit"), multipv, _epd(epd, "epd")
 
 
-_EngineId = Annotated[str, Check(_engine_id)]
-_Limit = Annotated[SearchLimit | str, Check(limit_text)]
-_Epd = Annotated[str, Check(_epd)]
-_Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], Check(_keys)]
+_EngineId = Annotated[str, checks.Check(_engine_id)]
+_Limit = Annotated[SearchLimit | str, checks.Check(limit_text)]
+_Epd = Annotated[str, checks.Check(_epd)]
+_Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], checks.Check(_keys)]
 
 
 def _create_tables(db: sqlite3.Connection) -> None:

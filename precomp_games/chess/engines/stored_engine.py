@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Annotated, Any
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import ArgumentError, Check, public, shown
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
 from precomp_games.chess.engines.searches import (
@@ -197,7 +198,7 @@ def _searches(value: Any, name: str) -> Any:
     return value
 
 
-EngineLike = Annotated[StoredEngine, Check(_searches)]
+EngineLike = Annotated[StoredEngine, checks.Check(_searches)]
 """A `StoredEngine`, or what searches as one does."""
-ScoringEngine = Annotated[StoredEngine, Check(check_scores)]
+ScoringEngine = Annotated[StoredEngine, checks.Check(check_scores)]
 """The same, where scores are read: they must be those of what it plays."""

@@ -42,23 +42,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.files import atomic_write, read_json
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Ge,
-    Le,
-    PositiveFloat,
-    Seed,
-    check_choice,
-    check_number,
-    check_path,
-    each_of,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.chess.engines.searches import Line, Multipv, limit_text
 from precomp_games.chess.game import UnfinishedStates
 from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation, centipawns
@@ -95,7 +81,7 @@ SPREAD = np.array([0.7, 0.4, 0.2])
 _PAWNS = (1, 3, 3, 5, 9)  # of a pawn, a knight, a bishop, a rook and a queen
 _MOST_AHEAD = 103  # pawns: nine queens and all other pieces
 _MOST_GAMES = 10**9
-_Games = Annotated[int, Ge(0), Le(_MOST_GAMES)]
+_Games = Annotated[int, checks.Ge(0), checks.Le(_MOST_GAMES)]
 _STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
 
 
@@ -128,8 +114,8 @@ class CalibrationSample:
     """
 
     line: Line
-    material: Annotated[int, Ge(-_MOST_AHEAD), Le(_MOST_AHEAD)]
-    opponent_temperature_cp: PositiveFloat
+    material: Annotated[int, checks.Ge(-_MOST_AHEAD), checks.Le(_MOST_AHEAD)]
+    opponent_temperature_cp: checks.PositiveFloat
     wins: _Games
     draws: _Games
     losses: _Games
@@ -151,10 +137,10 @@ def played_samples(
     states: UnfinishedStates,
     sigma: PolicyLike | Sequence[PolicyLike],
     evaluation: EngineEvaluation,
-    opponent_temperature_cp: PositiveFloat,
-    games: Annotated[int, Ge(1), Le(_MOST_GAMES)] = 3,
+    opponent_temperature_cp: checks.PositiveFloat,
+    games: Annotated[int, checks.Ge(1), checks.Le(_MOST_GAMES)] = 3,
     *,
-    seed: Seed = 0,
+    seed: checks.Seed = 0,
     setting: str = "",
     min_probability: LeastProbability = 1e-9,
 ) -> list[CalibrationSample]:
@@ -212,17 +198,17 @@ class CalibrationScope:
     """
 
     engine: str
-    analyst: Annotated[str, Check(limit_text)]
-    opponent: Annotated[str, Check(limit_text)]
+    analyst: Annotated[str, checks.Check(limit_text)]
+    opponent: Annotated[str, checks.Check(limit_text)]
     multipv: Multipv
     top_k: Multipv
     plays: str
-    least_r: PositiveFloat
+    least_r: checks.PositiveFloat
     most_r: float
 
     def __post_init__(self) -> None:
         """Checks the scope."""
-        object.__setattr__(self, "most_r", check_number(self.most_r, "most_r", least=self.least_r))
+        object.__setattr__(self, "most_r", checks.check_number(self.most_r, "most_r", least=self.least_r))
 
 
 def _coefficients(value: Any, name: str) -> tuple[float, ...]:
@@ -231,7 +217,7 @@ def _coefficients(value: Any, name: str) -> tuple[float, ...]:
             f"expected {name} to be a tuple of {len(_COEFFICIENTS)} numbers, got {shown(value)}"
         )
     return tuple(
-        check_number(each, of, least=least, most=most)
+        checks.check_number(each, of, least=least, most=most)
         for (of, (least, most)), each in zip(_COEFFICIENTS.items(), value, strict=True)
     )
 
@@ -247,8 +233,8 @@ class CalibratedUtility:
       made_for: What they hold for.
     """
 
-    coefficients: Annotated[tuple[float, ...], Check(_coefficients)]
-    prior_games: PositiveFloat
+    coefficients: Annotated[tuple[float, ...], checks.Check(_coefficients)]
+    prior_games: checks.PositiveFloat
     made_for: CalibrationScope
 
     @public
@@ -331,7 +317,7 @@ def expected_score(z: Any) -> tuple[Any, Any]:
 
 @public
 def fit_calibration(
-    samples: Annotated[Iterable[CalibrationSample], each_of(CalibrationSample)],
+    samples: Annotated[Iterable[CalibrationSample], checks.each_of(CalibrationSample)],
     settings: Any,
     engine_id: str,
     *,
@@ -430,7 +416,7 @@ def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> f
 
 @public
 def save_calibration(
-    calibration: CalibratedUtility, path: FilePath, evidence: Mapping[str, Any] | None = None
+    calibration: CalibratedUtility, path: checks.FilePath, evidence: Mapping[str, Any] | None = None
 ) -> None:
     """Writes a fit as JSON, replacing `path` atomically.
 
@@ -469,7 +455,7 @@ def load_calibration(path: str | os.PathLike[str] | None = None) -> CalibratedUt
       OSError: the file cannot be read.
     """
     shipped = _SHIPPED.get(path) if path is None or isinstance(path, str) else None
-    name = str(shipped) if shipped else check_path(path, "path")
+    name = str(shipped) if shipped else checks.check_path(path, "path")
     try:
         return of_json(read_json(name, _MOST_BYTES))
     except ValueError as error:
@@ -488,7 +474,7 @@ def of_json(value: Any) -> CalibratedUtility:
       ValueError: it is no calibration.
     """
     top = _fields(value, ("format", "made_for", "coefficients", "prior_games", "evidence"), "the file")
-    check_choice(top["format"], (_FORMAT,), "format")
+    checks.check_choice(top["format"], (_FORMAT,), "format")
     scope = [field.name for field in dataclasses.fields(CalibrationScope)]
     coefficients = _fields(top["coefficients"], _COEFFICIENTS, "coefficients")
     return CalibratedUtility(

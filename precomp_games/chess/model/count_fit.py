@@ -24,15 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support.checks import (
-    INFINITE,
-    ArgumentError,
-    Ge,
-    Gt,
-    PositiveFloat,
-    check_numbers,
-    public,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games.chess.data.move_counts import GameTable, GameWeights
 
 Floats = npt.NDArray[np.float64]
@@ -74,7 +67,7 @@ class RollingCounts:
 
     @public
     def __init__(
-        self, table: GameTable, weights: GameWeights | None = None, *, period: PositiveFloat = 1.0
+        self, table: GameTable, weights: GameWeights | None = None, *, period: checks.PositiveFloat = 1.0
     ) -> None:
         """Sorts the moves.
 
@@ -108,7 +101,7 @@ class RollingCounts:
         return (self._first + block) * self.period
 
     @public
-    def sums(self, half_life: Annotated[float, Gt(0.0), INFINITE]) -> tuple[Floats, Floats]:
+    def sums(self, half_life: Annotated[float, checks.Gt(0.0), checks.INFINITE]) -> tuple[Floats, Floats]:
         """float64[n] twice: the weight in earlier periods of the move played, and of all at its position.
 
         Raises:
@@ -135,8 +128,8 @@ class RollingCounts:
     @public
     def probabilities(
         self,
-        half_life: Annotated[float, Gt(0.0), INFINITE],
-        alpha: Annotated[float, Ge(0.0), INFINITE],
+        half_life: Annotated[float, checks.Gt(0.0), checks.INFINITE],
+        alpha: Annotated[float, checks.Ge(0.0), checks.INFINITE],
         prior: Any,
     ) -> Floats:
         """float64[n]: how likely each move was, as predicted.
@@ -149,7 +142,7 @@ class RollingCounts:
         Raises:
             ValueError: numbers out of range, or too few.
         """
-        prior = check_numbers(prior, len(self.block), "prior")
+        prior = checks.check_numbers(prior, len(self.block), "prior")
         own, every = self.sums(half_life)
         return _predicted(own, every, alpha, prior)
 
@@ -172,7 +165,7 @@ class RollingCounts:
         Raises:
             ValueError: numbers of another kind, or no period that ends before one of the times.
         """
-        prior = check_numbers(prior, len(self.block), "prior")
+        prior = checks.check_numbers(prior, len(self.block), "prior")
         for year in before:
             if not (self._ends <= year + _SLACK).any():
                 raise ArgumentError(f"expected before to be later than the first period, got {year:g}")

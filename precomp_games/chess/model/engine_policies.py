@@ -42,21 +42,9 @@ import numpy as np
 import numpy.typing as npt
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Ge,
-    Gt,
-    Le,
-    Lt,
-    NonNegativeFloat,
-    PositiveFloat,
-    PositiveInt,
-    check_number,
-    one_of,
-    public,
-    shown,
-)
 from precomp_games.chess.engines.searches import (
     MATE_CP,
     Line,
@@ -88,7 +76,7 @@ _WDL_MODELS: dict[str, chess.engine.WdlModel] = {
     "16.1": "sf16.1",
 }
 
-Scale = Annotated[float, Gt(0.0), Lt(MATE_CP)]
+Scale = Annotated[float, checks.Gt(0.0), checks.Lt(MATE_CP)]
 """Centipawns between 0 and a mate's."""
 
 
@@ -160,7 +148,7 @@ class WdlUtility:
 
 @public
 def score_utility(
-    name: Annotated[str, one_of(("threshold", "linear", "wdl"))], scale_cp: Scale, engine_id: str
+    name: Annotated[str, checks.one_of(("threshold", "linear", "wdl"))], scale_cp: Scale, engine_id: str
 ) -> ScoreUtility:
     """The conversion called "threshold", "linear" or "wdl"; `scale_cp` serves the first two.
 
@@ -182,14 +170,14 @@ PLAYS = ("softmax", "bestmove", "game")
 """How an `EnginePolicy` may play."""
 ANSWERS = ("bestmove", "game")
 """Of these: where what it answers is played, and its scores are not read."""
-Plays = Annotated[str, one_of(PLAYS)]
+Plays = Annotated[str, checks.one_of(PLAYS)]
 """One of `PLAYS`."""
 SAMPLES = 20
 """How often an engine that draws its moves is asked, where nothing else is said."""
 
 
 @public
-def softmax(scores_cp: Sequence[float], temperature_cp: PositiveFloat) -> npt.NDArray[np.float64]:
+def softmax(scores_cp: Sequence[float], temperature_cp: checks.PositiveFloat) -> npt.NDArray[np.float64]:
     """Probabilities proportional to exp(score / temperature), both in centipawns.
 
     Raises:
@@ -222,7 +210,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         game: ChessGame,
         engine: EngineLike,
         limit: SearchLimit,
-        temperature_cp: PositiveFloat,
+        temperature_cp: checks.PositiveFloat,
         top_k: Multipv = 2,
         *,
         plays: Plays = "softmax",
@@ -311,9 +299,9 @@ class EngineMenu:
     engine: ScoringEngine
     limit: SearchLimit
     multipv: Multipv
-    count: PositiveInt
-    window_cp: NonNegativeFloat
-    max_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = MAX_PLIES
+    count: checks.PositiveInt
+    window_cp: checks.NonNegativeFloat
+    max_plies: Annotated[int, checks.Ge(0), checks.Le(MAX_PLIES)] = MAX_PLIES
 
     def __post_init__(self) -> None:
         """Checks the count."""
@@ -393,7 +381,7 @@ def check_opponents(
     several = isinstance(temperature, list | tuple) and len(temperature) > 0
     given = list(temperature) if several else [temperature]
     checked = tuple(
-        check_number(r, f"{name}[{k}]" if several else name, above=0.0) for k, r in enumerate(given)
+        checks.check_number(r, f"{name}[{k}]" if several else name, above=0.0) for k, r in enumerate(given)
     )
     if len(given) > 1 and plays in ANSWERS:
         raise ArgumentError(
@@ -405,5 +393,5 @@ def check_opponents(
             f"expected opponent_weights to be () or {len(given)} numbers, one for each {name}, got "
             f"{shown(weights)}"
         )
-    shares = (check_number(w, f"opponent_weights[{k}]", above=0.0) for k, w in enumerate(weights))
+    shares = (checks.check_number(w, f"opponent_weights[{k}]", above=0.0) for k, w in enumerate(weights))
     return checked if several else checked[0], tuple(shares)

@@ -33,20 +33,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    Ge,
-    Gt,
-    Le,
-    Lt,
-    PositiveFloat,
-    check_integer,
-    each_of,
-    public,
-    shown,
-)
 from precomp_games.chess.engines.searches import (
     MATE_CP,
     MAX_MULTIPV,
@@ -59,7 +48,7 @@ from precomp_games.chess.model.engine_policies import centipawns
 Floats = npt.NDArray[np.float64]
 
 MAX_COUNT = 10**9  # how often a move can have been played
-_Count = Annotated[int, Ge(1), Le(MAX_COUNT)]
+_Count = Annotated[int, checks.Ge(1), checks.Le(MAX_COUNT)]
 MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
@@ -72,7 +61,7 @@ _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
 def _scores(value: Any, name: str) -> tuple[int, ...]:
     if isinstance(value, tuple) and 1 <= len(value) <= MAX_MULTIPV:
-        return tuple(check_integer(score, name, least=-MATE_CP, most=MATE_CP) for score in value)
+        return tuple(checks.check_integer(score, name, least=-MATE_CP, most=MATE_CP) for score in value)
     raise ArgumentError(f"expected {name} to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(value)}")
 
 
@@ -88,9 +77,9 @@ class Choice:
         count: how often it was played.
     """
 
-    scores_cp: Annotated[tuple[int, ...], Check(_scores)]
-    played: Annotated[int, Ge(0)] | None
-    legal: Annotated[int, Le(MOST_LEGAL)]
+    scores_cp: Annotated[tuple[int, ...], checks.Check(_scores)]
+    played: Annotated[int, checks.Ge(0)] | None
+    legal: Annotated[int, checks.Le(MOST_LEGAL)]
     count: _Count = 1
 
     def __post_init__(self) -> None:
@@ -146,7 +135,7 @@ class OpponentFit(Result):
 def opponent_choices(
     engine: ScoringEngine,
     limit: SearchLimit,
-    top_k: Annotated[int, Ge(2), Le(MAX_MULTIPV)],
+    top_k: Annotated[int, checks.Ge(2), checks.Le(MAX_MULTIPV)],
     moves: Mapping[tuple[str, str], int],
 ) -> list[Choice]:
     """What the model's engine says of moves that were played.
@@ -170,7 +159,7 @@ def opponent_choices(
             legal[epd] = [m.uci() for m in check_position(epd).legal_moves]
         if move not in legal[epd]:
             raise ArgumentError(f"expected a legal move in {epd!r}, got {shown(move)}")
-        counts[epd, move] = check_integer(count, "moves", least=1, most=MAX_COUNT)
+        counts[epd, move] = checks.check_integer(count, "moves", least=1, most=MAX_COUNT)
     results = engine.search(list(legal), limit, top_k)
     lines = {epd: result.lines for epd, result in zip(legal, results, strict=True)}
     choices = []
@@ -183,9 +172,9 @@ def opponent_choices(
 
 @public
 def fit_opponent(
-    choices: Annotated[Iterable[Choice], each_of(Choice)],
+    choices: Annotated[Iterable[Choice], checks.each_of(Choice)],
     *,
-    confidence: Annotated[float, Gt(0.0), Lt(1.0)] = 0.95,
+    confidence: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)] = 0.95,
 ) -> OpponentFit:
     """The r and the lapses that fit choices best.
 
@@ -264,7 +253,7 @@ class EnginesFit(Result):
 
 @public
 def fit_engines(
-    choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequence[PositiveFloat]
+    choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequence[checks.PositiveFloat]
 ) -> EnginesFit:
     """How often a player is like each of several engines, at several temperatures.
 

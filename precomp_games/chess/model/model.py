@@ -21,17 +21,10 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    check_integer,
-    check_number,
-    each_of,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts, MoveSource, PolyglotCounts
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
@@ -244,7 +237,7 @@ class Engines(Shown):
     def export(
         self,
         path: str | os.PathLike[str],
-        record: Annotated[Iterable[tuple[str, str, int, str]], each_of(tuple)],
+        record: Annotated[Iterable[tuple[str, str, int, str]], checks.each_of(tuple)],
     ) -> None:
         """Writes the searches that a record names to a store of their own."""
         self.analyst.store.export(path, keys=sorted(record))
@@ -397,8 +390,8 @@ class ModelFiles:
         prior = self._made(told["prior"], game, engine) if "prior" in told else None
         if prior is not None and not isinstance(prior, openspiel_policy.Policy):
             prior = opponent_policy(game, prior, engine, trusted=False)
-        number = check_integer(told["source"], "source", least=0, most=len(self.sources) - 1)
-        alpha = check_number(told["alpha"], "alpha", least=0.0, finite=False)
+        number = checks.check_integer(told["source"], "source", least=0, most=len(self.sources) - 1)
+        alpha = checks.check_number(told["alpha"], "alpha", least=0.0, finite=False)
         return CountsPolicy(game, self.sources[number], alpha, prior)
 
 

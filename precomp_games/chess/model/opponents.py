@@ -29,19 +29,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.checks import (
-    INFINITE,
-    ArgumentError,
-    FilePath,
-    Ge,
-    PositiveFloat,
-    PositiveInt,
-    check_path,
-    one_line,
-    one_of,
-    public,
-    shown,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games.chess.data.game_records import read_games
 from precomp_games.chess.data.move_counts import (
     CountsPolicy,
@@ -69,7 +58,7 @@ from precomp_games.policies.specs import make_policy, register_policy
 FITS = ("given", "rolling")
 """Where a `games_policy` has its half-life and alpha from."""
 DEFAULT_PLIES = 60
-_Alpha = Annotated[float, Ge(0.0), INFINITE]
+_Alpha = Annotated[float, checks.Ge(0.0), checks.INFINITE]
 
 _ALIKE = GameWeights()
 
@@ -109,11 +98,11 @@ class GamesPolicy(CountsPolicy):
 
 @public
 def read_table(
-    path: FilePath,
+    path: checks.FilePath,
     player: str | None = None,
     *,
     without: str | None = None,
-    max_plies: PositiveInt = DEFAULT_PLIES,
+    max_plies: checks.PositiveInt = DEFAULT_PLIES,
     report: GameReport | None = None,
 ) -> GameTable:
     """A file's games as one table, in which the player's moves are its own, or everyone's.
@@ -160,8 +149,8 @@ def rolling_fit(
     prior: PolicyLike | None = None,
     *,
     weights: GameWeights | None = None,
-    period: PositiveFloat = 1.0,
-    before: Annotated[float, INFINITE] = math.inf,
+    period: checks.PositiveFloat = 1.0,
+    before: Annotated[float, checks.INFINITE] = math.inf,
 ) -> CountFit:
     """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
 
@@ -205,17 +194,17 @@ def prior_of_moves(
 @public
 def games_policy(
     game: ChessGame,
-    path: FilePath,
+    path: checks.FilePath,
     player: str | None = None,
     *,
     without: str | None = None,
     prior: PolicyLike | None = None,
     alpha: _Alpha = 1.0,
     weights: GameWeights | None = None,
-    fit: Annotated[str, one_of(FITS)] = "given",
-    period: PositiveFloat = 1.0,
-    before: Annotated[float, INFINITE] = math.inf,
-    max_plies: PositiveInt = DEFAULT_PLIES,
+    fit: Annotated[str, checks.one_of(FITS)] = "given",
+    period: checks.PositiveFloat = 1.0,
+    before: Annotated[float, checks.INFINITE] = math.inf,
+    max_plies: checks.PositiveInt = DEFAULT_PLIES,
     copies: bool = False,
 ) -> GamesPolicy:
     """What a player, or everybody, plays in a file of games, with a prior behind it.
@@ -286,7 +275,7 @@ def policy_of_tables(
 @public
 def polyglot_policy(
     game: ChessGame,
-    path: FilePath,
+    path: checks.FilePath,
     weights: PolyglotWeights = "frequency",
     *,
     alpha: _Alpha = 1.0,
@@ -411,7 +400,7 @@ def _polyglot(
 def _named(path: Any, spec: str) -> str:
     if not path:
         raise ArgumentError(f"expected {spec}, got none")
-    return check_path(path, "file")
+    return checks.check_path(path, "file")
 
 
 def _uci(

@@ -32,9 +32,10 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, Ge, Lt, check_instance, public
 from precomp_games.chess.data.book import points
 from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, GameWeights, own_states
 from precomp_games.chess.data.names import printable_name
@@ -397,7 +398,7 @@ def fit_distrust(
     table: GameTable,
     leaf_value: Any,
     *,
-    min_probability: Annotated[float, Ge(0.0), Lt(1.0)] = 0.0,
+    min_probability: Annotated[float, checks.Ge(0.0), checks.Lt(1.0)] = 0.0,
 ) -> DistrustFit:
     """The distrust of a model by which what it promises is what later games gave.
 
@@ -410,8 +411,8 @@ def fit_distrust(
     Raises:
         ValueError: no such model or table, or no moves whose reply could be worse than expected.
     """
-    check_instance(model, CountsPolicy, "model")
-    check_instance(table, GameTable, "table")
+    checks.check_instance(model, CountsPolicy, "model")
+    checks.check_instance(table, GameTable, "table")
     states = own_states(table)
     rows = model.action_probabilities_batch(list(states.values()))
     replies = {key: _likely(row, min_probability) for key, row in zip(states, rows, strict=True)}

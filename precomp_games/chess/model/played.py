@@ -20,17 +20,8 @@ from typing import Annotated, Any, TypeAlias
 import chess
 import numpy as np
 
-from precomp_games._support.checks import (
-    INFINITE,
-    ArgumentError,
-    FilePath,
-    Ge,
-    Le,
-    NonNegativeInt,
-    PositiveInt,
-    each_of,
-    public,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games.chess.data.book import Book, Exits, Node, trie_with_exits
 from precomp_games.chess.data.game_records import (
     MAX_GAMES,
@@ -54,11 +45,11 @@ _KEPT_PLIES = 200  # of a game that is listed
 
 @public
 def pgn_moves(
-    path: FilePath,
+    path: checks.FilePath,
     player: str | None = None,
     *,
-    skip_plies: NonNegativeInt = 0,
-    max_games: PositiveInt = MAX_GAMES,
+    skip_plies: checks.NonNegativeInt = 0,
+    max_games: checks.PositiveInt = MAX_GAMES,
     report: GameReport | None = None,
 ) -> Moves:
     """How often each (position as EPD, move in UCI notation) was played in a file of games.
@@ -87,11 +78,11 @@ def pgn_moves(
 
 @public
 def pgn_results(
-    path: FilePath,
+    path: checks.FilePath,
     player: str | None = None,
     *,
-    skip_plies: NonNegativeInt = 0,
-    max_games: PositiveInt = MAX_GAMES,
+    skip_plies: checks.NonNegativeInt = 0,
+    max_games: checks.PositiveInt = MAX_GAMES,
     report: GameReport | None = None,
 ) -> list[tuple[list[str], float]]:
     """Positions in which a player was to move, and what it scored, for each finished game in a file.
@@ -174,11 +165,11 @@ def engine_moves(
     engine: EngineLike,
     limit: SearchLimit,
     *,
-    games: Annotated[int, Ge(1), Le(MAX_GAMES)],
-    plies: Annotated[int, Ge(1), Le(MAX_PLIES)],
+    games: Annotated[int, checks.Ge(1), checks.Le(MAX_GAMES)],
+    plies: Annotated[int, checks.Ge(1), checks.Le(MAX_PLIES)],
     samples: SomeSamples = 1,
-    opening_plies: Annotated[int, Ge(0), Le(MAX_PLIES)] = 8,
-    seed: NonNegativeInt = 0,
+    opening_plies: Annotated[int, checks.Ge(0), checks.Le(MAX_PLIES)] = 8,
+    seed: checks.NonNegativeInt = 0,
 ) -> Moves:
     """How often each (position, move) is played by an engine in games with itself.
 
@@ -238,9 +229,11 @@ class PlayedGame:
 
     white: str
     black: str
-    year: Annotated[int, Ge(0), Le(9999)] | None
+    year: Annotated[int, checks.Ge(0), checks.Le(9999)] | None
     result: str
-    moves: Annotated[tuple[chess.Move, ...], each_of(chess.Move)] = dataclasses.field(default=(), repr=False)
+    moves: Annotated[tuple[chess.Move, ...], checks.each_of(chess.Move)] = dataclasses.field(
+        default=(), repr=False
+    )
 
 
 @public
@@ -253,8 +246,8 @@ class ReplyGames:
       games: some of them, the newest first.
     """
 
-    count: PositiveInt
-    games: Annotated[tuple[PlayedGame, ...], each_of(PlayedGame)]
+    count: checks.PositiveInt
+    games: Annotated[tuple[PlayedGame, ...], checks.each_of(PlayedGame)]
 
 
 @public
@@ -269,9 +262,9 @@ class Person:
     """
 
     name: str
-    games: NonNegativeInt
-    first: Annotated[int, Ge(0), Le(9999)] | None = None
-    last: Annotated[int, Ge(0), Le(9999)] | None = None
+    games: checks.NonNegativeInt
+    first: Annotated[int, checks.Ge(0), checks.Le(9999)] | None = None
+    last: Annotated[int, checks.Ge(0), checks.Le(9999)] | None = None
 
 
 @public
@@ -282,9 +275,9 @@ def reply_games(
     *,
     exits: Exits = (),
     without: str | None = None,
-    most: PositiveInt = 5,
-    max_plies: PositiveInt = DEFAULT_PLIES,
-    before: Annotated[float, INFINITE] = math.inf,
+    most: checks.PositiveInt = 5,
+    max_plies: checks.PositiveInt = DEFAULT_PLIES,
+    before: Annotated[float, checks.INFINITE] = math.inf,
     copies: bool = False,
     report: GameReport | None = None,
 ) -> tuple[dict[History, ReplyGames], Person | None]:

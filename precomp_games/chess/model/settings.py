@@ -20,19 +20,9 @@ from typing import Annotated, Any
 import chess
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import public
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    Ge,
-    Gt,
-    Le,
-    Lt,
-    NonNegativeFloat,
-    NonNegativeInt,
-    Player,
-    PositiveFloat,
-    one_of,
-    public,
-)
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
 from precomp_games.chess.model.calibration import is_shipped
@@ -145,10 +135,10 @@ class PreparationSettings(Shown):
         played where settings are not trusted. `as_dict` leaves it out as well.
     """
 
-    player: Player = 0
-    penalty: PositiveFloat = 1e-4
+    player: checks.Player = 0
+    penalty: checks.PositiveFloat = 1e-4
     opponent_temperature_cp: float | Sequence[float] = dataclasses.field(default=10.0, metadata=_R)
-    own_temperature_cp: PositiveFloat = 1e-6
+    own_temperature_cp: checks.PositiveFloat = 1e-6
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
     own_limit: SearchLimit | None = None
@@ -156,20 +146,20 @@ class PreparationSettings(Shown):
     top_k: Multipv = 2
     opponent_plays: Plays = "softmax"
     opponent_samples: SomeSamples = SAMPLES
-    menu: Annotated[int, Ge(0), Le(MAX_MULTIPV)] = 0
-    menu_window_cp: NonNegativeFloat = 100.0
+    menu: Annotated[int, checks.Ge(0), checks.Le(MAX_MULTIPV)] = 0
+    menu_window_cp: checks.NonNegativeFloat = 100.0
     max_plies: Plies = 100
     fen: str = ""
-    evaluation: Annotated[str, one_of(tuple(EVALUATIONS))] = "linear"
+    evaluation: Annotated[str, checks.one_of(tuple(EVALUATIONS))] = "linear"
     scale_cp: Scale = 400.0
-    rollout_epsilon: PositiveFloat = 0.2
-    rollout_delta: Annotated[float, Gt(0.0), Lt(1.0)] = 0.05
-    seed: NonNegativeInt = 0
+    rollout_epsilon: checks.PositiveFloat = 0.2
+    rollout_delta: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)] = 0.05
+    seed: checks.NonNegativeInt = 0
     min_probability: LeastProbability = 1e-9
     calibration: str = ""
     opponent_weights: Sequence[float] = dataclasses.field(default=(), metadata=_R_WEIGHTS)
     opponent: str = ""
-    distrust: Annotated[float, Ge(0.0), Le(1.0)] = 0.0
+    distrust: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.0
     price: Price = "infosets"
     trusted: bool = False
     files: Any = None

@@ -27,8 +27,9 @@ import heapq
 import math
 from typing import Any
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.deadlines import time_is_up
-from precomp_games._support.checks import ArgumentError, NonNegativeInt, PositiveInt, Seed, public, shown
 from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
@@ -53,8 +54,8 @@ def control_book(
     analyst: ScoringEngine,
     opponent: EngineLike | None = None,
     *,
-    positions: NonNegativeInt,
-    moves: PositiveInt = 1,
+    positions: checks.NonNegativeInt,
+    moves: checks.PositiveInt = 1,
     policies: PreparationPolicies | None = None,
 ) -> Book:
     """The analyst's first move where games come most often, in lines of `moves` moves of ours.
@@ -170,7 +171,7 @@ def neighbors(settings: PreparationSettings) -> dict[str, PreparationSettings]:
 
 @public
 def play_neighbors(
-    made: Preparation, engines: Engines, games: PositiveInt = 20, *, seed: Seed = 0
+    made: Preparation, engines: Engines, games: checks.PositiveInt = 20, *, seed: checks.Seed = 0
 ) -> tuple[Neighbor, ...]:
     """Plays a book, and no book, against each of `neighbors`.
 

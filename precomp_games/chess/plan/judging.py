@@ -19,9 +19,10 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.deadlines import as_far_as_time_goes
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, NonNegativeInt, PositiveInt, one_of, public
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.data.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, move_of
@@ -296,10 +297,10 @@ def judge_repertoire(
     engines: Engines,
     *,
     policies: PreparationPolicies | None = None,
-    horizon: PositiveInt | None = None,
-    count: PositiveInt = 1,
-    known: Annotated[str, one_of(KNOWN)] = "positions",
-    learn: NonNegativeInt = 10,
+    horizon: checks.PositiveInt | None = None,
+    count: checks.PositiveInt = 1,
+    known: Annotated[str, checks.one_of(KNOWN)] = "positions",
+    learn: checks.NonNegativeInt = 10,
 ) -> RepertoireJudgment:
     """Judges a repertoire against the opponent of some settings: see `judge_book`.
 

@@ -25,27 +25,10 @@ import chess.engine
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, plain_text, public, shown
 from precomp_games._support.files import atomic_write, read_json, write_together
 from precomp_games._support.results import Result
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    Ge,
-    Le,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    check_instance,
-    check_integer,
-    check_number,
-    check_numbers,
-    each_of,
-    one_line,
-    plain_text,
-    public,
-    shown,
-)
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.engines.searches import SearchLimit
@@ -63,24 +46,24 @@ _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 
 
 def _plain(value: Any, name: str) -> str:
-    return plain_text(check_instance(value, str, name))
+    return plain_text(checks.check_instance(value, str, name))
 
 
 def _interval(value: Any, name: str) -> tuple[float, float]:
-    low, high = check_numbers(value, 2, name).tolist()
+    low, high = checks.check_numbers(value, 2, name).tolist()
     return low, high
 
 
 def _counts(value: Any, name: str) -> dict[str, int]:
-    counts = check_instance(value, Mapping, name).items()
-    return {each: check_integer(count, f"{name}.{each}", least=0) for each, count in counts}
+    counts = checks.check_instance(value, Mapping, name).items()
+    return {each: checks.check_integer(count, f"{name}.{each}", least=0) for each, count in counts}
 
 
-PlainText = Annotated[str, Check(_plain)]
+PlainText = Annotated[str, checks.Check(_plain)]
 """A text from outside, as it can be shown."""
-Share = Annotated[float, Ge(0.0), Le(1.0)]
-_Interval = Annotated[tuple[float, float], Check(_interval)]
-_Counts = Annotated[Mapping[str, int], Check(_counts)]
+Share = Annotated[float, checks.Ge(0.0), checks.Le(1.0)]
+_Interval = Annotated[tuple[float, float], checks.Check(_interval)]
+_Counts = Annotated[Mapping[str, int], checks.Check(_counts)]
 
 
 # -- how books are found -----------------------------------------------------------------------------------
@@ -91,8 +74,8 @@ _Counts = Annotated[Mapping[str, int], Check(_counts)]
 class PlanStep:
     """A book of a plan: its budget, what is paid for, its utility, and that of the best such book."""
 
-    budget: NonNegativeInt
-    learned: NonNegativeInt
+    budget: checks.NonNegativeInt
+    learned: checks.NonNegativeInt
     utility: float
     best: float
 
@@ -110,11 +93,11 @@ class Kept:
       free_learned: What is paid for there.
     """
 
-    given: NonNegativeInt
-    histories: NonNegativeInt
-    learned: NonNegativeInt
+    given: checks.NonNegativeInt
+    histories: checks.NonNegativeInt
+    learned: checks.NonNegativeInt
     free_utility: float
-    free_learned: NonNegativeInt
+    free_learned: checks.NonNegativeInt
 
 
 @public
@@ -131,9 +114,9 @@ class AtWorst:
 class LookedAt:
     """How large a tree is, and its digest."""
 
-    expanded: NonNegativeInt
-    histories: NonNegativeInt
-    positions: NonNegativeInt
+    expanded: checks.NonNegativeInt
+    histories: checks.NonNegativeInt
+    positions: checks.NonNegativeInt
     fingerprint: str
 
 
@@ -142,7 +125,7 @@ class LookedAt:
 class Refused:
     """A book that games did not put above none: its size, and what it scored, with an interval of 95 %."""
 
-    positions: NonNegativeInt
+    positions: checks.NonNegativeInt
     utility: float
     interval: _Interval
 
@@ -152,13 +135,13 @@ class Refused:
 class Stop:
     """Where lines leave a book: after which moves (UCI), how often, what games score there, and how many."""
 
-    after: Annotated[Sequence[str], each_of(str)]
+    after: Annotated[Sequence[str], checks.each_of(str)]
     reach: float
     value: float
-    games: NonNegativeInt
+    games: checks.NonNegativeInt
 
 
-_Stops = Annotated[Sequence[Stop], each_of(Stop)]
+_Stops = Annotated[Sequence[Stop], checks.each_of(Stop)]
 
 
 @public
@@ -177,11 +160,11 @@ class WholeTree:
       unfinished: Whether the run goes on.
     """
 
-    plan: Annotated[Sequence[PlanStep], each_of(PlanStep)] = ()
+    plan: Annotated[Sequence[PlanStep], checks.each_of(PlanStep)] = ()
     kept: Kept | None = None
-    learned: NonNegativeInt
+    learned: checks.NonNegativeInt
     truncation_loss: float | None = None
-    components: Annotated[Sequence[float], each_of(float)] = ()
+    components: Annotated[Sequence[float], checks.each_of(float)] = ()
     robust: AtWorst | None = None
     tree: LookedAt
     unfinished: bool = False
@@ -221,12 +204,12 @@ class ByGames:
       refused: The book, where games put it no higher than none; there is none then.
     """
 
-    standard_error: NonNegativeFloat
+    standard_error: checks.NonNegativeFloat
     interval: _Interval
     unprepared_interval: _Interval
     games: _Counts
     work: _Counts
-    rounds: Annotated[Sequence[Mapping[str, Any]], each_of(Mapping)]
+    rounds: Annotated[Sequence[Mapping[str, Any]], checks.each_of(Mapping)]
     stops: _Stops
     refused: Refused | None = None
 
@@ -248,7 +231,7 @@ class BySparring:
     work: _Counts
     stops: _Stops
     interval: _Interval | None = None
-    standard_error: NonNegativeFloat | None = None
+    standard_error: checks.NonNegativeFloat | None = None
 
 
 Search = WholeTree | BestFirst | ByGames | BySparring
@@ -296,10 +279,10 @@ class Neighbor:
     """
 
     name: PlainText
-    games: PositiveInt
+    games: checks.PositiveInt
     score: Share
     unprepared: Share
-    standard_error: NonNegativeFloat
+    standard_error: checks.NonNegativeFloat
 
     @property
     def gain(self) -> float:
@@ -352,9 +335,11 @@ class Preparation(Result):
     def __post_init__(self) -> None:
         """Checks the numbers, which may come from a file."""
         for name in ("utility", "unprepared"):
-            object.__setattr__(self, name, check_number(getattr(self, name), name, least=0.0, most=1.0))
-        object.__setattr__(self, "value", check_number(self.value, "value"))
-        gains = check_numbers(self.gains, len(self.book), "gains")
+            object.__setattr__(
+                self, name, checks.check_number(getattr(self, name), name, least=0.0, most=1.0)
+            )
+        object.__setattr__(self, "value", checks.check_number(self.value, "value"))
+        gains = checks.check_numbers(self.gains, len(self.book), "gains")
         object.__setattr__(self, "gains", tuple(gains.tolist()))
 
     @property
@@ -510,7 +495,7 @@ class Preparation(Result):
             data["unprepared"],
             data["value"],
             [entry["gain"] for entry in entries],
-            None if data.get("budget") is None else check_integer(data["budget"], "budget", least=0),
+            None if data.get("budget") is None else checks.check_integer(data["budget"], "budget", least=0),
             tuple(
                 BookExit(_moves(each["after"]), each["over"], each["reach"], each["promised"])
                 for each in data.get("exits", ())
@@ -551,7 +536,9 @@ def _score(given: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore
     """An evaluation, in centipawns or moves to mate, of the book's side."""
     ((unit, value),) = given.items()
     kinds = {"cp": chess.engine.Cp, "mate": chess.engine.Mate}
-    return chess.engine.PovScore(kinds[unit](check_integer(value, unit, least=-_MOST, most=_MOST)), side)
+    return chess.engine.PovScore(
+        kinds[unit](checks.check_integer(value, unit, least=-_MOST, most=_MOST)), side
+    )
 
 
 def _game(given: Mapping[str, Any]) -> PlayedGame:
@@ -564,7 +551,7 @@ def _game(given: Mapping[str, Any]) -> PlayedGame:
 def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames:
     """The games of a reply, by their numbers; older results have them as they are."""
     games = [
-        _game(each) if isinstance(each, Mapping) else listed[check_integer(each, "games", least=0)]
+        _game(each) if isinstance(each, Mapping) else listed[checks.check_integer(each, "games", least=0)]
         for each in given["games"]
     ]
     return ReplyGames(given["count"], tuple(games))
@@ -579,7 +566,7 @@ def _person(given: Mapping[str, Any]) -> Person:
 
 
 @public
-def read_preparation(folder: FilePath) -> Preparation:
+def read_preparation(folder: checks.FilePath) -> Preparation:
     """Reads `result.json` in a folder, and what its opponent was made of, if `opponent.npz` is there.
 
     Raises:
@@ -613,7 +600,7 @@ def _title(spec: str) -> str:
 
 @public
 def write_preparation(
-    preparation: Preparation, folder: FilePath, more: Mapping[str, Any] | None = None
+    preparation: Preparation, folder: checks.FilePath, more: Mapping[str, Any] | None = None
 ) -> None:
     """Writes book.bin (Polyglot), book.pgn (variations) and result.json, which belong together: all or none.
 
@@ -665,7 +652,7 @@ def best_parts(book: Book, gains: Sequence[float]) -> npt.NDArray[np.bool_]:
     Raises:
       ValueError: no book, or not a finite gain for each of its positions.
     """
-    gain = check_numbers(gains, len(book), "gains").tolist()
+    gain = checks.check_numbers(gains, len(book), "gains").tolist()
     n = len(book)
     before = predecessors(book)
     # What has been joined to a position, or (n) to the start: the most that each number of positions is

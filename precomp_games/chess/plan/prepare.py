@@ -11,16 +11,9 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
-from precomp_games._support.checks import (
-    ArgumentError,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    each_of,
-    one_of,
-    public,
-)
 from precomp_games.algorithms import (
     CertifiedPrecomputation,
     best_first_precomputation,
@@ -79,12 +72,12 @@ def prepare(
     settings: PreparationSettings,
     engines: Engines,
     *,
-    budget: NonNegativeInt | None = None,
-    games: NonNegativeInt = 1200,
-    order: Annotated[str, one_of(ORDERS)] = "optimistic",
-    gap: NonNegativeFloat = 0.001,
-    max_evaluations: PositiveInt = 20_000,
-    plan: Annotated[Sequence[int], each_of(int)] = (),
+    budget: checks.NonNegativeInt | None = None,
+    games: checks.NonNegativeInt = 1200,
+    order: Annotated[str, checks.one_of(ORDERS)] = "optimistic",
+    gap: checks.NonNegativeFloat = 0.001,
+    max_evaluations: checks.PositiveInt = 20_000,
+    plan: Annotated[Sequence[int], checks.each_of(int)] = (),
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
     enough: Callable[[], bool] | None = None,

@@ -26,16 +26,9 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    FilePath,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    each_of,
-    public,
-)
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
 from precomp_games.chess.data.book import Book
@@ -90,13 +83,13 @@ class SparringGames(Shown):
     """
 
     name: str
-    records: Annotated[tuple[GameRecord, ...], each_of(GameRecord)] = ()
+    records: Annotated[tuple[GameRecord, ...], checks.each_of(GameRecord)] = ()
     path: str = ""
     report: GameReport = dataclasses.field(default_factory=GameReport)
 
     @classmethod
     @public
-    def read(cls, path: FilePath, name: str, *, own: bool = False) -> SparringGames:
+    def read(cls, path: checks.FilePath, name: str, *, own: bool = False) -> SparringGames:
         """The games in a file.
 
         Args:
@@ -117,7 +110,7 @@ class SparringGames(Shown):
     @classmethod
     @public
     def of_matches(
-        cls, results: Annotated[Sequence[MatchResult], each_of(MatchResult)], name: str = "Opponent"
+        cls, results: Annotated[Sequence[MatchResult], checks.each_of(MatchResult)], name: str = "Opponent"
     ) -> SparringGames:
         """The games of matches, as `play_match` gives them."""
         return cls(name, tuple(_record(result, game, name) for result in results for game in result.games))
@@ -286,12 +279,12 @@ def prepare_from_games(
     engines: Engines,
     games: SparringGames,
     *,
-    budget: NonNegativeInt = 150,
-    teaching: NonNegativeInt = 0,
-    max_evaluations: PositiveInt = 20_000,
+    budget: checks.NonNegativeInt = 150,
+    teaching: checks.NonNegativeInt = 0,
+    max_evaluations: checks.PositiveInt = 20_000,
     enough: Callable[[], bool] | None = None,
     doubt: float = 0.0,
-    optimism: NonNegativeFloat | None = None,
+    optimism: checks.NonNegativeFloat | None = None,
     clock: Clock | None = None,
 ) -> Preparation:
     """The best book by what an opponent's games say, and by an evaluation that their scores correct.

@@ -12,15 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.checks import (
-    ArgumentError,
-    Player,
-    PositiveInt,
-    check_instance,
-    each_of,
-    public,
-    shown,
-)
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games.algorithms import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
@@ -101,7 +94,7 @@ def preparation_tree(
 
 
 @public
-def kept_entries(tree: HistoryTree, player: Player) -> npt.NDArray[np.int64]:
+def kept_entries(tree: HistoryTree, player: checks.Player) -> npt.NDArray[np.int64]:
     """int64[k]: the entries of a tree that are known already, of `preparation_tree` with a book to keep.
 
     Raises:
@@ -117,7 +110,7 @@ def equilibrium_tree(
     analyst: EngineLike,
     opponent: EngineLike | None = None,
     *,
-    max_histories: PositiveInt = 50_000_000,
+    max_histories: checks.PositiveInt = 50_000_000,
 ) -> HistoryTree:
     """Expands the tree of the meta-game in which both sides prepare.
 
@@ -245,8 +238,8 @@ def _checked_moves(value: Mapping[str, chess.Move], player: int) -> dict[str, ch
 @public
 def preparation_book(
     tree: HistoryTree,
-    player: Player,
-    states: Annotated[Iterable[MemorizedState], each_of(MemorizedState)],
+    player: checks.Player,
+    states: Annotated[Iterable[MemorizedState], checks.each_of(MemorizedState)],
 ) -> Book:
     """The book of memorized states, e.g. `best.states()`, of a tree over `ChessGame`.
 
@@ -255,7 +248,7 @@ def preparation_book(
     Raises:
       ValueError: another tree or player than the states are of, or no states at all.
     """
-    check_instance(tree.game, ChessGame, "tree.game")
+    checks.check_instance(tree.game, ChessGame, "tree.game")
     for state in states:
         if not _is_of(tree, player, state):
             raise ArgumentError(
@@ -286,7 +279,7 @@ def certified_book(found: CertifiedPrecomputation) -> Book:
     Raises:
       ValueError: `found` is no such preparation, or one of another game.
     """
-    check_instance(found.game, ChessGame, "found.game")
+    checks.check_instance(found.game, ChessGame, "found.game")
     worth = map(float, found.net_gain)
     entries = zip(
         found.histories, found.rows, map(float, found.reach), worth, found.alternatives, strict=True

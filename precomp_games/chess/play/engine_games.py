@@ -38,19 +38,9 @@ import chess.engine
 import chess.pgn
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.deadlines import time_is_up
-from precomp_games._support.checks import (
-    ArgumentError,
-    Ge,
-    Gt,
-    Le,
-    NonNegativeInt,
-    Seed,
-    each_of,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.chess.data.book import Book, pgn_text, set_headers
 from precomp_games.chess.data.game_records import BOOK_MOVE
 from precomp_games.chess.data.pgn_files import MAX_TEXT
@@ -88,8 +78,8 @@ class Clock:
       increment: Seconds more after each move.
     """
 
-    seconds: Annotated[float, Gt(0.0), Le(99_999.0)]
-    increment: Annotated[float, Ge(0.0), Le(9999.0)] = 0.0
+    seconds: Annotated[float, checks.Gt(0.0), checks.Le(99_999.0)]
+    increment: Annotated[float, checks.Ge(0.0), checks.Le(9999.0)] = 0.0
 
     def __str__(self) -> str:
         """As PGN has it: "60+0.6"."""
@@ -114,7 +104,7 @@ class Clock:
         return max(1, round(1000.0 * (self.seconds / _MOVES_TO_GO + self.increment)))
 
     @public
-    def time_gained(self, moves: NonNegativeInt) -> float:
+    def time_gained(self, moves: checks.NonNegativeInt) -> float:
         """How many times the time for later moves there is, if the first `moves` took none.
 
         As if a side thought for `seconds` / 40 and the increment before each of the first 40 moves, with as
@@ -157,11 +147,11 @@ def play_engine_games(
     book: Book,
     own: MatchEngine,
     opponent: MatchEngine,
-    headers: Annotated[Sequence[Mapping[str, str]], each_of(dict)],
+    headers: Annotated[Sequence[Mapping[str, str]], checks.each_of(dict)],
     ended: Callable[[str], Any],
     *,
-    seed: Seed = 0,
-    concurrency: Annotated[int, Ge(1), Le(256)] = 1,
+    seed: checks.Seed = 0,
+    concurrency: Annotated[int, checks.Ge(1), checks.Le(256)] = 1,
 ) -> None:
     """Plays a game for each of the headers.
 

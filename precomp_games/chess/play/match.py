@@ -34,18 +34,10 @@ import chess.pgn
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Axes, Result, axes_of, html_table
-from precomp_games._support.checks import (
-    ArgumentError,
-    FilePath,
-    Ge,
-    Le,
-    Seed,
-    check_number,
-    public,
-    shown,
-)
 from precomp_games.chess.data.book import Book, BookExit, Exits, pgn_text, points, points_axis, set_headers
 from precomp_games.chess.data.game_records import RESULTS
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
@@ -204,7 +196,8 @@ class MatchComparison(Result):
         if not self.results or not all(isinstance(each, MatchResult) for each in self.results.values()):
             raise ArgumentError(f"expected results to be matches by name, got {shown(self.results)}")
         promised = {
-            name: check_number(each, "promised", least=0.0, most=1.0) for name, each in self.promised.items()
+            name: checks.check_number(each, "promised", least=0.0, most=1.0)
+            for name, each in self.promised.items()
         }
         object.__setattr__(self, "promised", promised)
 
@@ -351,12 +344,12 @@ def play_match(
     book: Book,
     opponent: PolicyLike,
     own: PolicyLike,
-    games: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 100,
+    games: Annotated[int, checks.Ge(1), checks.Le(_MAX_GAMES)] = 100,
     *,
-    seed: Seed = 0,
+    seed: checks.Seed = 0,
     max_plies: Plies = MATCH_PLIES,
     min_probability: LeastProbability = 1e-9,
-    batch: Annotated[int, Ge(1), Le(_MAX_GAMES)] = 256,
+    batch: Annotated[int, checks.Ge(1), checks.Le(_MAX_GAMES)] = 256,
 ) -> MatchResult:
     """Plays games from a book's start.
 
@@ -426,7 +419,9 @@ def _score(state: ChessState, side: chess.Color) -> float:
 
 
 @public
-def write_match_pgn(result: MatchResult, path: FilePath, headers: Mapping[str, str] | None = None) -> None:
+def write_match_pgn(
+    result: MatchResult, path: checks.FilePath, headers: Mapping[str, str] | None = None
+) -> None:
     """Writes the games of a match as PGN, replacing `path` atomically.
 
     A comment says where a game leaves the book. The same match gives the same bytes: no date is written

@@ -42,8 +42,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
-from precomp_games._support.checks import ArgumentError, Ge, Gt, Le, Lt, public, real_array, shown
 from precomp_games.policies.playouts import mean_interval
 
 _NORMAL_95 = 1.959963984540054
@@ -51,9 +52,9 @@ _MOST_GAMES = 10_000_000
 _RESULTS = np.array([0.0, 0.5, 1.0])
 
 _Array = npt.NDArray[np.float64]
-_Count = Annotated[int, Ge(0), Le(_MOST_GAMES)]
-_Elo = Annotated[float, Ge(-1000.0), Le(1000.0)]
-_Risk = Annotated[float, Gt(0.0), Lt(0.5)]
+_Count = Annotated[int, checks.Ge(0), checks.Le(_MOST_GAMES)]
+_Elo = Annotated[float, checks.Ge(-1000.0), checks.Le(1000.0)]
+_Risk = Annotated[float, checks.Gt(0.0), checks.Lt(0.5)]
 
 
 @public
@@ -213,7 +214,7 @@ def sprt(
 
 
 def _half_points(scores: Any) -> npt.NDArray[np.int64]:
-    array = real_array(scores)
+    array = checks.real_array(scores)
     if array is None or array.ndim != 1 or not len(array) or not np.isin(array, _RESULTS).all():
         raise ArgumentError(f"expected scores to be 1, 1/2 or 0 of at least one game, got {shown(scores)}")
     return (2.0 * array).astype(np.int64)

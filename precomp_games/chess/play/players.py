@@ -17,7 +17,8 @@ import chess
 import chess.engine
 import numpy as np
 
-from precomp_games._support.checks import Seed, one_line, public
+from precomp_games._support import checks
+from precomp_games._support.checks import one_line, public
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import check_command
 from precomp_games.chess.engines.uci import EngineProcess, EngineThread
@@ -74,7 +75,7 @@ class PolicyPlayer(Player):
     """Plays moves that are drawn from a policy."""
 
     @public
-    def __init__(self, policy: Any, name: str, seed: Seed | None = None) -> None:
+    def __init__(self, policy: Any, name: str, seed: checks.Seed | None = None) -> None:
         """A player.
 
         Args:

@@ -25,7 +25,8 @@ from typing import Any
 import chess
 import numpy as np
 
-from precomp_games._support.checks import ArgumentError, Seed, check_instance, one_line, public, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.data.move_counts import PolyglotCounts, warn_of
 from precomp_games.chess.game import action_of, move_of
@@ -92,7 +93,7 @@ class UciEngine:
         book: UciBook | None = None,
         *,
         say: Callable[[str], Any] = print,
-        seed: Seed | None = None,
+        seed: checks.Seed | None = None,
     ) -> None:
         """An engine that waits for commands.
 
@@ -132,7 +133,7 @@ class UciEngine:
             raise ArgumentError(f"expected lines to be lines of text, got {shown(lines)}")
         try:
             for raw in lines:
-                line = " ".join(check_instance(raw, str, "lines")[:LONGEST_LINE].split())
+                line = " ".join(checks.check_instance(raw, str, "lines")[:LONGEST_LINE].split())
                 if line == "quit":
                     break
                 try:

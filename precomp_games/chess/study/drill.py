@@ -31,17 +31,9 @@ from typing import Annotated, Any
 import chess
 import numpy as np
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    NonNegativeInt,
-    check_number,
-    one_line,
-    public,
-    shown,
-)
 from precomp_games.chess.data.book import Book, BookPosition
 from precomp_games.chess.engines.store import first_strange, refuse_journal_of_several
 from precomp_games.chess.plan.preparation import predecessors
@@ -85,7 +77,9 @@ class Drill(Shown):
     """
 
     @public
-    def __init__(self, book: Book, path: FilePath, *, seed: NonNegativeInt | None = None) -> None:
+    def __init__(
+        self, book: Book, path: checks.FilePath, *, seed: checks.NonNegativeInt | None = None
+    ) -> None:
         """Opens the progress, and makes the file where there is none.
 
         Args:
@@ -143,7 +137,7 @@ class Drill(Shown):
             told = json.loads(text if isinstance(text, str) and len(text) < _LONGEST_STATE else "")
             card = self._fsrs.Card.from_dict(told)
             for name in ("stability", "difficulty"):
-                check_number(getattr(card, name), name, above=0.0, most=_MOST_DAYS)
+                checks.check_number(getattr(card, name), name, above=0.0, most=_MOST_DAYS)
             for name in ("due", "last_review"):
                 _time(getattr(card, name), name)
             if card.state != self._fsrs.State.Review or card.step is not None:
@@ -335,4 +329,4 @@ def _time(value: Any, name: str) -> datetime.datetime:
     raise ArgumentError(f"expected {name} to be a datetime with a time zone, got {shown(value)}")
 
 
-_Time = Annotated[datetime.datetime, Check(_time)]
+_Time = Annotated[datetime.datetime, checks.Check(_time)]

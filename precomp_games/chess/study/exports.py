@@ -33,15 +33,9 @@ import chess
 import chess.pgn
 import chess.svg
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.files import write_together
-from precomp_games._support.checks import (
-    ArgumentError,
-    FilePath,
-    NonNegativeFloat,
-    check_choice,
-    public,
-    shown,
-)
 from precomp_games.chess.data.book import Node, book_game, percent, pgn_text, set_headers
 from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.page import BookPage, BookPages, book_nodes, shown_title
@@ -71,12 +65,12 @@ _BACK = (
 
 @public
 def write_exports(
-    folder: FilePath,
+    folder: checks.FilePath,
     books: BookPages,
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
     *,
-    changed: NonNegativeFloat | None = None,
+    changed: checks.NonNegativeFloat | None = None,
 ) -> list[str]:
     """Writes books for study into a folder, all files or none.
 
@@ -103,7 +97,7 @@ def write_exports(
         raise ArgumentError(f"expected books of different colors, got {len(books)}")
     if not isinstance(formats, list | tuple):
         raise ArgumentError(f"expected formats of {', '.join(EXPORTS)}, got {shown(formats)}")
-    wanted = [check_choice(name, EXPORTS, "formats") for name in formats]
+    wanted = [checks.check_choice(name, EXPORTS, "formats") for name in formats]
     written = []
     with write_together(folder) as drafts:
         for each in books:

@@ -33,22 +33,10 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, plain_text, public, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Shown
-from precomp_games._support.checks import (
-    ArgumentError,
-    Check,
-    FilePath,
-    NonNegativeInt,
-    check_instance,
-    check_integer,
-    check_number,
-    check_pair,
-    each_of,
-    plain_text,
-    public,
-    shown,
-)
 from precomp_games.chess.data.book import BookExit, BookPosition, Node, trie_with_exits
 from precomp_games.chess.model.played import PlayedGame
 from precomp_games.chess.plan.preparation import (
@@ -100,21 +88,21 @@ _DIGITS = 9  # of numbers in the page
 
 def _score(value: Any, name: str) -> tuple[int, float]:
     """A number of games or positions, and a score."""
-    count, score = check_pair(value, name)
-    return check_integer(count, name, least=0), check_number(score, name, least=0.0, most=1.0)
+    count, score = checks.check_pair(value, name)
+    return checks.check_integer(count, name, least=0), checks.check_number(score, name, least=0.0, most=1.0)
 
 
 def _scores(value: Any, name: str) -> list[tuple[int, float]]:
-    return [_score(each, name) for each in check_instance(value, Sequence, name)]
+    return [_score(each, name) for each in checks.check_instance(value, Sequence, name)]
 
 
 def _texts(value: Any, name: str) -> dict[Any, str]:
-    texts = check_instance(value, Mapping, name).items()
-    return {what: check_instance(text, str, name) for what, text in texts}
+    texts = checks.check_instance(value, Mapping, name).items()
+    return {what: checks.check_instance(text, str, name) for what, text in texts}
 
 
 def _by_moves(value: Any, name: str) -> dict[_History, tuple[int, float]]:
-    scores = check_instance(value, Mapping, name).items()
+    scores = checks.check_instance(value, Mapping, name).items()
     return {moves: _score(each, name) for moves, each in scores}
 
 
@@ -135,13 +123,13 @@ class ReportMatch:
     """
 
     player: PlainText
-    positions: NonNegativeInt
-    games: NonNegativeInt
+    positions: checks.NonNegativeInt
+    games: checks.NonNegativeInt
     score: Share
     low: Share
     high: Share
     promised: Share | None = None
-    exits: Annotated[Mapping[_History, tuple[int, float]], Check(_by_moves)] = dataclasses.field(
+    exits: Annotated[Mapping[_History, tuple[int, float]], checks.Check(_by_moves)] = dataclasses.field(
         default_factory=dict
     )
 
@@ -194,10 +182,10 @@ class BookPage(Shown):
 
     made: Preparation
     expect: PlainText = ""
-    notes: Annotated[Mapping[_History, str], Check(_texts)] = dataclasses.field(default_factory=dict)
-    matches: Annotated[Sequence[ReportMatch], each_of(ReportMatch)] = ()
-    sizes: Annotated[Sequence[tuple[int, float]], Check(_scores)] = ()
-    plots: Annotated[Mapping[str, str], Check(_texts)] = dataclasses.field(default_factory=dict)
+    notes: Annotated[Mapping[_History, str], checks.Check(_texts)] = dataclasses.field(default_factory=dict)
+    matches: Annotated[Sequence[ReportMatch], checks.each_of(ReportMatch)] = ()
+    sizes: Annotated[Sequence[tuple[int, float]], checks.Check(_scores)] = ()
+    plots: Annotated[Mapping[str, str], checks.Check(_texts)] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Makes notes such as can be shown."""
@@ -227,12 +215,12 @@ class BookPage(Shown):
         }
 
 
-BookPages = Annotated[Sequence[BookPage], each_of(BookPage)]
+BookPages = Annotated[Sequence[BookPage], checks.each_of(BookPage)]
 """Books that a page, or files to study with, are about."""
 
 
 @public
-def write_report(path: FilePath, books: BookPages, title: str = "Opening preparation") -> None:
+def write_report(path: checks.FilePath, books: BookPages, title: str = "Opening preparation") -> None:
     """Writes a page about books, replacing `path` atomically; the same books give the same bytes.
 
     Args:

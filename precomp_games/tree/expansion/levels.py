@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, utility_sum
 from precomp_games._support.config import bar, memory_limit
 from precomp_games._support.memory import MemoryMeter
-from precomp_games._support.checks import ArgumentError, check_evaluation, utility_sum
 from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.expansion.positions import AlikeRows, Edges, LevelPositions
@@ -204,7 +205,7 @@ class _Expander:
             may = level.may_memorize(0) | level.may_memorize(1)
             for k in np.unique(level.position[may]).tolist():
                 state = self.positions.states[k]
-                said = check_evaluation(ask(state), state, "weight")
+                said = checks.check_evaluation(ask(state), state, "weight")
                 if said < 0.0:
                     raise ArgumentError(
                         "expected weight to give numbers of at least 0, got "

@@ -9,19 +9,20 @@ from typing import Annotated, Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, check_pair, one_of, shown
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies.rows import BatchPolicy, shared_key
 from precomp_games.tree.facts import NEVER
 
-StopValue = Annotated[str, one_of(("backup", "evaluate"))]
+StopValue = Annotated[str, checks.one_of(("backup", "evaluate"))]
 """What stopping may be worth; see `HistoryTree.from_game`."""
 
-Truncation = Annotated[str, one_of(("none", "reach", "values"))]
+Truncation = Annotated[str, checks.one_of(("none", "reach", "values"))]
 """What may be left out of a tree; see `HistoryTree.from_game`."""
 
-Price = Annotated[str, one_of(("infosets", "positions"))]
+Price = Annotated[str, checks.one_of(("infosets", "positions"))]
 """What a penalty may be paid for; see `HistoryTree.from_game`."""
 
 
@@ -73,7 +74,7 @@ def mixture_of(
     Raises:
       ValueError: it may memorize, or there are two of them.
     """
-    for i, (pre, played) in enumerate(zip(check_pair(sigma_pre, "sigma_pre"), sigma, strict=True)):
+    for i, (pre, played) in enumerate(zip(checks.check_pair(sigma_pre, "sigma_pre"), sigma, strict=True)):
         if np.isfinite(penalties[i]):
             refuse_mixture(pre, f"sigma_pre[{i}]")
             refuse_mixture(played, f"sigma[{i}]")

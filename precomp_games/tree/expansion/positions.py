@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import MemoryMeter, in_blocks
-from precomp_games._support.checks import ArgumentError, shown
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import (
     NO_ROWS,

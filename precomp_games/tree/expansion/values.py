@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.memory import MemoryMeter
 from precomp_games._support.checks import ArgumentError, utility_sum
+from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicy
