@@ -25,7 +25,7 @@ what comes back. `UnderWay` sends tasks, a few for each worker, and sees to it t
 A task that is made twice changes nothing, since its result is the same.
 
 Dask's own means do less: `Client.submit(retries=...)` repeats tasks that raise errors, not those that workers
-die of; `as_completed` fetches each result alone, which takes the way to its worker and back, and waits
+die of; `as_completed` fetches one result after the other, each by the way to its worker and back, and waits
 without a limit for what is lost; `wait` looks at all futures each time, and belongs to the client that was
 made last.
 """
@@ -57,6 +57,10 @@ from precomp_games._support.checks import ArgumentError, Unnamed, one_line, publ
 
 class ClusterError(Unnamed, ConnectionError):
     """A scheduler or its workers are not there, or are gone."""
+
+
+class _LateError(Exception):
+    """A result that is there does not come."""
 
 
 ANSWER_SECONDS = 60.0
@@ -108,16 +112,6 @@ Cluster = Annotated[str, checks.Check(_cluster)]
 """The name of a cluster; `cluster_client` says what that may be."""
 
 
-def check_dask() -> None:
-    """Raises a ConnectionError where dask.distributed is not installed."""
-    try:
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise ClusterError(
-            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
-        ) from error
-
-
 @contextlib.contextmanager
 @public
 def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) -> Iterator[Any]:
@@ -132,8 +126,12 @@ def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) 
         ValueError: an argument out of range, or a cluster that is none of these.
         ConnectionError: where the `with` begins: dask.distributed is not installed, or there is no scheduler.
     """
-    check_dask()
-    from distributed import Client
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ClusterError(
+            'expected dask.distributed, got none: pip install "precomp-games[cluster]"'
+        ) from error
 
     with contextlib.ExitStack() as closing:
         quiet = closing.enter_context(_warnings_only())
@@ -234,15 +232,14 @@ def _address(cluster: str, seconds: float) -> str:
     while True:
         try:
             address = json.loads(pathlib.Path(cluster).read_bytes())["address"]
-            if isinstance(address, str) and _ADDRESS.fullmatch(address):
-                return address
-            problem: Exception = RuntimeError(f"its address is {shown(address)}")
-        except (ValueError, LookupError, TypeError, RecursionError):
-            problem = RuntimeError("it is no scheduler file")
-        except OSError as error:
-            problem = error
-        if time.monotonic() > end:
-            raise problem
+            if _ADDRESS.fullmatch(address):
+                return str(address)
+            raise ValueError(address)
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+            if time.monotonic() > end:
+                raise (
+                    error if isinstance(error, OSError) else RuntimeError("it is no scheduler file")
+                ) from None
         time.sleep(0.1)
 
 
@@ -292,13 +289,22 @@ def asked(client: Any, cluster: str, question: Callable[[], Any], seconds: float
             raise TimeoutError(f"no answer within {limit:g} s") from None
 
 
-def no_worker(cluster: str, seconds: float) -> str:
-    """What is told of a cluster without workers."""
-    scheduler = f"--scheduler-file {cluster}" if cluster.endswith(".json") else cluster
-    return (
-        f"expected a worker at {cluster!r}, got none within {seconds:g} s: start some, "
-        f"dask worker {scheduler} --nthreads 1"
-    )
+def once_there(count: Callable[[], int], cluster: str, seconds: float) -> int:
+    """How many workers there are, once there is one.
+
+    Raises:
+        ConnectionError: there is none for so many seconds.
+    """
+    end = time.monotonic() + seconds
+    while not (workers := count()):
+        if time.monotonic() > end:
+            scheduler = f"--scheduler-file {cluster}" if cluster.endswith(".json") else cluster
+            raise ClusterError(
+                f"expected a worker at {cluster!r}, got none within {seconds:g} s: start some, "
+                f"dask worker {scheduler} --nthreads 1"
+            )
+        time.sleep(0.1)
+    return workers
 
 
 @contextlib.contextmanager
@@ -398,14 +404,9 @@ def _map(
             return number is not None
 
         def count_workers() -> int:
-            end = time.monotonic() + seconds
-            while not (count := len(asked(client, cluster, lambda: client.scheduler.identity())["workers"])):
-                if time.monotonic() > end:
-                    raise ClusterError(no_worker(cluster, seconds))
-                time.sleep(0.1)
-            return count
+            return len(asked(client, cluster, lambda: client.scheduler.identity())["workers"])
 
-        yield from under_way.results(send_next, count_workers)
+        yield from under_way.results(send_next, lambda: once_there(count_workers, cluster, seconds))
 
 
 def _send_by_value(function: Callable[[Any], Any]) -> None:
@@ -534,61 +535,48 @@ class UnderWay:
         self._news.clear()  # before they are looked at
         if not (there := list(filter(self._is_there, self._tasks))) and self._news.wait(seconds):
             there = list(filter(self._is_there, self._tasks))
-        finished = [key for key in there if self._tasks[key].future.status == "finished"][:_AT_ONCE]
-        results: dict[str, Any] | None = {}
-        with contextlib.suppress(Exception):  # each then tells its own
-            results = self._fetched(finished)
-        if results:
-            return [(self._tasks.pop(key).purpose, result) for key, result in results.items()]
-        for key in finished or there:
-            if given := self._alone(key, late=results is None):
-                return given
+        futures = [self._tasks[key].future for key in there[:_AT_ONCE]]
+
+        async def fetch() -> list[Any]:
+            return await asyncio.gather(*map(self._outcome, futures))
+
+        found = asked(self._client, self._cluster, fetch, 2.0 * ANSWER_SECONDS) if futures else []
+        outcomes = [(future.key, outcome) for future, outcome in zip(futures, found, strict=True) if outcome]
+        if results := [(key, *found) for key, found in outcomes if isinstance(found, list)]:
+            return [(self._tasks.pop(key).purpose, result) for key, result in results]
+        for key, error in outcomes:
+            self._try_again(key, error)
         return []
 
-    def _alone(self, key: str, *, late: bool) -> list[tuple[Any, Any]]:
-        """What `done` gives of one task, which is sent again if its result is late, or workers died of it."""
+    async def _outcome(self, future: Any) -> Any:
+        """[a task's result], its error, or None where it is no longer there."""
+        fetching = asyncio.ensure_future(self._client.gather([future]))
+        fetching.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        end = time.monotonic() + ANSWER_SECONDS
+        while not (await asyncio.wait({fetching}, timeout=_FETCH_LOOK_SECONDS))[0]:
+            if future.status in _NOT_THERE:
+                return None  # and the fetching ends when it is made again, or canceled
+            if time.monotonic() > end:
+                fetching.cancel()
+                return _LateError()
+        return fetching.exception() if future.status == "error" else fetching.result()
+
+    def _try_again(self, key: str, error: Exception) -> None:
+        """Sends a task again where workers died of it or its result is late, or raises its error."""
         from distributed import KilledWorker
 
-        task, error = self._tasks[key], None
-        if task.future.status == "error":
-            error = task.future.exception(ANSWER_SECONDS)
-            if not isinstance(error, KilledWorker):
-                raise error
-        elif not late and (results := self._fetched([key])):
-            return [(self._tasks.pop(key).purpose, results[key])]
-        elif not self._is_there(key):
-            return []
+        task = self._tasks[key]
+        if not isinstance(error, KilledWorker | _LateError):
+            raise error
         task.deaths += 1
         if task.deaths > _MOST_DEATHS:
-            last = f", the last at {error.last_worker.address}" if error else ""
+            last = f", the last at {error.last_worker.address}" if isinstance(error, KilledWorker) else ""
             raise ChildProcessError(
                 "expected workers to live through their tasks, got several that died or "
                 f"said nothing for {ANSWER_SECONDS:g} s, {task.deaths} times{last}, of "
                 f"{self._words(task.purpose)}: do they have enough memory? See their own output"
             ) from error
         self._send_again([key])
-        return []
-
-    def _fetched(self, keys: list[str]) -> dict[str, Any] | None:
-        """Results by key; {} where one is no longer there, None where they do not come in time."""
-        futures = [self._tasks[key].future for key in keys]
-
-        async def fetch() -> dict[str, Any] | None:
-            fetching = asyncio.ensure_future(self._client.gather(futures))
-            fetching.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            end = time.monotonic() + ANSWER_SECONDS
-            while time.monotonic() < end:
-                if (await asyncio.wait({fetching}, timeout=_FETCH_LOOK_SECONDS))[0]:
-                    return dict(zip(keys, fetching.result(), strict=True))
-                if any(future.status in _NOT_THERE for future in futures):
-                    return {}  # and it ends when they are made again, or canceled
-            fetching.cancel()
-            return None
-
-        if not keys:
-            return {}
-        results: dict[str, Any] | None = asked(self._client, self._cluster, fetch, 2.0 * ANSWER_SECONDS)
-        return results
 
     def send_stranded(self) -> None:
         """Sends again what no worker has, now and at the last call: a task may be on its way for a while."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from precomp_games.chess import DaskEngine, EngineError
+from precomp_games.chess import DaskEngine
 from tests.chess.test_engine import FAKE
 from tests.dask_clusters import started
 from tests.examples.launcher import files, printed
@@ -109,10 +109,10 @@ def test_encrypted(whole: Outcome, tmp_path: Path) -> None:
         others = certificates(tmp_path / "others")
         for own, what in (({}, "distributed.comm.tls"), (others, "certificate does not match")):
             told = rf"DaskEngine\(\): expected .*'{address}'.*{what}"
-            with dask.config.set(own), pytest.raises(EngineError, match=told):
+            with dask.config.set(own), pytest.raises(ConnectionError, match=told):
                 DaskEngine(FAKE, address, startup_seconds=5.0)
         told = r"DaskEngine\(\): expected a scheduler at 'tcp.*encryption required"
-        with dask.config.set(certificates(tmp_path)), pytest.raises(EngineError, match=told):
+        with dask.config.set(certificates(tmp_path)), pytest.raises(ConnectionError, match=told):
             DaskEngine(FAKE, address.replace("tls", "tcp"), startup_seconds=5.0)
 
 

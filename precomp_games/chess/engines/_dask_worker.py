@@ -11,7 +11,7 @@ from typing import Any
 from distributed import Worker, WorkerPlugin, get_worker
 
 from precomp_games.chess.engines.pool import EngineError, EnginePool
-from precomp_games.chess.engines.searches import SearchLimit, SearchResult
+from precomp_games.chess.engines.searches import SearchLimit, SearchResult, encode_lines
 
 REFERENCE = (SearchLimit(nodes=2000), 2)
 """What workers' engines are compared by: a limit and a MultiPV, in `REFERENCE_POSITIONS`."""
@@ -99,8 +99,7 @@ class EnginePlugin(WorkerPlugin):  # type: ignore[misc,unused-ignore]
 
 
 def _words(result: SearchResult) -> str:
-    lines = " ".join(f"{x.move} {x.cp if x.mate is None else f'#{x.mate}'}" for x in result.lines)
-    return f"{lines} (depth {result.depth}, {result.nodes} nodes)"
+    return f"{encode_lines(result.lines)} (depth {result.depth}, {result.nodes} nodes)"
 
 
 def state(name: str) -> str | None:

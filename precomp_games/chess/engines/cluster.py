@@ -20,43 +20,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from precomp_games import cluster as clusters
 from precomp_games._support import checks
 from precomp_games._support.checks import public
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
+from precomp_games.chess.engines import searches
 from precomp_games.chess.engines.pool import EngineError
-from precomp_games.chess.engines.searches import (
-    Multipv,
-    Options,
-    Positions,
-    Samples,
-    SearchLimit,
-    SearchResult,
-    check_command,
-    check_position,
-)
-from precomp_games.cluster import (
-    AHEAD,
-    ANSWER_SECONDS,
-    Cluster,
-    UnderWay,
-    asked,
-    check_dask,
-    cluster_client,
-    no_worker,
-)
+from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 
 _BATCH_SECONDS = 5.0
 _MOST_IN_A_BATCH = 10_000
 _END_SECONDS = 10.0  # for which workers are asked to end their engines, which die with them anyway
-
-_Settings = tuple[SearchLimit, int, int]  # limit, MultiPV, samples
-_Batch = tuple[list[str], list[SearchResult]]
 
 
 class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
@@ -79,46 +58,44 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
 
     Raises:
         ValueError: an argument out of range, or a cluster that is none of these.
-        EngineError: dask.distributed is not installed, there is no scheduler, no worker comes, or none has
-            the client's engine: says, for each worker, what differs.
+        ConnectionError: dask.distributed is not installed, there is no scheduler, or no worker comes.
+        EngineError: the engine does not start here, or no worker has the client's: says, for each worker,
+            what differs.
     """
 
     @public
     def __init__(
         self,
         command: str | list[str],
-        cluster: Cluster,
+        cluster: clusters.Cluster,
         *,
-        options: Options | None = None,
+        options: searches.Options | None = None,
         timeout_seconds: checks.Seconds = 60.0,
         startup_seconds: checks.Seconds = 60.0,
     ) -> None:
-        self.command, self._cluster, self._seconds = check_command(command), cluster, startup_seconds
+        self.command, self._cluster, self._seconds = searches.check_command(command), cluster, startup_seconds
         self._how: dict[str, Any] = {
             "options": dict(options or {}),
             "timeout_seconds": timeout_seconds,
             "startup_seconds": startup_seconds,
         }
-        self._closing = contextlib.ExitStack()
         self._closed = False
         self._pace = 0.0  # seconds a search, by the last batch
-        with _engine_errors():
-            check_dask()
-        from precomp_games.chess.engines import _dask_worker
+        with contextlib.ExitStack() as closing:
+            client = clusters.cluster_client(cluster, startup_seconds=startup_seconds)
+            self._client = closing.enter_context(client)
+            self._ask = functools.partial(clusters.asked, self._client, cluster)
+            from precomp_games.chess.engines import _dask_worker
 
-        how = {"command": self.command, **self._how}
-        with _dask_worker.ClusterPool(workers=1, **how) as own:
-            self.engine_id = own.engine_id
-            expected = own.search(_dask_worker.REFERENCE_POSITIONS, *_dask_worker.REFERENCE)
-        try:
-            with _engine_errors():
-                client = cluster_client(cluster, startup_seconds=startup_seconds)
-                self._client = self._closing.enter_context(client)
+            how = {"command": self.command, **self._how}
+            with _dask_worker.ClusterPool(workers=1, **how) as own:
+                self.engine_id = own.engine_id
+                expected = own.search(_dask_worker.REFERENCE_POSITIONS, *_dask_worker.REFERENCE)
             # Of a name of its own: another client's engines on the same cluster are others, and a worker
             # keeps the resource of engines that have ended.
             self._name = f"precomp-games-{uuid.uuid4().hex}"
             plugin = _dask_worker.EnginePlugin(self._name, self.engine_id, expected, how)
-            self._closing.callback(self._unregister)
+            closing.callback(self._unregister)
 
             async def register() -> None:
                 registering = asyncio.ensure_future(self._client.register_plugin(plugin, name=self._name))
@@ -126,11 +103,9 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
                 if (await asyncio.wait({registering}, timeout=self._seconds))[0]:
                     registering.result()
 
-            self._ask(register, self._seconds + ANSWER_SECONDS)
+            self._ask(register, self._seconds + clusters.ANSWER_SECONDS)
             self._wait()
-        except BaseException:
-            self.close()
-            raise
+            self._closing = closing.pop_all()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
@@ -157,35 +132,30 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
         )
         return states
 
-    def _ask(self, question: Callable[[], Any], seconds: float | None = None) -> Any:
-        with _engine_errors():
-            return asked(self._client, self._cluster, question, seconds)
-
     def _wait(self) -> int:
         """How many engines there are, once there is one.
 
         Raises:
-            EngineError: no worker comes in time, or all are refused.
+            ConnectionError: no worker comes in time.
+            EngineError: all are refused.
         """
-        end = time.monotonic() + self._seconds
-        while not (workers := self.workers):
-            states = self._states()
-            if states and all(states.values()):
+
+        def count() -> int:
+            if not (workers := self.workers) and (states := self._states()) and all(states.values()):
                 why = "; ".join(f"{address}: {reason}" for address, reason in sorted(states.items()))
                 raise EngineError(f"expected workers with the client's engine {self.engine_id!r}, got {why}")
-            if time.monotonic() > end:
-                raise EngineError(no_worker(self._cluster, self._seconds))
-            time.sleep(0.1)
-        return workers
+            return workers
+
+        return clusters.once_there(count, self._cluster, self._seconds)
 
     @public
     def search(
         self,
-        epds: Positions,
+        epds: searches.Positions,
         limit: SearchLimit,
-        multipv: Multipv,
+        multipv: searches.Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
-        samples: Samples = 0,
+        samples: searches.Samples = 0,
     ) -> list[SearchResult]:
         """Searches positions as `EnginePool.search` does, with the same arguments, results and errors.
 
@@ -193,33 +163,23 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
 
         Raises:
             ValueError: see there.
-            EngineError: see there; or no worker is left.
-        """
-        distinct = list(dict.fromkeys(epds))
-        for epd in distinct:
-            check_position(epd)
-        if self._closed:
-            raise EngineError("expected open engines, got closed ones")
-        results: dict[str, SearchResult] = {}
-        for batch, batch_results in self._batches(distinct, (limit, multipv, samples)):
-            for epd, result in zip(batch, batch_results, strict=True):
-                results[epd] = result
-                if on_result is not None:
-                    on_result(epd, result)
-        check_finished(len(results), len(distinct))
-        return [results[epd] for epd in epds]
-
-    def _batches(self, epds: list[str], settings: _Settings) -> Iterator[_Batch]:
-        """Gives positions with their results, in batches as they come.
-
-        Raises:
-            EngineError: a search failed, or nobody is left to make it.
+            EngineError: see there.
+            ConnectionError: no worker is left, or the scheduler is gone.
+            ChildProcessError: workers die of a search again and again.
         """
         from precomp_games.chess.engines._dask_worker import search
 
-        left = epds[::-1]
+        distinct = list(dict.fromkeys(epds))
+        for epd in distinct:
+            searches.check_position(epd)
+        if self._closed:
+            raise EngineError("expected open engines, got closed ones")
+        results: dict[str, SearchResult] = {}
+        left = distinct[::-1]
         words = "{} position(s) such as {!r}".format
-        under_way = UnderWay(self._client, self._cluster, words=lambda batch: words(len(batch), batch[0]))
+        under_way = clusters.UnderWay(
+            self._client, self._cluster, words=lambda batch: words(len(batch), batch[0])
+        )
 
         def send_next(workers: int) -> bool:
             if time_is_up():
@@ -228,18 +188,23 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
                 size = self._batch_size(len(left), workers)
                 batch = left[-size:][::-1]
                 del left[-size:]
-                under_way.submit(batch, search, self._name, batch, *settings, resources={self._name: 1})
+                on = {"resources": {self._name: 1}}
+                under_way.submit(batch, search, self._name, batch, limit, multipv, samples, **on)
             return bool(left)
 
-        with _engine_errors():
-            for batch, (results, seconds) in under_way.results(send_next, self._wait):
-                self._pace = seconds / len(batch)
-                yield batch, results
+        for batch, (found, seconds) in under_way.results(send_next, self._wait):
+            self._pace = seconds / len(batch)
+            for epd, result in zip(batch, found, strict=True):
+                results[epd] = result
+                if on_result is not None:
+                    on_result(epd, result)
+        check_finished(len(results), len(distinct))
+        return [results[epd] for epd in epds]
 
     def _batch_size(self, left: int, workers: int) -> int:
         """As many positions as take some seconds, and no more than a fair share of what is left."""
         most = 1 if not self._pace else int(min(_BATCH_SECONDS / self._pace, _MOST_IN_A_BATCH))
-        return max(1, min(most, -(-left // (AHEAD * workers))))
+        return max(1, min(most, -(-left // (clusters.AHEAD * workers))))
 
     def _unregister(self) -> None:
         with contextlib.suppress(Exception):  # a scheduler that is gone has no plugins
@@ -252,12 +217,3 @@ class DaskEngine(Shown, contextlib.AbstractContextManager["DaskEngine"]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-@contextlib.contextmanager
-def _engine_errors() -> Iterator[None]:
-    """What a cluster's errors are for whoever has engines."""
-    try:
-        yield
-    except (ConnectionError, ChildProcessError) as error:
-        raise EngineError(str(error)) from error

@@ -51,28 +51,9 @@ from precomp_games._support import checks
 from precomp_games._support.checks import Unnamed, one_line, public
 from precomp_games._support.deadlines import check_finished, deadline
 from precomp_games._support.results import Shown
-from precomp_games.chess.engines.searches import (
-    Multipv,
-    Options,
-    Positions,
-    Question,
-    Retries,
-    Samples,
-    SearchLimit,
-    SearchResult,
-    Turn,
-    check_command,
-    number_of_lines,
-)
-from precomp_games.chess.engines.uci import (
-    BadOutput,
-    EngineProcess,
-    EngineThread,
-    NoNodes,
-    NoScores,
-    SearchCommand,
-    TooFewLines,
-)
+from precomp_games.chess.engines import searches, uci
+from precomp_games.chess.engines.searches import Question, SearchLimit, SearchResult, Turn
+from precomp_games.chess.engines.uci import BadOutput, EngineProcess, NoNodes, NoScores, TooFewLines
 
 DEFAULT_PATHS: tuple[str, ...] = ("/usr/games/stockfish",)  # where Debian puts it: not on every PATH
 MAX_WORKERS = 1024
@@ -223,12 +204,12 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         command: str | list[str],
         *,
         workers: Annotated[int, checks.Ge(1), checks.Le(MAX_WORKERS)] | None = None,
-        options: Options | None = None,
+        options: searches.Options | None = None,
         timeout_seconds: checks.Seconds = 60.0,
-        retries: Retries = 3,
+        retries: searches.Retries = 3,
         startup_seconds: checks.Seconds = 10.0,
     ) -> None:
-        self.command, self.workers = check_command(command), workers or min(_cores(), MAX_WORKERS)
+        self.command, self.workers = searches.check_command(command), workers or min(_cores(), MAX_WORKERS)
         self._shown = " ".join(self.command)
         self._options, self._startup_seconds = dict(options or {}), startup_seconds
         self.timeout_seconds, self.retries = timeout_seconds, retries
@@ -236,7 +217,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._searching: int | None = None  # the thread that has the lock
         self._warned_too_few = False
         # A place for each worker's engine that searches positions, and then for those that play games.
-        self._thread = EngineThread("engine-pool", self.workers + max(self.workers, _GAMES))
+        self._thread = uci.EngineThread("engine-pool", self.workers + max(self.workers, _GAMES))
         self._slots = self._thread.engines
         self._idle = list(range(self.workers, len(self._slots)))  # engines of games, the longest idle first
         self._closed = False
@@ -311,11 +292,11 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
     @public
     def search(
         self,
-        epds: Positions,
+        epds: searches.Positions,
         limit: SearchLimit,
-        multipv: Multipv,
+        multipv: searches.Multipv,
         on_result: Callable[[str, SearchResult], None] | None = None,
-        samples: Samples = 0,
+        samples: searches.Samples = 0,
     ) -> list[SearchResult]:
         """Searches positions and returns the results in the order asked.
 
@@ -478,7 +459,7 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         for step in (*_turns_before(engine.turn, asked), asked):
             async with asyncio.timeout(seconds):
                 try:
-                    result = await engine.ask(SearchCommand(engine, step))
+                    result = await engine.ask(uci.SearchCommand(engine, step))
                 except TooFewLines:
                     if step is asked:
                         raise
@@ -605,7 +586,7 @@ def _turns_before(last: Turn | None, question: Question) -> list[Question]:
                 question,
                 fen=board.fen(en_passant="fen"),
                 limit=turn.limit,
-                lines=number_of_lines(board, question.multipv),
+                lines=searches.number_of_lines(board, question.multipv),
                 turn=turn,
             )
             found = [] if turn == last else [*found, step]

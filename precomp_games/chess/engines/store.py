@@ -42,18 +42,8 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, Unnamed, one_line, public, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.results import Shown
-from precomp_games.chess.engines.searches import (
-    MAX_MULTIPV,
-    Multipv,
-    Positions,
-    Samples,
-    SearchLimit,
-    SearchResult,
-    decode,
-    encode_lines,
-    encode_played,
-    limit_text,
-)
+from precomp_games.chess.engines import searches
+from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 
 APPLICATION_ID = 0x50434753  # "PCGS"
 SCHEMA_VERSION = 1
@@ -244,7 +234,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @public
     def put(
-        self, engine: _EngineId, limit: _Limit, multipv: Multipv, epd: _Epd, result: SearchResult
+        self, engine: _EngineId, limit: _Limit, multipv: searches.Multipv, epd: _Epd, result: SearchResult
     ) -> None:
         """Stores a search; on return it is committed. A search already there is left as it is.
 
@@ -259,10 +249,10 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             ValueError: a key or a result that could not be read back.
             StoreError: a store that is read-only, closed, damaged or on a full disk.
         """
-        searched = (result.depth, result.nodes, encode_lines(result.lines))
-        played = encode_played(result.played)
+        searched = (result.depth, result.nodes, searches.encode_lines(result.lines))
+        played = searches.encode_played(result.played)
         try:
-            decode(multipv, result.samples, *searched, played)
+            searches.decode(multipv, result.samples, *searched, played)
         except ValueError as err:
             raise ArgumentError(
                 f"expected a search result of 1 to {multipv} lines for {epd!r}, got {err}"
@@ -285,9 +275,9 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         self,
         engine: _EngineId,
         limit: _Limit,
-        multipv: Multipv,
-        epds: Positions,
-        samples: Samples = 0,
+        multipv: searches.Multipv,
+        epds: searches.Positions,
+        samples: searches.Samples = 0,
     ) -> dict[str, SearchResult]:
         """The searches of these positions that are stored, by EPD; absent ones are left out.
 
@@ -320,7 +310,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                     try:
                         if epd not in asked:  # an index that is damaged finds other rows
                             raise ValueError("a position that was not asked for")
-                        results[epd] = decode(multipv, samples, *row)
+                        results[epd] = searches.decode(multipv, samples, *row)
                     except ValueError as err:
                         raise StoreError(
                             f"expected a search in {self.path!r} for {epd!r}, got {err}: {_DAMAGED}"
@@ -419,12 +409,12 @@ def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
 
 
 def _key(engine: Any, limit: Any, multipv: Any, epd: Any) -> tuple[str, str, int, str]:
-    multipv = checks.check_integer(multipv, "multipv", least=1, most=MAX_MULTIPV)
-    return _engine_id(engine, "engine"), limit_text(limit, "limit"), multipv, _epd(epd, "epd")
+    multipv = checks.check_integer(multipv, "multipv", least=1, most=searches.MAX_MULTIPV)
+    return _engine_id(engine, "engine"), searches.limit_text(limit, "limit"), multipv, _epd(epd, "epd")
 
 
 _EngineId = Annotated[str, checks.Check(_engine_id)]
-_Limit = Annotated[SearchLimit | str, checks.Check(limit_text)]
+_Limit = Annotated[SearchLimit | str, checks.Check(searches.limit_text)]
 _Epd = Annotated[str, checks.Check(_epd)]
 _Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], checks.Check(_keys)]
 

@@ -11,17 +11,10 @@ from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import check_finished, time_is_up
 from precomp_games._support.results import Shown
+from precomp_games.chess.engines import searches
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool
-from precomp_games.chess.engines.searches import (
-    Multipv,
-    Positions,
-    Samples,
-    SearchLimit,
-    SearchResult,
-    check_position,
-    weakened_by,
-)
+from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 from precomp_games.chess.engines.store import EvaluationStore
 
 REMEMBERED = 1 << 15  # results kept in memory, about 0.5 kB each
@@ -90,10 +83,10 @@ class StoredEngine(Shown):
     @public
     def search(
         self,
-        epds: Positions,
+        epds: searches.Positions,
         limit: SearchLimit,
-        multipv: Multipv,
-        samples: Samples = 0,
+        multipv: searches.Multipv,
+        samples: searches.Samples = 0,
     ) -> list[SearchResult]:
         """The search of each position, in the order asked; a position asked twice is searched once.
 
@@ -129,7 +122,7 @@ class StoredEngine(Shown):
     ) -> dict[str, SearchResult]:
         if self.pool is None:
             for epd in missing:
-                check_position(epd)
+                searches.check_position(epd)
             more = f", {samples} for the move played" if samples else ""
             raise EngineError(
                 f"expected searches by {shown(self.engine_id)} at {limit}, MultiPV {multipv}{more}, to be "
@@ -177,7 +170,7 @@ def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> Store
         ValueError: it is none, or has options by which it plays other moves than its scores say.
     """
     engine: StoredEngine = _searches(value, name)
-    if option := weakened_by(engine.engine_id):
+    if option := searches.weakened_by(engine.engine_id):
         raise ArgumentError(
             f"expected options of {name} that change what the engine finds, got {option!r}, with "
             "which it finds the same and plays other moves: its scores, which are all that is read here, "
@@ -188,7 +181,7 @@ def check_scores(value: Any, name: str, *, otherwise: str = _OTHERWISE) -> Store
 
 def searches_to_see(engine: StoredEngine, samples: int) -> int:
     """How often an engine is asked to see what it plays: once where it does not draw its moves."""
-    return samples if weakened_by(engine.engine_id) else 1
+    return samples if searches.weakened_by(engine.engine_id) else 1
 
 
 def _searches(value: Any, name: str) -> Any:

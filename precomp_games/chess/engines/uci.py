@@ -23,20 +23,8 @@ import chess
 import chess.engine
 
 from precomp_games._support.checks import one_line
-from precomp_games.chess.engines.searches import (
-    MAX_CP,
-    MAX_DEPTH,
-    MAX_MATE,
-    MAX_MULTIPV,
-    MAX_NODES,
-    Line,
-    Question,
-    SearchLimit,
-    SearchResult,
-    Turn,
-    check_strength,
-    line_of,
-)
+from precomp_games.chess.engines import searches
+from precomp_games.chess.engines.searches import Line, Question, SearchLimit, SearchResult, Turn, line_of
 
 BASE_OPTIONS: Mapping[str, int] = {"Threads": 1, "Hash": 16}  # Hash in MiB
 MAX_LINE_BYTES = 1 << 20  # an engine that writes on without a line break is not one
@@ -50,11 +38,11 @@ KILL_SECONDS = 5.0
 
 _T = TypeVar("_T")
 _RANGES = {  # least and most of each number that is read
-    "depth": (0, MAX_DEPTH),
-    "multipv": (1, MAX_MULTIPV),
-    "nodes": (0, MAX_NODES),
-    "cp": (-MAX_CP, MAX_CP),
-    "mate": (-MAX_MATE, MAX_MATE),
+    "depth": (0, searches.MAX_DEPTH),
+    "multipv": (1, searches.MAX_MULTIPV),
+    "nodes": (0, searches.MAX_NODES),
+    "cp": (-searches.MAX_CP, searches.MAX_CP),
+    "mate": (-searches.MAX_MATE, searches.MAX_MATE),
 }
 _LONGEST_NUMBER = 20  # characters; int() refuses more than some 4,000, and takes long over them
 _SKIPPED = frozenset({"seldepth", "nps", "hashfull", "tbhits", "time", "cpuload", "currmove"})
@@ -115,7 +103,7 @@ class EngineProcess(chess.engine.UciProtocol):
             if value != base.get(option, spec.default):
                 text = str(value).lower() if isinstance(value, bool) else str(value)
                 different.append(f"{spec.name}={text}")
-        check_strength(different)
+        searches.check_strength(different)
         return f"{name} [{', '.join(different)}]" if different else name
 
     def remember(self, line: str) -> None:
