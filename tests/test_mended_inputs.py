@@ -24,7 +24,6 @@ from precomp_games.chess import (
     EvaluationStore,
     SearchLimit,
     StoredEngine,
-    StoreError,
     read_preparation,
 )
 from precomp_games.chess.data.move_counts import PolyglotCounts
@@ -132,7 +131,7 @@ def test_a_store_of_other_tables_is_refused(tmp_path, harm, read_only):
     with sqlite3.connect(path) as file:
         file.executescript(harm)
     file.close()
-    with pytest.raises(StoreError, match="expected the tables of a store"):
+    with pytest.raises(EngineError, match="expected the tables of a store"):
         EvaluationStore(path, read_only=read_only)
 
 
@@ -277,7 +276,7 @@ def test_a_store_whose_rows_are_out_of_order_gives_no_others(tmp_path):
     with EvaluationStore(path) as store:
         try:
             assert set(store.get_many("e", "nodes=1", 2, epds)) <= set(epds)
-        except StoreError as error:  # by SQLite's version
+        except EngineError as error:  # by SQLite's version
             assert "got a position that was not asked for: the file is damaged" in str(error)
 
 

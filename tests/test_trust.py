@@ -21,9 +21,9 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
     BookPage,
     Drill,
+    EngineError,
     EvaluationStore,
     PreparationSettings,
-    StoreError,
     preparation_policies,
     read_preparation,
 )
@@ -272,7 +272,7 @@ def test_the_journal_of_a_database_names_no_file(kind, tmp_path):
     end = struct.pack(">I", (1 << 30) // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
     journal = path.with_name("kept.sqlite-journal")
     journal.write_bytes(head.ljust(512, b"\0") + end)
-    with pytest.raises((ValueError, StoreError), match="a journal beside it that names another file"):
+    with pytest.raises((ValueError, EngineError), match="a journal beside it that names another file"):
         kind(path)
     assert victim.read_text() == "1. e4 *"
     journal.write_bytes(head.ljust(512, b"\0"))  # one of its own is gone back by

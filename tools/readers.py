@@ -43,7 +43,6 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
-    StoreError,
     games_policy,
     opponent_policy,
     preparation_policies,
@@ -74,7 +73,7 @@ from tools.audit import Audit
 
 __all__ = ["READERS", "REFUSALS", "Reader"]
 
-REFUSALS = (ValueError, OSError, EngineError, StoreError, pyspiel.SpielError)
+REFUSALS = (ValueError, OSError, EngineError, pyspiel.SpielError)
 """What a reader may raise."""
 
 # A program, a file to read and one to write, and a folder, all elsewhere.

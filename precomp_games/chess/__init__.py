@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from precomp_games.chess.engines.cluster import DaskEngine
     from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
     from precomp_games.chess.engines.searches import SearchLimit
-    from precomp_games.chess.engines.store import EvaluationStore, StoreError
+    from precomp_games.chess.engines.store import EvaluationStore
     from precomp_games.chess.engines.stored_engine import StoredEngine
     from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
     from precomp_games.chess.model.engine_policies import EngineEvaluation, EnginePolicy
@@ -39,7 +39,7 @@ else:
             "engines.cluster": "DaskEngine",
             "engines.pool": "EngineError EnginePool find_engine",
             "engines.searches": "SearchLimit",
-            "engines.store": "EvaluationStore StoreError",
+            "engines.store": "EvaluationStore",
             "engines.stored_engine": "StoredEngine",
             "model.engine_policies": "EngineEvaluation EnginePolicy",
             "game": "ChessGame ChessState action_of board_key move_of position_key",
@@ -83,7 +83,6 @@ __all__ = [
     "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
-    "StoreError",
     "StoredEngine",
     "action_of",
     "board_key",

@@ -31,7 +31,6 @@ from precomp_games._support.config import bar as bar
 from precomp_games._support.config import config
 from precomp_games._support.deadlines import Deadline, OutOfTimeError, limited
 from precomp_games.chess.engines.pool import EngineError
-from precomp_games.chess.engines.store import StoreError
 from precomp_games.commands import of_address_space
 from precomp_games.commands._files import remove_empty_made_folders, start_of_run
 
@@ -122,7 +121,7 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
         with _surroundings(memory):
             work()
         sys.stdout.flush()
-    except (ValueError, EngineError, StoreError, OSError, pyspiel.SpielError) as error:
+    except (ValueError, EngineError, OSError, pyspiel.SpielError) as error:
         text = (_by_file(error, given) if isinstance(error, OSError) else "") or str(error)
         # OpenSpiel lists every game that it knows.
         return _failed(_by_flag((text.splitlines() or [repr(error)])[0], given))

@@ -25,7 +25,8 @@ from absl import flags
 
 from precomp_games._support import checks
 from precomp_games.chess.data.book import BookPosition
-from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.model.engine_policies import pov_score
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
@@ -204,7 +205,7 @@ def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation
         (made.engines[1], settings.opponent_limit, settings.top_k),
     )
     stored = path if os.path.exists(path) else str(DATA / "evaluations.sqlite")
-    with contextlib.suppress(StoreError, ValueError), EvaluationStore(stored, read_only=True) as store:
+    with contextlib.suppress(EngineError, ValueError), EvaluationStore(stored, read_only=True) as store:
         for key in asked:
             found = store.get_many(*key, [board.epd(), then.epd()])
             told = []

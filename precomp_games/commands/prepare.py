@@ -34,6 +34,7 @@ from absl import flags
 from precomp_games._support import checks
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.store import StoreError
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.plan.controls import play_neighbors
 from precomp_games.chess.plan.preparation import Preparation, write_preparation
@@ -137,8 +138,8 @@ def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> di
     try:
         with_book = engines.match(made.book, settings, **how)
         without = engines.match(empty, settings, **how)
-    except EngineError:
-        if engines.can_search:
+    except EngineError as error:
+        if engines.can_search or isinstance(error, StoreError):
             raise
         return None
     return {"the book": with_book, "no book": without}

@@ -28,7 +28,7 @@ from precomp_games._support.checks import one_line, shown
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options
-from precomp_games.chess.engines.store import EvaluationStore, StoreError
+from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.model.model import modelled_play
 from precomp_games.chess.plan.preparation import Preparation, read_preparation
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if len(rest) > 1:
             raise ValueError(f"expected flags alone, got {rest[1]!r}; see --help")
         engine = _opponent(given) if given.opponent is not None else _book_player(given)
-    except (flags.Error, ValueError, OSError, EngineError, StoreError) as error:
+    except (flags.Error, ValueError, OSError, EngineError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     for stream in (sys.stdin, sys.stdout):  # what is no text of their encoding is no reason to end

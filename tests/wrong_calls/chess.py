@@ -149,7 +149,7 @@ def table():
             SearchResult((_LINE,), 1, 1, (("e2e9", 1),)),
         ),
         "export.path": new_path,
-        "export.keys": Arg([key], [key[:3]], [("Fake 1.0", "nonsense", 1, _START)]),
+        "export.keys": Arg([key], [key[:3]], [7]),
         # scores, policies and evaluations
         "scale_cp": Arg(400.0, 0.0, 1e5),
         "plays": "softmax",

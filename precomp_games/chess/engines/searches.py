@@ -110,15 +110,8 @@ class SearchLimit:
 
 def limit_text(value: Any, name: str) -> str:
     """The text of a limit, which is given as a `SearchLimit` or as text; ArgumentError otherwise."""
-    limit = value
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            limit = SearchLimit.parse(value)
-    if isinstance(limit, SearchLimit):
-        return str(limit)
-    raise ArgumentError(
-        f"expected {name} to be a limit such as 'nodes=5000' or 'depth=4', got {shown(value)}"
-    )
+    limit = SearchLimit.parse(value) if isinstance(value, str) else value
+    return str(checks.check_instance(limit, SearchLimit, name))
 
 
 @public

@@ -34,15 +34,16 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, Unnamed, one_line, public, shown
+from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.files import write_together
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines import searches
+from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.searches import SearchLimit, SearchResult
 
 APPLICATION_ID = 0x50434753  # "PCGS"
@@ -88,8 +89,8 @@ _HINTS = {
 }
 
 
-class StoreError(Unnamed, RuntimeError):
-    """The store cannot be opened, read or written; the message says what to do."""
+class StoreError(EngineError):
+    """Stored searches cannot be opened, read or written; the message says what to do."""
 
 
 class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"]):
@@ -150,17 +151,10 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         problem = None
         if not path.absolute().parent.is_dir():
             problem = "its directory does not exist: create it, or choose another path"
-        elif path.is_dir():
-            problem = "it is a directory: name a file"
         elif path.exists() and not path.is_file():
-            kind = "named pipe" if path.is_fifo() else "socket" if path.is_socket() else "device"
-            problem = f"it is a {kind}, which keeps nothing: name a file"
+            problem = "it is a directory or a device, which keeps nothing: name a file"
         elif self.read_only and not path.exists():
             problem = "there is no such file: check the path, or open it for writing to create it"
-        elif path.exists() and not os.access(path, os.R_OK):
-            problem = "no permission to read it"
-        elif not self.read_only and not os.access(path if path.exists() else path.parent, os.W_OK):
-            problem = "no permission to write it: open it read-only, or copy it"
         if problem is not None:
             raise StoreError(f"expected the path of a store, got {self.path!r}: {problem}")
 
@@ -169,10 +163,30 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         with db:  # ends the transaction, which is begun by hand
             # All at one moment: another process may be creating it.
             db.execute("BEGIN DEFERRED" if self.read_only else "BEGIN IMMEDIATE")
-            if self._is_empty(db):
+            (application,), (version,) = (
+                db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+            )
+            if application not in (0, APPLICATION_ID) or (
+                not application and (version or db.execute(_LISTED).fetchone())
+            ):
+                raise StoreError(
+                    "expected an evaluation store, got an SQLite database of another program in "
+                    f"{self.path!r}: choose another path"
+                )
+            if application and version != SCHEMA_VERSION:
+                raise StoreError(
+                    f"expected a store of schema version {SCHEMA_VERSION}, got version {version} in "
+                    f"{self.path!r}: use the release that wrote it, or another file"
+                )
+            if not application:
                 if self.read_only:
                     raise StoreError(f"expected a store to read, got an empty file {self.path!r}")
                 _create_tables(db)
+            elif strange := first_strange(db, *_SCHEMA, optional=(_PLAYS, _ITERATIONS)):
+                raise StoreError(
+                    f"expected the tables of a store in {self.path!r}, got another or no "
+                    f"{shown(strange)}: {_DAMAGED}"
+                )
         if self.read_only:
             return
         # Changing the journal mode does not wait for other processes, so wait here.
@@ -186,31 +200,6 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
                     raise
                 time.sleep(0.01)
         db.execute("PRAGMA synchronous=NORMAL")
-
-    def _is_empty(self, db: sqlite3.Connection) -> bool:
-        """True for an empty database, False for a store of this version, else StoreError."""
-        (application,), (version,) = (
-            db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-        if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
-            strange = first_strange(db, *_SCHEMA, optional=(_PLAYS, _ITERATIONS))
-            if strange is not None:
-                raise StoreError(
-                    f"expected the tables of a store in {self.path!r}, got another or no "
-                    f"{shown(strange)}: {_DAMAGED}"
-                )
-            return False
-        if application == APPLICATION_ID:
-            raise StoreError(
-                f"expected a store of schema version {SCHEMA_VERSION}, got version {version} in "
-                f"{self.path!r}: use the release that wrote it, or another file"
-            )
-        if application or version or db.execute(_LISTED).fetchone():
-            raise StoreError(
-                f"expected an evaluation store, got an SQLite database of another program in {self.path!r}: "
-                "choose another path"
-            )
-        return True
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -234,7 +223,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @public
     def put(
-        self, engine: _EngineId, limit: _Limit, multipv: searches.Multipv, epd: _Epd, result: SearchResult
+        self, engine: str, limit: _Limit, multipv: searches.Multipv, epd: str, result: SearchResult
     ) -> None:
         """Stores a search; on return it is committed. A search already there is left as it is.
 
@@ -273,7 +262,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
     @public
     def get_many(
         self,
-        engine: _EngineId,
+        engine: str,
         limit: _Limit,
         multipv: searches.Multipv,
         epds: searches.Positions,
@@ -352,8 +341,6 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             StoreError: the copy cannot be written, or a key is not in the store.
         """
         target = Path(path).absolute()
-        if not target.parent.is_dir():
-            raise StoreError(f"expected a path in an existing directory, got {path!s}")
         own = target.exists() and self.path != ":memory:" and target.samefile(self.path)
         if own or _has_journal(target):
             raise StoreError(f"expected a path that no store is open on, got {path!s}: choose another")
@@ -362,7 +349,9 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             rows: _Rows = db.execute(f"{_ROWS} {order}")
             plays: _Rows = db.execute(f"{_PLAYED_ROWS} {order}, samples") if _has_plays(db) else ()
             if keys is not None:
-                chosen = list(keys)
+                if any(len(key) != 4 for key in keys):
+                    raise ArgumentError(f"expected keys (engine, limit, multipv, epd), got {shown(keys)}")
+                chosen = sorted({(engine, str(limit), multipv, epd) for engine, limit, multipv, epd in keys})
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
                 kept = set(chosen)
                 plays = [row for row in plays if row[:4] in kept]
@@ -389,34 +378,8 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         self.close()
 
 
-def _text(what: str, value: Any, name: str) -> str:
-    if isinstance(value, str) and value:
-        return value
-    raise ArgumentError(f"expected {what}, got {shown(value)}")
-
-
-_engine_id = functools.partial(_text, "an engine's identity")
-_epd = functools.partial(_text, "a position as EPD without clocks")
-
-
-def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
-    """Different keys, sorted, with their limits as text."""
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        value = list(value)
-        if all(isinstance(key, list | tuple) and len(key) == 4 for key in value):
-            return sorted({_key(*key) for key in value})
-    raise ArgumentError(f"expected keys to be tuples (engine, limit, multipv, epd), got {shown(value)}")
-
-
-def _key(engine: Any, limit: Any, multipv: Any, epd: Any) -> tuple[str, str, int, str]:
-    multipv = checks.check_integer(multipv, "multipv", least=1, most=searches.MAX_MULTIPV)
-    return _engine_id(engine, "engine"), searches.limit_text(limit, "limit"), multipv, _epd(epd, "epd")
-
-
-_EngineId = Annotated[str, checks.Check(_engine_id)]
 _Limit = Annotated[SearchLimit | str, checks.Check(searches.limit_text)]
-_Epd = Annotated[str, checks.Check(_epd)]
-_Keys = Annotated[Iterable[tuple[str, SearchLimit | str, int, str]], checks.Check(_keys)]
+_Keys = Annotated[Collection[tuple[str, SearchLimit | str, int, str]], checks.each_of(tuple)]
 
 
 def _create_tables(db: sqlite3.Connection) -> None:
@@ -458,10 +421,9 @@ def _write_copy(path: Path, rows: dict[str, _Rows]) -> None:
 
 def _has_journal(path: str | os.PathLike[str]) -> bool:
     """Whether a write-ahead journal with content stands beside the file."""
-    try:
+    with contextlib.suppress(OSError):
         return os.stat(f"{os.fspath(path)}-wal").st_size > 0
-    except OSError:
-        return False
+    return False
 
 
 def refuse_journal_of_several(path: str | os.PathLike[str]) -> None:

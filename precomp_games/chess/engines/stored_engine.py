@@ -99,8 +99,8 @@ class StoredEngine(Shown):
 
         Raises:
             ValueError: a position, a limit, a MultiPV or a number of samples that cannot be searched.
-            EngineError: a search failed, or is not in the store and there is no engine.
-            StoreError: the store cannot be read or written.
+            EngineError: a search failed, or is not in the store and there is no engine; or the store cannot
+                be read or written.
             OutOfTimeError: time is up (`deadline`); what was finished by then is stored.
         """
         kind = (limit, multipv, samples)

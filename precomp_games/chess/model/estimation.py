@@ -148,7 +148,7 @@ def opponent_choices(
 
     Raises:
         ValueError: an argument of another kind, or a move that is not legal.
-        EngineError, StoreError: a search failed.
+        EngineError: a search failed.
     """
     if not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
         raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")

@@ -147,7 +147,7 @@ def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, sample
 
     Raises:
         ValueError: an argument of another kind, or out of range.
-        EngineError, StoreError: a search failed.
+        EngineError: a search failed.
     """
     samples = searches_to_see(engine, samples)
     asked = list(dict.fromkeys(epds))
@@ -185,7 +185,7 @@ def engine_moves(
 
     Raises:
         ValueError: an argument of another kind, or out of range.
-        EngineError, StoreError: a search failed.
+        EngineError: a search failed.
     """
     samples = searches_to_see(engine, samples)
     rng = np.random.default_rng(seed)

@@ -70,7 +70,7 @@ def control_book(
       policies: of `preparation_policies`, with a menu of 1, where they have been made already.
 
     Raises:
-      ValueError, EngineError, StoreError: as `preparation_tree`, or a number that is none.
+      ValueError, EngineError: as `preparation_tree`, or a number that is none.
     """
     lines = _Lines(settings, analyst, opponent, policies)
     learnt: list[BookPosition] = []

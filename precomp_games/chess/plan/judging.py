@@ -316,7 +316,7 @@ def judge_repertoire(
       learn: how many positions to learn next.
 
     Raises:
-      ValueError, EngineError, StoreError: an argument is not as above, or as of `preparation_tree`.
+      ValueError, EngineError: an argument is not as above, or as of `preparation_tree`.
     """
     if policies is None:
         policies = engines.policies(settings)

@@ -113,7 +113,7 @@ def prepare(
       a hundred games did not put above a hundred without one is refused: there is none then.
 
     Raises:
-      ValueError, EngineError, StoreError: settings, engines, the store or another argument are not what they
+      ValueError, EngineError: settings, engines, the store or another argument are not what they
         should be.
     """
     other_way = bool(plan) or keep is not None or settings.price != "infosets"

@@ -309,7 +309,7 @@ def prepare_from_games(
       The preparation. Its utilities are estimates, which games that come after it confirm or refute.
 
     Raises:
-      ValueError, EngineError, StoreError, OSError: an argument, the engines, the store or the file are not
+      ValueError, EngineError, OSError: an argument, the engines, the store or the file are not
         what they should be.
     """
     if not settings.kind.fitted or settings.menu < 1 or settings.distrust or settings.price != "infosets":

@@ -72,7 +72,7 @@ def preparation_tree(
       announce: called with (positions, games from each) before roll-outs begin.
 
     Raises:
-      ValueError, EngineError, StoreError: settings, the engine or the store are not what they should be.
+      ValueError, EngineError: settings, the engine or the store are not what they should be.
     """
     if policies is None:
         policies = preparation_policies(settings, analyst, opponent)
@@ -133,7 +133,7 @@ def equilibrium_tree(
       max_histories: see `HistoryTree.from_game`.
 
     Raises:
-      ValueError, EngineError, StoreError: as `preparation_tree`; more histories than `max_histories`.
+      ValueError, EngineError: as `preparation_tree`; more histories than `max_histories`.
     """
     white, black = engines = (analyst, analyst if opponent is None else opponent)
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):

@@ -19,7 +19,6 @@ from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
     StoredEngine,
-    StoreError,
     opponent_policy,
     write_polyglot,
 )
@@ -46,7 +45,7 @@ def _make_fen(rng: random.Random) -> bytes:
     return bent(rng, _FENS, _FEN_WORDS)
 
 
-@target("fen", _make_fen, refusals=(EngineError, StoreError))
+@target("fen", _make_fen, refusals=(EngineError,))
 def _(data: bytes, folder: pathlib.Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
     way = zlib.crc32(data) % 4
