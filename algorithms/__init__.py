@@ -11,7 +11,7 @@ if __name__ != "precomp_games.algorithms":
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from .meta.policies import MetaGamePolicy, strategies_from_policy
-from .meta.restricted_nash import restricted_nash, restricted_nash_curve
+from .meta.restricted_nash import restricted_nash
 from .preparation.best_first import best_first_precomputation
 from .preparation.best_precomputation import (
     BestPrecomputation,
@@ -64,7 +64,6 @@ __all__ = [
     "nash_conv",
     "precomputation_plan",
     "restricted_nash",
-    "restricted_nash_curve",
     "robust_precomputation",
     "robust_strategy",
     "save_policy",

@@ -33,26 +33,17 @@ from tests.reference import Choices, all_choices, information_state, states, uti
 _MOST_PAIRS = 2000
 
 
-def matrix_value(matrix: np.ndarray, sizes: Any = None, budgets: Any = (None, None)) -> float:
-    """The value of a matrix game for the player of rows.
-
-    budgets: each player's, where it mixes rows or columns of such sizes on average; None where it is free to.
-    """
+def matrix_value(matrix: np.ndarray) -> float:
+    """The value of a matrix game for the player of rows."""
     rows, columns = matrix.shape
-    first, second = sizes if sizes is not None else (np.zeros(rows), np.zeros(columns))
-    # max v - mu B_1 over x, v, mu >= 0: v <= x'A_j + mu w_j for each column j, and sum w x <= B_0
+    # max v over x, v: v <= x'A_j for each column j
     result = linprog(
-        np.concatenate([np.zeros(rows), [-1.0, budgets[1] or 0.0]]),
-        A_ub=np.vstack(
-            [
-                np.column_stack([-matrix.T, np.ones(columns), -second]),
-                np.concatenate([first if budgets[0] is not None else np.zeros(rows), [0.0, 0.0]]),
-            ]
-        ),
-        b_ub=np.append(np.zeros(columns), budgets[0] or 0.0),
-        A_eq=[np.concatenate([np.ones(rows), [0.0, 0.0]])],
+        np.append(np.zeros(rows), -1.0),
+        A_ub=np.column_stack([-matrix.T, np.ones(columns)]),
+        b_ub=np.zeros(columns),
+        A_eq=[np.append(np.ones(rows), 0.0)],
         b_eq=[1.0],
-        bounds=[(0.0, None)] * rows + [(None, None), (0.0, None if budgets[1] is not None else 0.0)],
+        bounds=[(0.0, None)] * rows + [(None, None)],
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     assert result.status == 0

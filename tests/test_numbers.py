@@ -16,7 +16,7 @@ from precomp_games.algorithms import (
     meta_equilibrium,
     meta_sequence_form_lp,
 )
-from tests.history_tree.cases import efg, from_game, tree_of
+from tests.history_tree.cases import efg, from_game
 from tests.random_games import first, last
 
 
@@ -55,16 +55,6 @@ def test_penalties_beyond_floats():
     assert from_game(penalties=(0.1, 10**400)).penalties == (0.1, math.inf)
     with pytest.raises(ValueError, match=r"^HistoryTree.from_game\(\): expected penalties to be positive"):
         from_game(penalties=-(10**400))
-
-
-def test_an_infinite_budget_is_none():
-    tree = tree_of("pure")
-    free = meta_equilibrium(tree)
-    for budgets in (math.inf, (None, math.inf), np.inf):
-        found = meta_equilibrium(tree, budgets=budgets)
-        assert (found.value, found.sizes) == (free.value, free.sizes)
-    found = meta_equilibrium(tree, budgets=math.inf, solver="regret_minimization", iterations=2)
-    assert found.iterations == 2
 
 
 @pytest.mark.parametrize(

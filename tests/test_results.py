@@ -25,7 +25,6 @@ from precomp_games.algorithms import (
     memory_frontier,
     meta_equilibrium,
     restricted_nash,
-    restricted_nash_curve,
     solve,
 )
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium_values
@@ -72,7 +71,6 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "equilibrium of both": lambda: meta_equilibrium(kuhn()),
     "strategy": lambda: meta_equilibrium(kuhn()).strategies[1],
     "restricted": lambda: restricted_nash(kuhn(), 0, model_probability=0.5),
-    "curve": lambda: restricted_nash_curve(kuhn(), 0),
     "equilibrium": lambda: solve("kuhn_poker", method="cfr+", iterations=100, check_every=20),
     "certificate": lambda: certificate(False),
     "certified by evaluations": lambda: certificate(True),

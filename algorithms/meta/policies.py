@@ -1,17 +1,16 @@
 """Strategies of the meta-game as OpenSpiel policies, and policies of OpenSpiel's solvers as strategies.
 
-    policy = MetaGamePolicy(game, (s_0, s_1))        # of the game, its cached tree and its .efg export
+    policy = MetaGamePolicy(game, (s_0, s_1))        # of the game and its cached tree
     strategies_from_policy(game, solver.average_policy())
 
 `MetaGamePolicy` is a behavioral strategy profile of G' for OpenSpiel: at an information state it stops or
 memorizes an entry with the probabilities that the strategies have there. `strategies_from_policy` is its
-inverse. It reads a profile of G' that some solver of OpenSpiel has computed, on the game itself, on a cached
-copy of it, or on its .efg export.
+inverse. It reads a profile of G' that some solver of OpenSpiel has computed, on the game itself or on its
+cached tree.
 
 Source: `precomputation`, section 4.1.
 
-Cost: a policy is asked once for each information state, at a state that a few moves lead to. A game that is
-given as `played_on` is walked through.
+Cost: a policy is asked once for each information state, at a state that a few moves lead to.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games.meta_game.gambit import efg_name
 from precomp_games.meta_game.game import MetaPrecomputationGame, MetaPrecomputationState
 from precomp_games.meta_game.rules import MEMORIZE, STOP
 from precomp_games.policies.rows import BatchPolicy, PolicyLike, as_batch_policy, policy_rows
@@ -36,8 +34,7 @@ from precomp_games.tree.meta_strategy import MetaStrategy, at_most_one, check_st
 class MetaGamePolicy(Shown, openspiel_policy.Policy):
     """Both players' strategies as an OpenSpiel policy of a meta-game of either form.
 
-    It goes by information state strings, so it plays what is made of the game as well:
-    `pyspiel.convert_to_cached_tree(game)`, and what OpenSpiel loads of `to_efg(game)`.
+    It goes by information state strings, so it plays `pyspiel.convert_to_cached_tree(game)` as well.
     `to_tabular()` is OpenSpiel's own and walks through the game.
     """
 
@@ -51,7 +48,8 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
         check_strategies(strategies, game.tree)
         super().__init__(game, [0, 1])
         self.strategies = (strategies[0], strategies[1])
-        self._infosets = _InfosetNames(game)
+        finite = np.flatnonzero(np.isfinite(game.tree.penalties)[game.tree.infoset_player])
+        self._infosets = {game.infoset_string(k): k for k in finite.tolist()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MetaGamePolicy, (self.game, self.strategies)
@@ -67,10 +65,10 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
         """
         mover = state.current_player()
         player = mover if player_id is None else player_id
-        infoset = -1
+        infoset = None
         if mover >= 0 and mover == player and state.get_game().get_type().provides_information_state_string:
-            infoset = self._infosets.find(state.information_state_string(player))
-        if infoset < 0:
+            infoset = self._infosets.get(state.information_state_string(player))
+        if infoset is None:
             raise ArgumentError(f"expected a decision of the meta-game, got {shown(state)}")
         return self._row(infoset)
 
@@ -83,7 +81,7 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
     def to_pyspiel(self) -> pyspiel.TabularPolicy:
         """The same for OpenSpiel's C++ algorithms."""
         return pyspiel.TabularPolicy(
-            {name: list(self._row(infoset).items()) for name, infoset in self._infosets.names.items()}
+            {name: list(self._row(infoset).items()) for name, infoset in self._infosets.items()}
         )
 
 
@@ -91,7 +89,6 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
 def strategies_from_policy(
     game: MetaPrecomputationGame,
     policy: Annotated[PolicyLike | Sequence[PolicyLike], checks.Check(checks.check_pair)],
-    played_on: pyspiel.Game | None = None,
 ) -> tuple[MetaStrategy, MetaStrategy]:
     """What a policy of the meta-game says at each information state.
 
@@ -99,23 +96,18 @@ def strategies_from_policy(
       game: either form.
       policy: an OpenSpiel policy, in Python or C++, or a function from a state to {action: probability};
         one for both players, or one each. It is asked at one state of each information state.
-      played_on: the game whose states the policy is to be asked with, where that is not `game` but
-        what OpenSpiel loads of `to_efg(game)`.
 
     Returns:
       Both players' strategies. Where the game never asks, they do not memorize: that is so for a player whose
       penalty is infinite and, in the reweighted form, for what chance rules out.
 
     Raises:
-      ValueError: not a meta-game, a policy or a probability distribution, or another game's states.
+      ValueError: not a meta-game, a policy or a probability distribution.
     """
     tree = game.tree
-    if played_on is not None and not played_on.get_type().provides_information_state_string:
-        raise ArgumentError(f"expected played_on to be made of the meta-game, got {played_on}")
     ask = [as_batch_policy(p, f"policy[{i}]") for i, p in enumerate(policy)]
     memorize = np.zeros((2, tree.num_entries))
-    states = _decision_states(game) if played_on is None else _states_of(game, played_on)
-    for infoset, state in states:
+    for infoset, state in _decision_states(game):
         player = int(tree.infoset_player[infoset])
         answer = _answer(ask[player], state, f"policy[{player}]")
         for k, entry in enumerate(range(*tree.first_entry[infoset : infoset + 2]), MEMORIZE):
@@ -134,30 +126,6 @@ def _answer(ask: BatchPolicy, state: Any, name: str) -> dict[int, float]:
     except LookupError as error:  # a table of another game's
         raise ArgumentError(f"expected {name} to know {shown(state.history_str())}, got {error!r}") from error
     return dict(zip(rows.action.tolist(), rows.probability.tolist(), strict=True))
-
-
-class _InfosetNames:
-    """The tree's information states by their strings in G', and in its .efg export.
-
-    names: {information state string of G': the tree's information state}.
-    """
-
-    def __init__(self, game: MetaPrecomputationGame) -> None:
-        tree = game.tree
-        finite = np.isfinite(tree.penalties)[tree.infoset_player]
-        self.names = {game.infoset_string(k): k for k in np.flatnonzero(finite).tolist()}
-        self._exported: dict[str, int] | None = None
-
-    def find(self, name: str) -> int:
-        """The information state, -1 for another game's."""
-        if name in self.names:
-            return self.names[name]
-        if self._exported is None:
-            self._exported = {efg_name(known): k for known, k in self.names.items()}
-            if len(self._exported) < len(self.names):
-                self._exported = {}  # quoting has made two of them one
-        # OpenSpiel calls an .efg file's information set "0-0-1-name": players, number, name.
-        return self._exported.get(name.split("-", 3)[-1], -1)
 
 
 def _decision_states(game: MetaPrecomputationGame) -> Iterator[tuple[int, MetaPrecomputationState]]:
@@ -213,25 +181,3 @@ def _play_to(
         state.apply_action(action)
         assert state.tree_history == child, f"{parent} leads to {state.tree_history}, not {child}"
     return state
-
-
-def _states_of(game: MetaPrecomputationGame, played_on: pyspiel.Game) -> Iterator[tuple[int, Any]]:
-    """A state of what was made of G' at each of its information states."""
-    names = _InfosetNames(game)
-    seen: set[int] = set()
-    stack = [played_on.new_initial_state()]
-    while stack and len(seen) < len(names.names):
-        state = stack.pop()
-        if state.is_terminal():
-            continue
-        if state.current_player() >= 0:
-            name = state.information_state_string()
-            infoset = names.find(name)
-            if infoset < 0:
-                raise ArgumentError(
-                    f"expected played_on to be made of the meta-game, got one with information state {name!r}"
-                )
-            if infoset not in seen:
-                seen.add(infoset)
-                yield infoset, state
-        stack += [state.child(action) for action in state.legal_actions()]

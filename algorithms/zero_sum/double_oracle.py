@@ -27,7 +27,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ from precomp_games.tree.meta_strategy import MetaStrategy, realization_plan
 
 from ..preparation.decisions import Decisions
 from ..programs import LinearProgramError
-from .exploitability import Budgets
 from .regret_minimization import RegretMinimization
 from .sequence_form_lp import PlanBasis, equilibrium_plans, strategies_of
 
@@ -66,35 +64,28 @@ class DoubleOracle:
       iterations: How many programs were solved.
       plan: float64[E], both players' realization plans.
       allowed: bool[E], the entries of the program that they are of.
-      multipliers: What a unit of each player's budget is worth to it.
       basis: Where the program ended.
     """
 
     name = DOUBLE_ORACLE
 
-    def __init__(self, tree: HistoryTree, budgets: Budgets = (None, None)) -> None:
+    def __init__(self, tree: HistoryTree, shares: tuple[float, float] = (1.0, 1.0)) -> None:
+        """Nothing is solved yet. shares: of games in which the players prepare, see `equilibrium_plans`."""
         self.tree = tree
-        self.budgets = budgets
-        self.shares = (1.0, 1.0)
+        self.shares = shares
         self.iterations = 0
         self.failed = False
         self.playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         self.plan = np.zeros(tree.num_entries)
         self.allowed = np.zeros(tree.num_entries, bool)
-        self.multipliers = (0.0, 0.0)
         self.basis = PlanBasis.of_sets(tree, self.allowed)
         self._begun, self._pending = False, True
 
     @property
     def too_large(self) -> bool:
-        """Whether the next program is beyond the simplex method; with budgets there is nothing else.
-
-        Of a game alone: or whether HiGHS has failed.
-        """
-        if self.failed:
-            return True
+        """Whether the next program is beyond the simplex method; of a game alone, or HiGHS has failed."""
         most = _MOST if self.tree.may_stop else MOST_OF_GAME
-        return self.budgets == (None, None) and int(self.allowed.sum()) > most
+        return self.failed or int(self.allowed.sum()) > most
 
     @property
     def warms_up(self) -> bool:
@@ -110,38 +101,16 @@ class DoubleOracle:
         """Solves the next program; before the first one of a large tree there is the warm-up."""
         begun, self._begun = self._begun, True
         if not begun and self.warms_up:
-            self._warm_up()
+            run = RegretMinimization(self.tree, WARM_UP_VARIANT)
+            run.advance(_WARM_UP)
+            own, other = run.strategies()
+            self.plan = own.plan() + other.plan()
+            self._allow(self.plan > _LEAST_PLAN)
             return
         if not begun:
             self._allow(self.playing)
         if self._pending and most > 0 and not self.too_large:
             self._solve()
-
-    def _warm_up(self) -> None:
-        tree, penalties = self.tree, self.tree.penalties
-        prices = (self._price(0), self._price(1))
-        first, second = (
-            price - penalty if price > penalty else 0.0
-            for price, penalty in zip(prices, penalties, strict=True)
-        )
-        self.multipliers = (first, second)
-        dearer = tree if prices == penalties else tree.with_penalties(prices)
-        run = RegretMinimization(dearer, WARM_UP_VARIANT)
-        run.advance(_WARM_UP)
-        own, other = run.strategies()
-        self.plan = own.plan() + other.plan()
-        self._allow(self.plan > _LEAST_PLAN)
-
-    def _price(self, player: int) -> float:
-        """The penalty, or half of what is first too much to overdraw the budget against sigma."""
-        price, budget = self.tree.penalties[player], self.budgets[player]
-        if budget is None or math.isinf(price):
-            return price
-        decisions = Decisions.against(self.tree, player)
-        weight = self.tree.infoset_weight[self.tree.entry_infoset]
-        while realization_plan(self.tree, decisions.best(price).memorize) @ weight > budget:
-            price *= 2.0
-        return max(price / 2.0, self.tree.penalties[player])
 
     def _solve(self) -> None:
         allowed, whole = self.allowed, self.basis
@@ -150,19 +119,19 @@ class DoubleOracle:
         small = restricted_tree(self.tree, allowed, self.worth) if self.tree.may_stop else self.tree
         basis = None
         if self.iterations:
-            basis = PlanBasis(whole.entries[allowed], whole.infosets[infosets], whole.budgets)
+            basis = PlanBasis(whole.entries[allowed], whole.infosets[infosets])
         elif self.warms_up:
             basis = PlanBasis.of_sets(small, self.plan[allowed] > 0.5)
         try:
-            plans = equilibrium_plans(small, self.budgets, basis, self.shares)
+            plan, ended = equilibrium_plans(small, basis, self.shares)
         except LinearProgramError:
             if self.tree.may_stop:
                 raise
             self.failed = True
             return
         self.plan = np.zeros(len(allowed))
-        self.plan[allowed], self.multipliers = plans.plan, plans.multipliers
-        whole.entries[allowed], whole.infosets[infosets], whole.budgets[:] = plans.basis
+        self.plan[allowed] = plan
+        whole.entries[allowed], whole.infosets[infosets] = ended
         self.iterations += 1
 
     def _allow(self, allowed: npt.NDArray[np.bool_]) -> None:
@@ -185,10 +154,6 @@ class DoubleOracle:
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
         """Those of the last program, or of the warm-up."""
         return strategies_of(self.tree, self.plan)
-
-    def resume(self, shares: tuple[float, float]) -> None:
-        """Goes on where the players prepare in other shares of the games, see `equilibrium_plans`."""
-        self.shares, self._pending = shares, True
 
 
 @kernel

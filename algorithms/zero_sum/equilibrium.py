@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.config import bar
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -46,7 +45,6 @@ def meta_equilibrium(
     target_nash_conv: checks.NonNegativeFloat | None = None,
     check_every: checks.PositiveInt = 50,
     seconds: checks.Seconds | None = None,
-    budgets: float | Sequence[float | None] | None = None,
 ) -> MetaEquilibrium:
     """Computes an equilibrium of the meta-game of a tree.
 
@@ -63,10 +61,6 @@ def meta_equilibrium(
       target_nash_conv: stop as soon as NashConv is at most this. `converged` of the result says if it was.
       check_every: how many iterations of regret minimization lie between measurements of NashConv.
       seconds: regret minimization stops at the first measurement after so many. None: no limit.
-      budgets: the most information states that a player may memorize in expectation, at their penalties, each
-        counted by its weight; one for both, or a pair, None or infinity for no limit. Then "double_oracle" is
-        the only solver. `prices` of the result has what one more is worth. A drawn set may be larger: see
-        `MetaStrategy.largest_size`.
 
     Raises:
       ValueError: an argument is not as above.
@@ -78,20 +72,10 @@ def meta_equilibrium(
         raise ArgumentError(
             f'expected no variant of regret minimization with solver="{solver}", got {variant!r}'
         )
-    pair = checks.check_pair(budgets, "budgets")
-    given = [None if b is None else checks.check_number(b, "budgets", least=0.0, finite=False) for b in pair]
-    limits = tuple(None if limit == math.inf else limit for limit in given)
-    if limits != (None, None) and not exact:
-        raise ArgumentError(f'expected solver="{DOUBLE_ORACLE}" with budgets, got {solver!r}')
-    if limits != (None, None) and not tree.may_stop:
-        raise ArgumentError(f"expected no budgets in a game alone, got {shown(budgets)}")
     started = time.monotonic()
 
     run: DoubleOracle | RegretMinimization
-    if exact:
-        run = DoubleOracle(tree, limits)
-    else:
-        run = RegretMinimization(tree, variant or _VARIANTS[solver], check_every)
+    run = DoubleOracle(tree) if exact else RegretMinimization(tree, variant or _VARIANTS[solver], check_every)
     trace: list[tuple[int, float]] = []
     enough = min(_ROUNDING * tree.scale, _exact(tree)) if exact else -1.0
     enough = enough if target_nash_conv is None else target_nash_conv
@@ -100,7 +84,7 @@ def meta_equilibrium(
         while True:
             run.advance(most - run.iterations)
             strategies = run.strategies()
-            profile, chosen = answered(tree, strategies, limits, run.multipliers)
+            profile, chosen = answered(tree, strategies)
             trace.append((run.iterations, profile.nash_conv))
             show(run.iterations, f"NashConv {profile.nash_conv:.2e}")
             reached = profile.nash_conv <= enough
@@ -116,7 +100,6 @@ def meta_equilibrium(
         tree,
         strategies,
         profile,
-        run.multipliers,
         iterations=run.iterations,
         converged=converged,
         trace=tuple(trace),

@@ -70,7 +70,7 @@ def refined(tree: HistoryTree) -> Profile:
     """
 
     def solved(parts: HistoryTree, _: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        first, second = strategies_of(parts, equilibrium_plans(parts).plan)
+        first, second = strategies_of(parts, equilibrium_plans(parts)[0])
         return first.memorize + second.memorize
 
     memorize, _ = _from_the_last(tree, *_subgames(tree), solved)

@@ -144,7 +144,6 @@ class RegretMinimization:
     """Regrets and averages of a run, in the order of the decision tree; measured every so many iterations."""
 
     too_large = False
-    multipliers = (0.0, 0.0)
 
     def __init__(self, tree: HistoryTree, variant: str, check_every: int = MOST_ITERATIONS) -> None:
         self.tree = tree

@@ -12,9 +12,6 @@ payoff is bilinear: r_0(z) and r_1(z) are linear in x and y. So
 where w(I) is how many penalties I costs, mostly 1, g(x) = G' x is the coefficient of y(f), and t(J) is what
 player 1 takes off by memorizing J or more. The duals of the second line are player 1's realization plan.
 
-A budget of player 0 is one more row, sum w(I) x <= B_0; its dual is the price of memory beyond lambda_0. That
-of player 1 is one more column, mu_1 >= 0, which stands beside lambda_1 and takes B_1 mu_1 off the objective.
-
 In a base game alone nobody can stop: sums of entries are what comes before and no less, t(J) has either
 sign, and a leaf's payoff depends on each player's last entry alone.
 
@@ -43,7 +40,7 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
-from .exploitability import Budgets, MetaEquilibrium, MetaTree, measured
+from .exploitability import MetaEquilibrium, MetaTree, measured
 
 _LEAST, _LEAST_OF_GAME = 1e-9, 1e-12  # of coefficients; HiGHS leaves out what is smaller
 _DEAREST = 4.0  # times the tree's scale: what costs more than that is not memorized either
@@ -55,12 +52,10 @@ class PlanBasis(NamedTuple):
     Attributes:
       entries: int8[E]. Of player 0's entries x(e), of player 1's their constraint.
       infosets: int8[m]. Of player 0's the constraint on the sum of their entries, of player 1's t(J).
-      budgets: int8[2], of player 0 its row, of player 1 mu_1.
     """
 
     entries: npt.NDArray[np.int8]
     infosets: npt.NDArray[np.int8]
-    budgets: npt.NDArray[np.int8]
 
     @classmethod
     def of_sets(cls, tree: HistoryTree, members: npt.NDArray[np.bool_]) -> PlanBasis:
@@ -75,21 +70,7 @@ class PlanBasis(NamedTuple):
         inside = np.where(first & summed[tree.entry_infoset], BASIC, AT_UPPER)
         entries = np.where(members, inside, np.where(first, AT_LOWER, BASIC))
         infosets = np.where(met == (tree.infoset_player == 0), AT_UPPER, BASIC)
-        return cls(entries.astype(np.int8), infosets.astype(np.int8), np.array([BASIC, AT_LOWER], np.int8))
-
-
-class Plans(NamedTuple):
-    """The solution of the program.
-
-    Attributes:
-      plan: float64[E], both players' realization plans, each at its own entries.
-      multipliers: What a unit of each player's budget is worth to it; 0 without a budget.
-      basis: Where it ended.
-    """
-
-    plan: npt.NDArray[np.float64]
-    multipliers: tuple[float, float]
-    basis: PlanBasis
+        return cls(entries.astype(np.int8), infosets.astype(np.int8))
 
 
 @public
@@ -100,7 +81,7 @@ def meta_sequence_form_lp(tree: MetaTree) -> MetaEquilibrium:
       ValueError: not a tree of a meta-game.
       LinearProgramError: HiGHS did not find an optimum.
     """
-    return measured(tree, strategies_of(tree, equilibrium_plans(tree).plan))
+    return measured(tree, strategies_of(tree, equilibrium_plans(tree)[0]))
 
 
 def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[MetaStrategy, MetaStrategy]:
@@ -111,17 +92,18 @@ def strategies_of(tree: HistoryTree, plan: npt.NDArray[np.float64]) -> tuple[Met
 
 def equilibrium_plans(
     tree: HistoryTree,
-    budgets: Budgets = (None, None),
     basis: PlanBasis | None = None,
     shares: tuple[float, float] = (1.0, 1.0),
-) -> Plans:
+) -> tuple[npt.NDArray[np.float64], PlanBasis]:
     """Solves the program of a tree.
 
     Args:
       tree: of a meta-game.
-      budgets: the most that each player may memorize, in expectation.
       basis: where to begin. None: HiGHS's presolve decides.
       shares: the most probability with which each player memorizes anything.
+
+    Returns:
+      float64[E], both players' realization plans, each at its own entries; where the simplex method ended.
 
     Raises:
       LinearProgramError: HiGHS did not find an optimum.
@@ -137,19 +119,15 @@ def equilibrium_plans(
     # Where nothing has a price, coefficients above the plans' own 1 only make the simplex method stall.
     scale = unit(tree.scale) if tree.may_stop else unit(one=np.abs(payoff.data).max(initial=0.0))
     payoff *= scale
-    weights = [tree.infoset_weight[tree.entry_infoset[entries]] for entries in own]
     price = scale * np.minimum(tree.infoset_penalty, _DEAREST * tree.scale)
     prices = [price[tree.entry_infoset[entries]] for entries in own]
     m_0, m_1 = len(own[0]), len(own[1])
     treeplexes = [EntryMatrices.of(tree, entries) for entries in own]
 
-    # Variables: x, t, mu_1. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x - B_1 mu_1, plus
-    # payoff[0, 0].
+    # Variables: x, t. Maximized: payoff[1:, 0] x + t of the first J - lambda_0 x, plus payoff[0, 0].
     first = shares[1] * (treeplexes[1].previous < 0)
     gain = payoff[1:, [0]].toarray().ravel() - prices[0]
-    most = [np.inf if budget is None else budget for budget in budgets]
-    limited = budgets[1] is not None
-    # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x - w(J) mu_1 <= payoff[0, f] + w(J) lambda_1.
+    # t(J) - sum over J' after f of t(J') - (payoff[1:, f])' x <= payoff[0, f] + w(J) lambda_1.
     after = (treeplexes[1].members - treeplexes[1].after).T
     bound = payoff[[0], 1:].toarray().ravel() + prices[1]
     # sum of x(e) - x(entry before) <= 0, or player 0's share where there is none; a single x(e) has a bound.
@@ -157,39 +135,31 @@ def equilibrium_plans(
     chained = np.flatnonzero((treeplexes[0].previous >= 0) | several | (not tree.may_stop))
     chain = (treeplexes[0].members - treeplexes[0].after)[chained]
     begun = shares[0] * (treeplexes[0].previous[chained] < 0)
-    upper = np.concatenate([bound, begun, most[:1]])
+    upper = np.concatenate([bound, begun])
     lower, most_taken = np.full(len(upper), -np.inf), 0.0
     if not tree.may_stop:
-        lower[len(bound) : -1], most_taken = begun, np.inf
-    plan, multipliers = np.zeros(tree.num_entries), (0.0, 0.0)
+        lower[len(bound) :], most_taken = begun, np.inf
+    plan = np.zeros(tree.num_entries)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
-        matrix = [[-payoff[1:, 1:].T, after, -weights[1][:, np.newaxis]], [chain, None, None]]
-        matrix.append([weights[0][np.newaxis], None, None])
         # What a basis has for columns and rows, in their order.
-        places: _Places = (
-            (own[0], treeplexes[1].infosets, np.array([1])),
-            (own[1], treeplexes[0].infosets[chained], np.array([0])),
-        )
+        places: _Places = ((own[0], treeplexes[1].infosets), (own[1], treeplexes[0].infosets[chained]))
         solution = Program(
-            objective=np.concatenate([gain, first, [-most[1] if limited else 0.0]]),
-            matrix=scipy.sparse.block_array(matrix, format="csr"),
+            objective=np.concatenate([gain, first]),
+            matrix=scipy.sparse.block_array([[-payoff[1:, 1:].T, after], [chain, None]], format="csr"),
             row_lower=lower,
             row_upper=upper,
-            lower=np.concatenate([np.zeros(m_0), np.full(len(first), -np.inf), [0.0]]),
-            upper=np.concatenate(
-                [np.full(m_0, shares[0]), np.full(len(first), most_taken), [np.inf if limited else 0.0]]
-            ),
+            lower=np.repeat([0.0, -np.inf], [m_0, len(first)]),
+            upper=np.repeat([shares[0], most_taken], [m_0, len(first)]),
             least=_LEAST if tree.may_stop else _LEAST_OF_GAME,
         ).solve(basis=None if basis is None else _gathered(basis, places), crossover=not tree.may_stop)
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
         plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, shares[1])
-        multipliers = max(0.0, float(solution.duals[-1]) / scale), max(0.0, float(solution.x[-1]) / scale)
         for at, statuses in zip(places, solution.basis, strict=True):
             parts = np.split(statuses, np.cumsum([len(numbers) for numbers in at])[:-1])
             for whole, numbers, part in zip(ended, at, parts, strict=True):
                 whole[numbers] = part
-    return Plans(plan, multipliers, ended)
+    return plan, ended
 
 
 def _gathered(basis: PlanBasis, places: _Places) -> Basis:

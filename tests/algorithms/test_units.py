@@ -170,8 +170,6 @@ def _equilibria(case: _Case, scale: float) -> Answers:
     found["robust strategy"] = robust_strategy(tree, 1, 0.2).value
     if case.kind == "lottery":  # where memorizing is worth nothing, nobody does, however little it costs
         assert exact.sizes == program.sizes == (0.0, 0.0)
-    if case.kind == "menus":
-        found["budgets"] = meta_equilibrium(tree, budgets=1.5).value
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
-from precomp_games import MetaPrecomputationGame, to_efg
+from precomp_games import MetaPrecomputationGame
 from precomp_games.algorithms import (
     MetaGamePolicy,
     MetaStrategy,
@@ -48,21 +48,17 @@ def _some(count):
 
 @pytest.mark.parametrize("form", _FORMS)
 def test_there_and_back(form, cases):
-    """Cached trees have the game's information states; .efg exports have them under longer names."""
     for case in _some(cases(_CASES)):
         tree = case.whole
         game = MetaPrecomputationGame(tree, form, check_supports=False)
         strategies = random_strategies(tree, case.seed)
         policy = MetaGamePolicy(game, strategies)
-        cached, exported = pyspiel.convert_to_cached_tree(game), pyspiel.load_efg_game(to_efg(game))
         here = _asked(game)[tree.entry_infoset]
         for back in (
             strategies_from_policy(game, policy),
             strategies_from_policy(game, policy.to_tabular()),
             strategies_from_policy(game, policy.to_pyspiel()),
             strategies_from_policy(game, [policy, policy.action_probabilities]),
-            strategies_from_policy(game, policy, played_on=cached),
-            strategies_from_policy(game, policy, played_on=exported),
         ):
             for strategy, original in zip(back, strategies, strict=True):
                 assert strategy.player == original.player
@@ -81,11 +77,10 @@ def test_openspiel_measures_what_we_do(form, cases):
         strategies = random_strategies(case.whole, case.seed)
         ours = meta_exploitability(case.whole, strategies)
         policy = MetaGamePolicy(game, strategies)
-        exported = pyspiel.load_efg_game(to_efg(game))
-        for made in (game, exported):
+        cached = pyspiel.convert_to_cached_tree(game)
+        for made in (game, cached):
             value = expected_game_score.policy_value(made.new_initial_state(), [policy, policy])
             assert value[0] + game.value_shift == pytest.approx(ours.value, abs=1e-9)
-        cached = pyspiel.convert_to_cached_tree(game)
         assert exploitability.nash_conv(cached, policy) == pytest.approx(ours.nash_conv, abs=1e-8)
         assert pyspiel.nash_conv(game, policy.to_pyspiel()) == pytest.approx(ours.nash_conv, abs=1e-8)
         compared += 1
@@ -172,13 +167,3 @@ def test_base_game_policies_earn_the_utility(cases):
             utility = expected_game_score.policy_value(tree.game.new_initial_state(), policies)
             assert utility[0] == pytest.approx(ours.utility, abs=1e-9)
             assert utility[1] == pytest.approx(tree.utility_sum - ours.utility, abs=1e-9)
-
-
-# -- errors ----------------------------------------------------------------------------------------
-
-
-def test_what_is_not_made_of_the_meta_game_is_not_played_on():
-    game = MetaPrecomputationGame(menu_tree("efg", 3))
-    policy = openspiel_policy.UniformRandomPolicy(game)
-    with pytest.raises(ValueError, match="expected played_on to be made of the meta-game"):
-        strategies_from_policy(game, policy, played_on=game.tree.game)

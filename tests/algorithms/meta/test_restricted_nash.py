@@ -1,6 +1,5 @@
 """Restricted Nash responses against linear programs over all pairs of sets, and the solvers at both ends."""
 
-import numpy as np
 import pytest
 
 from precomp_games.algorithms import (
@@ -9,7 +8,6 @@ from precomp_games.algorithms import (
     meta_exploitability,
     meta_sequence_form_lp,
     restricted_nash,
-    restricted_nash_curve,
 )
 from tests.menus import matrix_value, meta_cases
 
@@ -47,20 +45,3 @@ def test_ends_are_the_equilibrium_and_algorithm_1(cases):
         assert end.value == pytest.approx(best_precomputation(tree, player).value, abs=1e-9)
         nothing = MetaStrategy.of_set(tree, 1 - player, [])
         assert (end.rival.memorize == nothing.memorize).all()
-
-
-def test_the_curve_has_all_bends(cases):
-    bends = 0
-    for k, case in enumerate(meta_cases(cases(_CASES))[::2]):
-        player, tree = k % 2, case.tree
-        curve = restricted_nash_curve(tree, player)
-        a, b, at = curve.against_model, curve.against_best, curve.breakpoints
-        assert len(a) == len(b) == len(at) + 1 == len(curve.strategies)
-        assert (np.diff(a) > 0.0).all() and (np.diff(b) < 0.0).all() and curve.gap < 1e-9 * tree.scale
-        assert (np.diff([0.0, *at, 1.0]) > 0.0).all()
-        for p in [*np.linspace(0.0, 1.0, 7), *at]:
-            value = (p * a + (1.0 - p) * b).max()
-            assert value == pytest.approx(restricted_nash(tree, player, model_probability=p).value, abs=1e-9)
-            assert value == pytest.approx(_value(case, player, p), abs=1e-8)
-        bends += len(at)
-    assert bends

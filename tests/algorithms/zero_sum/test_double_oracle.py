@@ -18,7 +18,7 @@ from precomp_games.algorithms import (
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.double_oracle import restricted_tree
-from tests.menus import matrix_value, menu_tree, meta_cases
+from tests.menus import menu_tree, meta_cases
 from tests.random_games import expand
 from tests.shown import shown
 
@@ -45,6 +45,8 @@ def test_the_value_of_all_pairs(small_programs, cases):
         found = meta_equilibrium(case.tree)
         assert found.value == pytest.approx(case.value, abs=1e-8)
         assert found.nash_conv < 1e-12 and found.converged and found.solver == "double_oracle"
+        for strategy in found.strategies:
+            assert strategy.largest_size == max(len(members) for _, members in strategy.mixture())
         assert found.trace[-1] == (found.iterations, found.nash_conv)
         programs.append(found.iterations)
     assert max(programs) >= 2
@@ -166,57 +168,3 @@ def test_what_is_asked_for_decides_the_solver():
     assert meta_equilibrium(tree, solver="regret_minimization").solver == "cfr+"
     with pytest.raises(ValueError, match=r"meta_equilibrium\(\): expected no variant"):
         meta_equilibrium(tree, solver="double_oracle", variant="cfr+")
-
-
-# -- budgets ---------------------------------------------------------------------------------------
-
-
-def test_budgets_are_those_of_mixtures_of_sets(small_programs, cases):
-    binding = drawn = 0
-    for k, case in enumerate(meta_cases(cases(_CASES))[::2]):
-        small_programs(1 + k % 3, least=2.0)
-        rng, tree = np.random.default_rng(k), case.tree
-        budgets = [
-            None if rng.random() < 0.2 else float(rng.uniform(0.0, 0.6 * max(size.max(), 1)))
-            for size in case.sizes
-        ]
-        found = meta_equilibrium(tree, budgets=budgets)
-        assert found.value == pytest.approx(matrix_value(case.payoffs, case.sizes, budgets), abs=1e-8)
-        assert found.nash_conv < 1e-12
-        for i, (budget, penalty) in enumerate(zip(budgets, tree.penalties, strict=True)):
-            if budget is None or math.isinf(penalty):
-                assert found.prices[i] == penalty
-            else:
-                used = float(found.strategies[i].plan() @ tree.infoset_weight[tree.entry_infoset])
-                assert used <= budget + 1e-9
-                assert (found.prices[i] - penalty) * (budget - used) == pytest.approx(0.0, abs=1e-9)
-                binding += found.prices[i] > penalty
-            strategy = found.strategies[i]
-            largest = max(len(members) for _, members in strategy.mixture())
-            assert strategy.largest_size == largest
-            drawn += budget is not None and largest > budget
-        # An equilibrium at these prices, without budgets.
-        priced = meta_exploitability(tree.with_penalties(found.prices), found.strategies)
-        assert priced.nash_conv < 1e-9
-    assert binding >= cases(30) and drawn >= cases(20)
-
-
-def test_budgets_on_larger_trees():
-    tree = paired_tree(3e-4)
-    free = meta_equilibrium(tree)
-    assert free.prices == tree.penalties
-    budgets = (free.sizes[0] / 2.0, None)
-    found = meta_equilibrium(tree, budgets=budgets)
-    assert found.nash_conv < 1e-12 and found.converged and found.value < free.value
-    assert found.sizes[0] == pytest.approx(budgets[0], abs=1e-9)
-    assert found.prices[0] > tree.penalties[0] and found.prices[1] == tree.penalties[1]
-    dearer = meta_equilibrium(tree.with_penalties(found.prices))
-    paid = [price * size for price, size in zip(found.prices, found.sizes, strict=True)]
-    assert dearer.value == pytest.approx(found.utility - paid[0] + paid[1], abs=1e-12)
-    assert meta_equilibrium(tree, budgets=1e6).value == pytest.approx(free.value, abs=1e-12)
-    nothing = meta_equilibrium(tree, budgets=0.0)
-    assert nothing.sizes == (0.0, 0.0) and nothing.nash_conv < 1e-12
-    with pytest.raises(
-        ValueError, match=r"meta_equilibrium\(\): expected solver=\"double_oracle\" with budg"
-    ):
-        meta_equilibrium(tree, budgets=3, iterations=10)

@@ -76,7 +76,6 @@ def test_what_takes_meta_games_alone():
         lambda: restricted_nash(tree, 0, model_probability=0.5),
         lambda: meta_sequence_form_lp(tree),
         lambda: memory_frontier(tree, 0, opponent=strategies[1]),
-        lambda: meta_equilibrium(tree, budgets=2.0),
     ):
         with pytest.raises(ValueError, match="game alone"):
             refused()

@@ -4,7 +4,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games import MetaPrecomputationGame, to_efg
+from precomp_games import MetaPrecomputationGame
 from precomp_games.algorithms import meta_equilibrium, strategies_from_policy
 from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
 from tests.algorithms.zero_sum.plain_regret import PlainPredictive
@@ -32,15 +32,15 @@ def test_the_same_strategies_after_every_iteration(variant, solver, kind, seed, 
     trace = dict(meta_equilibrium(tree, variant=variant, iterations=30, check_every=1).trace)
     for form in ("audit", "reweighted") if policies else ("audit",):
         game = MetaPrecomputationGame(tree, form)
-        exported = pyspiel.load_efg_game(to_efg(game))
-        theirs, ours = solver(exported), RegretMinimization(tree, variant, check_every=1)
+        cached = pyspiel.convert_to_cached_tree(game)
+        theirs, ours = solver(cached), RegretMinimization(tree, variant, check_every=1)
         for iteration in range(1, 31):
             theirs.evaluate_and_update_policy()
             ours.advance(1)
             average = theirs.average_policy()
-            assert trace[iteration] == pytest.approx(pyspiel.nash_conv(exported, average), abs=1e-10)
+            assert trace[iteration] == pytest.approx(pyspiel.nash_conv(cached, average), abs=1e-10)
             if iteration % 5 == 0:
-                back = strategies_from_policy(game, average, played_on=exported)
+                back = strategies_from_policy(game, average)
                 for one, other in zip(ours.strategies(), back, strict=True):
                     np.testing.assert_allclose(one.plan(), other.plan(), atol=1e-10)
 
