@@ -32,14 +32,12 @@ from precomp_games.chess import (
     ChessState,
     GameReport,
     SearchLimit,
-    fit_opponent,
     move_of,
-    opponent_choices,
     opponent_policy,
-    read_table,
 )
 from precomp_games.chess.data.move_counts import (
     CountsPolicy,
+    GameSelection,
     GameTable,
     GameWeights,
     MoveCounts,
@@ -47,6 +45,7 @@ from precomp_games.chess.data.move_counts import (
     predicted_rows,
 )
 from precomp_games.chess.model.count_fit import HALF_LIVES, CountFit, RollingCounts
+from precomp_games.chess.model.estimation import fit_opponent, opponent_choices
 from precomp_games.chess.model.opponents import prior_of_moves, rolling_fit
 
 _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 + 1e-9)
@@ -144,16 +143,16 @@ def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since:
     return policy, f"{engines.analyst.engine_id} ({limit}, {top_k} moves), {how}"
 
 
-def models(player: str, population: str | None, since: int, behind: Any) -> list[Model]:
+def models(population: GameSelection | None, since: int, behind: Any) -> list[Model]:
     """What is compared, from plain to best; a population's games count up to the first year."""
     ageless = (math.inf,)
     found = [Model("counts alone", ageless, None), Model("with age", HALF_LIVES, None)]
     if population is not None:
         read = GameReport()
-        table = read_table(population, without=player, max_plies=_PLIES.value, report=read)
+        table = population.table(read)
         earlier = table.select(table.years < since)
         if not earlier.num_games:
-            raise ValueError(f"--population: expected games before {since}, got none in {population!r}")
+            raise ValueError(f"--population: expected games before {since}, got none in {population.path!r}")
         # Fitted without an engine, which would have to search all positions of all these games.
         fit = rolling_fit(earlier)
         counts = MoveCounts.of_tables([earlier], GameWeights(half_life=fit.half_life))
@@ -261,7 +260,7 @@ def main(argv: Sequence[str]) -> None:
             engines = stack.enter_context(chess_runs.engines())
             behind, told = engine_behind(engines, found, years[0])
             print(f"Engine              {told}", flush=True)
-        scores = all_scores(models(player, population, years[0], behind), table, years)
+        scores = all_scores(models(population, years[0], behind), table, years)
     print(f"Moves               {int(now.own.sum())} in {now.num_games} games\n")
     # Years are predicted one after the other; within a year, games stand in the file's order.
     order = np.argsort(np.floor(now.years)[now.game[now.own]], kind="stable")

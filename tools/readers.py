@@ -49,19 +49,17 @@ from precomp_games.chess import (
     read_games,
     read_preparation,
     read_repertoire,
-    read_table,
-    reply_games,
     write_pgn,
     write_polyglot,
 )
-from precomp_games.chess.data.move_counts import PolyglotCounts
+from precomp_games.chess.data.move_counts import GameSelection, PolyglotCounts
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
 from precomp_games.chess.model.calibration import load_calibration
 from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
 from precomp_games.chess.model.opponents import polyglot_policy
-from precomp_games.chess.model.played import pgn_moves, pgn_results
+from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.chess.plan.sparring import SparringGames
 from precomp_games.chess.play.uci_engine import uci_book
 from precomp_games.chess.study.words import OpponentWords
@@ -421,11 +419,11 @@ def _sparred(path: pathlib.Path) -> object:
 
 for _name, _covers, _read in (
     ("games", "read_games", lambda path: list(read_games(path, setups=True))),
-    ("table", "read_table", lambda path: read_table(path)),
+    ("table", "GameSelection", lambda path: GameSelection(path).table()),
     ("pgn_moves", "pgn_moves", lambda path: pgn_moves(path)),
     ("pgn_names", "pgn_names", lambda path: pgn_names(path)),
     ("pgn_results", "pgn_results", lambda path: pgn_results(path)),
-    ("reply_games", "reply_games", lambda path: reply_games(samples.small_book(), path)),
+    ("reply_games", "reply_games", lambda path: reply_games(samples.small_book(), GameSelection(path))),
     ("sparring", "SparringGames.read", lambda path: _sparred(path)),
     ("repertoire", "read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
     ("games_policy", "games_policy", lambda path: str(games_policy(ChessGame({}), path))),

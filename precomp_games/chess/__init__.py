@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from precomp_games.chess.engines.stored_engine import StoredEngine
     from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
     from precomp_games.chess.model.engine_policies import EngineEvaluation, EnginePolicy
-    from precomp_games.chess.model.estimation import fit_opponent, opponent_choices
     from precomp_games.chess.model.model import Engines, PreparationPolicies, preparation_policies
-    from precomp_games.chess.model.opponents import games_policy, opponent_policy, read_table
-    from precomp_games.chess.model.played import reply_games
+    from precomp_games.chess.model.opponents import games_policy, opponent_policy
     from precomp_games.chess.model.settings import PreparationSettings
     from precomp_games.chess.plan.controls import control_book
     from precomp_games.chess.plan.judging import judge_repertoire
     from precomp_games.chess.plan.preparation import Preparation, read_preparation, write_preparation
     from precomp_games.chess.plan.prepare import prepare
-    from precomp_games.chess.plan.trees import certified_book, preparation_book, preparation_tree
+    from precomp_games.chess.plan.trees import preparation_book, preparation_tree
     from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
     from precomp_games.chess.study.drill import Drill
     from precomp_games.chess.study.exports import write_exports
@@ -43,9 +41,7 @@ else:
             "engines.stored_engine": "StoredEngine",
             "model.engine_policies": "EngineEvaluation EnginePolicy",
             "game": "ChessGame ChessState action_of board_key move_of position_key",
-            "model.estimation": "fit_opponent opponent_choices",
-            "model.played": "reply_games",
-            "model.opponents": "games_policy opponent_policy read_table",
+            "model.opponents": "games_policy opponent_policy",
             "play.match": "MatchComparison book_exits play_match",
             "plan.controls": "control_book",
             "plan.judging": "judge_repertoire",
@@ -53,7 +49,7 @@ else:
             "plan.preparation": "Preparation read_preparation write_preparation",
             "plan.prepare": "prepare",
             "model.settings": "PreparationSettings",
-            "plan.trees": "certified_book preparation_book preparation_tree",
+            "plan.trees": "preparation_book preparation_tree",
             "data.game_records": "read_games",
             "data.pgn_files": "GameReport",
             "study.drill": "Drill",
@@ -87,14 +83,11 @@ __all__ = [
     "action_of",
     "board_key",
     "book_exits",
-    "certified_book",
     "control_book",
     "find_engine",
-    "fit_opponent",
     "games_policy",
     "judge_repertoire",
     "move_of",
-    "opponent_choices",
     "opponent_policy",
     "play_match",
     "position_key",
@@ -105,8 +98,6 @@ __all__ = [
     "read_games",
     "read_preparation",
     "read_repertoire",
-    "read_table",
-    "reply_games",
     "write_exports",
     "write_pgn",
     "write_polyglot",

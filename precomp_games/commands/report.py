@@ -26,6 +26,7 @@ import chess.pgn
 from absl import flags
 
 from precomp_games._support.files import read_json
+from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.data.movetext import Standard, standard
 from precomp_games.chess.data.pgn_files import GameReport, game_texts
 from precomp_games.chess.model.played import reply_games
@@ -156,7 +157,8 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[BookPa
             ) from None
         if given.games is not None:
             read = GameReport()
-            games, person = reply_games(made.book, given.games, given.player, exits=made.exits, report=read)
+            meant = GameSelection(given.games, given.player)
+            games, person = reply_games(made.book, meant, exits=made.exits, report=read)
             print(f"Games behind replies: {read}", flush=True)
             made = dataclasses.replace(made, games=games, person=person)
         books.append(BookPage(made, notes=notes, matches=matches, sizes=sizes, plots=shared))

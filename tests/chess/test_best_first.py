@@ -8,12 +8,12 @@ from precomp_games.algorithms.preparation.best_first import best_first_precomput
 from precomp_games.chess import (
     PreparationSettings,
     action_of,
-    certified_book,
     position_key,
     preparation_book,
     preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.plan.trees import certified_book
 from tests.chess.test_preparation import HashEngine
 
 

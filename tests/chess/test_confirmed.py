@@ -11,12 +11,12 @@ from precomp_games.chess import (
     SearchLimit,
     board_key,
     book_exits,
-    certified_book,
     play_match,
     preparation_policies,
 )
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import EngineMenu
+from precomp_games.chess.plan.trees import certified_book
 from tests.chess.test_preparation import HashEngine
 
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # games are short, and end in all ways

@@ -5,8 +5,9 @@ import math
 import chess
 import pytest
 
-from precomp_games.chess import ChessGame, games_policy, read_table
+from precomp_games.chess import ChessGame, games_policy
 from precomp_games.chess.data.game_records import position_hash
+from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.people import fit_distrust
 from tests.chess.test_game_records import game
 
@@ -57,7 +58,7 @@ def test_distrust_is_what_was_missing_of_what_the_worst_would_take(files):
         expected = sum(p * v for p, v in row.values())
         missing.append(expected - row[reply][1])
         most.append(alpha / (games + alpha) * (expected - min(v for _, v in row.values())))
-    found = fit_distrust(model, read_table(files / "later.pgn", "Them"), Worth())
+    found = fit_distrust(model, GameSelection(files / "later.pgn", "Them").table(), Worth())
     share = sum(missing) / sum(most)
     assert found.share == pytest.approx(min(max(share, 0.0), 1.0))
     error = math.sqrt(sum((m - share * w) ** 2 for m, w in zip(missing, most, strict=True))) / sum(most)
@@ -68,6 +69,6 @@ def test_distrust_is_what_was_missing_of_what_the_worst_would_take(files):
 
 def test_counts_alone_have_nothing_to_distrust(files):
     model = model_of(files, 0.0)
-    games = read_table(files / "earlier.pgn", "Them")
+    games = GameSelection(files / "earlier.pgn", "Them").table()
     with pytest.raises(ValueError, match="expected table to have moves among several replies, got 4 moves"):
         fit_distrust(model, games, Worth())

@@ -9,7 +9,6 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.chess import (
     PreparationSettings,
     SearchLimit,
-    certified_book,
     move_of,
     preparation_book,
     preparation_policies,
@@ -19,6 +18,7 @@ from precomp_games.chess import (
 from precomp_games.chess.data.book import points
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.model.engine_policies import EngineMenu
+from precomp_games.chess.plan.trees import certified_book
 from tests.chess.test_best_first import _best_first
 from tests.chess.test_preparation import HashEngine
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from precomp_games.chess import ChessGame, action_of, games_policy, read_table
+from precomp_games.chess import ChessGame, action_of, games_policy
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import (
     CountsPolicy,
+    GameSelection,
     GameTable,
     GameWeights,
     MoveCounts,
@@ -41,7 +42,7 @@ def by_san(state, row) -> dict[str, float]:
 def table_of(tmp_path: Path, *texts: str, player: str | None = None, **options) -> GameTable:
     path = tmp_path / "games.pgn"
     path.write_text("".join(texts))
-    return read_table(path, player, **options)
+    return GameSelection(str(path), player, **options).table()
 
 
 GAMES = (
@@ -200,8 +201,8 @@ def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path
     texts = random_games(5, 60)
     table = table_of(tmp_path, *texts, player="A")
     rolling = RollingCounts(table)
-    prior = np.full(len(rolling.block), 0.05)
-    early = rolling.start(0) + rolling.block < 1985
+    prior = np.full(len(rolling.year), 0.05)
+    early = rolling.year < 1985
     (fit,) = rolling.fits(prior, [1985.0])
     assert fit.moves == early.sum()
     for half_life in (0.5, 4.0, math.inf):
@@ -212,7 +213,7 @@ def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path
     assert fit.bits == pytest.approx(-np.log2(p).mean())
     before = table.select(table.years < 1985)
     alone = RollingCounts(before)
-    assert alone.fits(np.full(len(alone.block), 0.05), [math.inf]) == [fit]
+    assert alone.fits(np.full(len(alone.year), 0.05), [math.inf]) == [fit]
     assert rolling.fits(prior, [1984.0, 1985.0])[1] == fit
     assert rolling.fits(prior, [1985.0], [4.0])[0].half_life == 4.0
 

@@ -13,10 +13,9 @@ from precomp_games.chess import (
     PreparationSettings,
     games_policy,
     read_games,
-    reply_games,
     write_pgn,
 )
-from precomp_games.chess.data.game_records import sides_of
+from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.data.names import (
     alike,
     fitting_names,
@@ -26,7 +25,7 @@ from precomp_games.chess.data.names import (
     tag_text,
 )
 from precomp_games.chess.data.pgn_files import pgn_names
-from precomp_games.chess.model.played import pgn_moves, pgn_results
+from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.commands import opponent
 from precomp_games.commands._showing import print_games
 from tests.chess.test_game_records import game, read
@@ -189,7 +188,7 @@ def test_all_who_ask_for_one_tell_of_others(asked, bluebaum, capsys):
     reports = [GameReport() for _ in range(3)]
     pgn_moves(bluebaum, asked, report=reports[0])
     pgn_results(bluebaum, asked, report=reports[1])
-    reply_games(small_book(), bluebaum, asked, report=reports[2])
+    reply_games(small_book(), GameSelection(bluebaum, asked), report=reports[2])
     model = games_policy(ChessGame({}), bluebaum, player=asked)
     assert all(report.alike == others for report in (*reports, model.report))
     for sigma in ((None, model), (None, None)):
@@ -255,7 +254,7 @@ def test_escapes_in_tags(written, meant, tmp_path):
     if name_words(meant):
         records, report = read(tmp_path, game("1. e4", written, "B"), game("1. d4", "B", "C"), player=meant)
         assert len(records) == 1 and report.names == (meant,)
-        assert sides_of(records[0], {name_words(meant)}) == [chess.WHITE]
+        assert records[0].own == (chess.WHITE,)
 
 
 @pytest.mark.parametrize("meant", [meant for _, meant in ESCAPED])

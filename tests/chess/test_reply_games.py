@@ -7,11 +7,13 @@ import chess
 import chess.pgn
 import pytest
 
-from precomp_games.chess import GameReport, book_exits, reply_games
+from precomp_games.chess import GameReport, book_exits
+from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.played import (
     Person,
     PlayedGame,
     ReplyGames,
+    reply_games,
     rests_on_guesses,
 )
 from tests.chess.test_book import book_of, uci
@@ -45,7 +47,7 @@ def told(found):
 
 def test_the_games_of_each_reply(file):
     report = GameReport()
-    found = reply_games(WHITE_BOOK, file, "Carol, Ann", report=report)[0]
+    found = reply_games(WHITE_BOOK, GameSelection(file, "Carol, Ann"), report=report)[0]
     # In the game of 2001 the opponent had the other side; that of 2003 came to 2... d6 by other moves.
     assert told(found) == {
         uci("e2e4 c7c5"): ReplyGames(
@@ -53,7 +55,9 @@ def test_the_games_of_each_reply(file):
         )
     }
     assert report.games == 4
-    with_exits = told(reply_games(WHITE_BOOK, file, "Carol", exits=book_exits(WHITE_BOOK, uniform))[0])
+    with_exits = told(
+        reply_games(WHITE_BOOK, GameSelection(file, "Carol"), exits=book_exits(WHITE_BOOK, uniform))[0]
+    )
     assert with_exits[uci("e2e4 c7c5 g1f3 d7d6")] == ReplyGames(
         2, (PlayedGame("Dave", "Carol, Ann", 2003, "1/2-1/2"), PlayedGame("Us", "Carol, Ann", 1999, "1-0"))
     )
@@ -61,37 +65,40 @@ def test_the_games_of_each_reply(file):
 
 
 def test_everybody_and_few(file):
-    found = reply_games(WHITE_BOOK, file, most=1)[0]
+    found = reply_games(WHITE_BOOK, GameSelection(file), most=1)[0]
     assert {history: each.count for history, each in found.items()} == {
         uci("e2e4 c7c5"): 3,
         uci("e2e4 e7e5"): 1,
     }
     assert told(found)[uci("e2e4 c7c5")].games == (PlayedGame("Carol, Ann", "Us", 2001, "0-1"),)
-    assert uci("e2e4 e7e5") not in reply_games(WHITE_BOOK, file, without="Dave")[0]
-    assert reply_games(WHITE_BOOK, file, max_plies=1)[0] == {}
-    assert told(reply_games(WHITE_BOOK, file, before=2001.5)[0]) == {
+    assert uci("e2e4 e7e5") not in reply_games(WHITE_BOOK, GameSelection(file, without="Dave"))[0]
+    assert reply_games(WHITE_BOOK, GameSelection(file, max_plies=1))[0] == {}
+    assert told(reply_games(WHITE_BOOK, GameSelection(file, before=2001.5))[0]) == {
         uci("e2e4 c7c5"): ReplyGames(1, (PlayedGame("Us", "Carol, Ann", 1999, "1-0"),))
     }
 
 
 def test_games_are_whole_and_say_whose_they_are(file):
     # What counts are the first two half-moves; what is listed can be played through.
-    found, person = reply_games(WHITE_BOOK, file, "Carol", max_plies=2)
+    found, person = reply_games(WHITE_BOOK, GameSelection(file, "Carol", max_plies=2))
     first, second = found[uci("e2e4 c7c5")].games
     assert (first.moves, second.moves) == (uci("e2e4 c7c5 g1f3 d7d6"), uci("e2e4 c7c5 b1c3"))
     assert person == Person("Carol, Ann", 3, 1999, 2003)
     black_book = book_of("e2e4 | c7c5", side=chess.BLACK)
-    assert reply_games(black_book, file, "Carol")[1] == Person("Carol, Ann", 1, 2001, 2001)
-    assert reply_games(black_book, file, "Dave", before=2000.0)[1] == Person("Dave", 0)
-    assert reply_games(WHITE_BOOK, file)[1] is None
+    assert reply_games(black_book, GameSelection(file, "Carol"))[1] == Person("Carol, Ann", 1, 2001, 2001)
+    assert reply_games(black_book, GameSelection(file, "Dave", before=2000.0))[1] == Person("Dave", 0)
+    assert reply_games(WHITE_BOOK, GameSelection(file))[1] is None
 
 
 def test_what_rests_on_guesses(file):
     book = book_of("| e2e4", "e2e4 c7c5 | g1f3", "e2e4 e7e5 | g1f3", "e2e4 e7e5 g1f3 b8c6 | d2d4")
-    found, _ = reply_games(book, file, "Carol")
+    found, _ = reply_games(book, GameSelection(file, "Carol"))
     assert rests_on_guesses(book, found) == [False, False, True, True]
     black_book = book_of("e2e4 | c7c5", "d2d4 | d7d5", side=chess.BLACK)
-    assert rests_on_guesses(black_book, reply_games(black_book, file, "Carol")[0]) == [False, True]
+    assert rests_on_guesses(black_book, reply_games(black_book, GameSelection(file, "Carol"))[0]) == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("side", chess.COLORS)
@@ -121,7 +128,7 @@ def test_by_brute_force(side, tmp_path):
     black = ("e2e4 | e7e5", "d2d4 | g8f6", "e2e4 e7e5 g1f3 | b8c6")
     book = book_of(*(white if side else black), side=side)
     exits = book_exits(book, uniform)
-    found = reply_games(book, path, "Ann", exits=exits, most=1000)[0]
+    found = reply_games(book, GameSelection(path, "Ann"), exits=exits, most=1000)[0]
     expected = {each.history[: ply + 1]: 0 for each in exits for ply in range(len(each.history))}
     played = [
         {(node.parent.board().epd(), node.move) for node in game.mainline()}

@@ -12,9 +12,8 @@ from precomp_games.chess import (
     action_of,
     games_policy,
     read_preparation,
-    read_table,
 )
-from precomp_games.chess.data.move_counts import MoveCounts
+from precomp_games.chess.data.move_counts import GameSelection, MoveCounts
 from precomp_games.chess.study.words import points
 from tests.chess.test_book import book_of
 from tests.chess.test_game_records import game
@@ -99,7 +98,7 @@ def test_shipped_sample(tmp_path):
 def test_an_earlier_person_is_who_it_was(them):
     """Cut at a date, a file is the file of the older games."""
     whole = games_policy(ChessGame(), them, "Them", before=1992.0)
-    games = read_table(them, "Them")
+    games = GameSelection(them, "Them").table()
     counts = whole.counts
     older = games.select(games.years < 1992.0)
     assert 0 < older.num_games < games.num_games
@@ -147,7 +146,7 @@ def by_recursion(state, memorized, counts, side):
 
 
 def test_a_judge_is_the_formula_also_of_games_drawn_anew(transfer, them):
-    games = read_table(them, "Them", max_plies=30)
+    games = GameSelection(them, "Them", max_plies=30).table()
     judge = transfer.Judge(games, AnyMove(), Worth())
     settings = PreparationSettings(max_plies=30)
     paths = transfer.paths_of(BOOK, settings, judge)
@@ -177,7 +176,7 @@ def test_a_judge_is_the_formula_also_of_games_drawn_anew(transfer, them):
 
 
 def test_hits_are_positions_that_came_up(transfer, them):
-    found = transfer.hits(BOOK, read_table(them, "Them", max_plies=30))
+    found = transfer.hits(BOOK, GameSelection(them, "Them", max_plies=30).table())
     assert sorted(found.tolist()) == sorted([3.0] * 5 + [2.0] * 2 + [2.0] * 3 + [1.0] * 2)
 
 

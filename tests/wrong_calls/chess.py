@@ -16,7 +16,7 @@ import pyspiel
 from precomp_games import chess as face
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
 from precomp_games.chess.data.book import BookExit
-from precomp_games.chess.data.move_counts import CountsPolicy, GameWeights, MoveCounts
+from precomp_games.chess.data.move_counts import CountsPolicy, GameSelection, MoveCounts
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.model.calibration import (
     CalibratedUtility,
@@ -24,7 +24,6 @@ from precomp_games.chess.model.calibration import (
     save_calibration,
 )
 from precomp_games.chess.model.engine_policies import LinearUtility
-from precomp_games.chess.model.estimation import Choice
 from precomp_games.chess.play.match import MATCH_PLIES
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -71,8 +70,7 @@ def table():
     calibration = CalibratedUtility((0.5,) * 3, 4.0, scope)
 
     files = _Files(calibration)
-    played = face.read_table(files.games, "A")
-    counts = MoveCounts.of_tables([played])
+    counts = MoveCounts.of_tables([GameSelection(files.games, "A").table()])
     counting = CountsPolicy(game, counts, 1.0)
 
     repertoire = face.read_repertoire(files.repertoire, chess.WHITE)
@@ -161,24 +159,15 @@ def table():
         "temperature_cp": Arg(10.0, 0.0),
         "top_k": Arg(2, 0, 501),
         "engine": Arg(engine, face.EnginePool, store, face.StoredEngine),
-        # how an opponent plays
-        "choices": Arg([Choice((30, 20), 1, 30)] * 3, []),
-        "opponent_choices.engine": analyst,
-        "opponent_choices.moves": Arg(
-            {(_START, "e2e4"): 2},
-            *[{(_START, "e2e5"): 1}, {(_START, "e2e4"): 0}, {("nonsense", "e2e4"): 1}, {(7, 7): 1}],
-        ),
         # people and books
-        "path": Arg(files.games, "\0", fine=["nonsense"]),
+        **dict.fromkeys(("path", "file"), Arg(files.games, "\0", fine=["nonsense"])),
         "player": Arg("A", "Nobody"),
         "max_games": Arg(5, 0),
         "max_plies": Arg(9, 0),
         "report": Arg(face.GameReport(), face.GameReport),
-        "weights": GameWeights(),
         "keys": counts.keys,
         "alpha": 1.0,
         "prior": Arg(counting, fine=[None]),
-        "period": Arg(1.0, 0.0),
         "fit": Arg("given", "best"),
         "spec": Arg("uci(r=20,top_k=3)", "nonsense", "uci(r=0)", "uci(nodes=1,depth=1)", "uci(options=5)"),
         "utility": Arg(LinearUtility(), LinearUtility),

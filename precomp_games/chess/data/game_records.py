@@ -25,7 +25,7 @@ import itertools
 import os
 import re
 import struct
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import chess
@@ -75,7 +75,9 @@ Key = Callable[[chess.Board], Any]
 Names = frozenset[tuple[str, ...]]
 
 
-@public
+_PACKED = struct.Struct("<9Qbb")
+
+
 def position_hash(board: chess.Board) -> int:
     """A position's 64 bits: pieces, side to move, castling rights, and en passant if a capture is legal.
 
@@ -83,17 +85,7 @@ def position_hash(board: chess.Board) -> int:
     million positions two share it with probability 3e-6, and the moves that are then counted together are
     those of both that are legal. Polyglot's keys are sums of a published table, so that a file could be made
     whose positions collide, and take longer to compute in Python.
-
-    Raises:
-        ValueError: no board.
     """
-    return _position_hash(board)
-
-
-_PACKED = struct.Struct("<9Qbb")
-
-
-def _position_hash(board: chess.Board) -> int:
     passed = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else -1
     pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
     sides = (board.occupied_co[chess.WHITE], board.occupied_co[chess.BLACK])
@@ -107,6 +99,7 @@ class GameRecord:
 
     Attributes:
         white, black: names, as the file has them.
+        own: White and Black, whoever of them was asked for.
         first: who moves first; White unless the game begins at another position.
         year: when, as a decimal year; None if the file does not know.
         ratings: of White and Black, None if the file does not know.
@@ -119,6 +112,7 @@ class GameRecord:
 
     white: str
     black: str
+    own: tuple[chess.Color, ...]
     first: chess.Color
     year: float | None
     ratings: tuple[int | None, int | None]
@@ -131,12 +125,6 @@ class GameRecord:
     def mover(self, ply: int) -> chess.Color:
         """Whose move `ply` is, counted from 0."""
         return self.first if ply % 2 == 0 else not self.first
-
-
-def sides_of(game: GameRecord, names: Container[tuple[str, ...]] | None) -> list[chess.Color]:
-    """White and Black, where they have one of these names, as `name_words`; None: anybody's names."""
-    sides = {chess.WHITE: game.white, chess.BLACK: game.black}
-    return [color for color, name in sides.items() if names is None or name_words(name) in names]
 
 
 @public
@@ -178,25 +166,20 @@ def read_games(
         names = pgn_names(path)
         if player is not None:
             wanted = resolve_names(player, names, path)
-            _tell_names(report, wanted, names)
+            report.names = tuple(name for name in names if name_words(name) in wanted)
+            report.alike = {
+                name: count
+                for name, count in names.items()
+                if name_words(name) not in wanted and any(alike(name, each) for each in report.names)
+            }
         if without is not None:
             parts = without.split(";")
             excluded = frozenset(
                 name_words(name) for name in names if any(same_initials(part, name) for part in parts)
             )
-    key = _position_hash if key is position_hash else key
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
     seen = None if copies else dict[int, float | None]()
     return _records(game_texts(path, report), wanted, reader, max_games, report, seen)
-
-
-def _tell_names(report: GameReport, wanted: frozenset[tuple[str, ...]], names: Mapping[str, int]) -> None:
-    report.names = tuple(name for name in names if name_words(name) in wanted)
-    report.alike = {
-        name: count
-        for name, count in names.items()
-        if name_words(name) not in wanted and any(alike(name, each) for each in report.names)
-    }
 
 
 def _records(
@@ -322,10 +305,12 @@ class _Game(GameVisitor):
         self.stop("a move that cannot be read")
 
     def record(self) -> GameRecord:
-        tags = self.tags
+        tags, wanted = self.tags, self._wanted
+        names = {chess.WHITE: tags.get("White", "?"), chess.BLACK: tags.get("Black", "?")}
         return GameRecord(
-            white=tags.get("White", "?"),
-            black=tags.get("Black", "?"),
+            white=names[chess.WHITE],
+            black=names[chess.BLACK],
+            own=tuple(c for c, name in names.items() if wanted is None or name_words(name) in wanted),
             first=self.first,
             year=_year(tags),
             ratings=(_rating(tags.get("WhiteElo", "")), _rating(tags.get("BlackElo", ""))),

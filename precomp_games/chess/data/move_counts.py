@@ -38,14 +38,13 @@ import chess
 import chess.polyglot
 import numpy as np
 import numpy.typing as npt
-from numpy.ma import is_masked
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.results import Shown
-from precomp_games.chess.data.game_records import SPEEDS, GameRecord, position_hash, sides_of
-from precomp_games.chess.data.names import name_words
+from precomp_games.chess.data.game_records import SPEEDS, GameRecord, position_hash, read_games
+from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.game import (
     MAX_PLIES,
     ChessGame,
@@ -53,10 +52,12 @@ from precomp_games.chess.game import (
     UnfinishedStates,
     action_of,
     check_unfinished,
-    is_legal,
 )
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
+
+DEFAULT_PLIES = 60
+"""Half-moves of a game that count, where nothing else is said."""
 
 Floats = npt.NDArray[np.float64]
 _BATCH = 20_000  # games
@@ -99,19 +100,10 @@ class GameTable:
     @property
     def ply(self) -> npt.NDArray[np.int64]:
         """int64[m]: half-moves that were played before each half-move in its game."""
-        starts = np.searchsorted(self.game, np.arange(self.num_games))
-        return np.arange(len(self.game)) - starts[self.game]
+        return np.arange(len(self.game)) - np.searchsorted(self.game, self.game)
 
-    @public
     def select(self, games: npt.NDArray[np.bool_]) -> GameTable:
-        """The games for which `games`, bool[g], is true.
-
-        Raises:
-            ValueError: another shape.
-        """
-        masked, games = is_masked(games), np.asarray(games)
-        if masked or games.dtype != np.bool_ or games.shape != (self.num_games,):
-            raise ArgumentError(f"expected games to be bool[{self.num_games}], got {shown(games)}")
+        """The games for which `games`, bool[g], is true."""
         moves = games[self.game]
         number = np.cumsum(games, dtype=np.int32) - 1
         of_moves = (self.keys[moves], self.actions[moves], number[self.game[moves]], self.own[moves])
@@ -119,48 +111,32 @@ class GameTable:
         return GameTable(*of_moves, self.white[moves], *of_games)
 
     @staticmethod
-    @public
-    def join(tables: Annotated[Iterable[GameTable], checks.each_of(GameTable)]) -> GameTable:
-        """All games of several tables.
-
-        Raises:
-            ValueError: what are no tables.
-        """
-        parts = tuple(tables) or (_table([], None),)
-        first = np.cumsum([0, *(part.num_games for part in parts)])
-        columns = {
-            field.name: np.concatenate([getattr(part, field.name) for part in parts])
-            for field in dataclasses.fields(GameTable)
-        }
-        game = [part.game + start for part, start in zip(parts, first[:-1], strict=True)]
-        columns["game"] = np.concatenate(game).astype(np.int32)
+    def join(tables: Iterable[GameTable]) -> GameTable:
+        """All games of several tables."""
+        parts = tuple(tables) or (_table([]),)
+        columns = {name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])}
+        first = np.cumsum([0, *(part.num_games for part in parts[:-1])], dtype=np.int32)
+        columns["game"] += np.repeat(first, [len(part.game) for part in parts])
         return GameTable(**columns)
 
 
-def game_tables(records: Iterable[GameRecord], names: Iterable[str] | None = None) -> Iterator[GameTable]:
-    """Games as tables of some thousands, in which the moves of players with these names count, or all."""
-    wanted = None if names is None else {name_words(name) for name in names}
-    held: list[GameRecord] = []
-    for record in records:
-        held.append(record)
-        if len(held) == _BATCH:
-            yield _table(held, wanted)
-            held.clear()
-    if held:
-        yield _table(held, wanted)
+def game_tables(records: Iterable[GameRecord]) -> Iterator[GameTable]:
+    """Games as tables of some thousands, in which the moves of those who were asked for count."""
+    rest = iter(records)
+    while held := list(itertools.islice(rest, _BATCH)):
+        yield _table(held)
 
 
-def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -> GameTable:
+def _table(records: Sequence[GameRecord]) -> GameTable:
     keys, actions = array.array("Q"), array.array("H")
-    lengths, own, white = [], bytearray(), bytearray()
+    own, white = bytearray(), bytearray()
     for record in records:
         keys.extend(record.keys)
         actions.extend(record.actions)
-        lengths.append(len(record.actions))
-        counted = sides_of(record, wanted)
         movers = [record.mover(ply) for ply in range(len(record.actions))]
-        own.extend(color in counted for color in movers)
+        own.extend(color in record.own for color in movers)
         white.extend(movers)
+    lengths = [len(record.actions) for record in records]
     return GameTable(
         keys=np.array(keys, np.uint64),
         actions=np.array(actions, np.uint16),
@@ -171,6 +147,56 @@ def _table(records: Sequence[GameRecord], wanted: set[tuple[str, ...]] | None) -
         ratings=np.array([r.ratings for r in records], np.float64).reshape(len(records), 2),
         speeds=np.array([SPEEDS.index(r.speed) if r.speed else -1 for r in records], np.int8),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class GameSelection:
+    """Which games of a file are meant, and how much of them counts.
+
+    Attributes:
+        path: the file.
+        player: whose games, and whose moves count, see `read_games`; None: everyone's.
+        without: whose games are left out.
+        max_plies: half-moves of a game that count.
+        before: a decimal year. Where it is finite, only games that are known to be older count.
+        copies: whether the games are a match's: one that stands there twice was played twice, and one from
+            another start position counts as well.
+    """
+
+    path: str
+    player: str | None = None
+    without: str | None = None
+    max_plies: int = DEFAULT_PLIES
+    before: float = math.inf
+    copies: bool = False
+
+    def records(self, report: GameReport, least_plies: int = 1) -> Iterator[GameRecord]:
+        """The games, also newer ones, with so many half-moves at least; the report is filled.
+
+        Raises:
+            ValueError, OSError: see `read_games`.
+        """
+        how: dict[str, Any] = {"setups": self.copies, "copies": self.copies, "report": report}
+        plies = max(self.max_plies, least_plies)
+        return read_games(self.path, self.player, without=self.without, max_plies=plies, **how)
+
+    @public
+    def table(self, report: GameReport | None = None) -> GameTable:
+        """The games, also newer ones, as one table; the report is filled.
+
+        Raises:
+            ValueError: see `read_games`; or no games.
+            OSError: the file cannot be read.
+        """
+        report = GameReport() if report is None else report
+        table = GameTable.join(game_tables(self.records(report)))
+        self.check_read(report)
+        return table
+
+    def check_read(self, report: GameReport) -> None:
+        """Refuses a file without such games."""
+        if not report.games:
+            raise ArgumentError(f"expected games in {self.path!r}, got none ({report})")
 
 
 @public
@@ -194,13 +220,8 @@ class GameWeights:
     speed: Annotated[str, checks.one_of(("", *SPEEDS))] = ""
     other_speeds: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.0
 
-    @public
     def base(self, table: GameTable) -> Floats:
-        """float64[m]: the weight of each half-move, but for its game's age.
-
-        Raises:
-            ValueError: no table.
-        """
+        """float64[m]: the weight of each half-move, but for its game's age."""
         weights = np.ones(len(table.keys))
         if self.rating is not None:
             rating = table.ratings[table.game, np.where(table.white, 0, 1)]
@@ -217,6 +238,10 @@ class MoveSource(Protocol):
 
     def at(self, board: chess.Board) -> Mapping[int, float]:
         """Weights by action at a position."""
+
+
+Entries = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], Floats]
+"""Keys, actions and weights."""
 
 
 class MoveCounts:
@@ -237,15 +262,12 @@ class MoveCounts:
         Raises:
             ValueError: arrays of other kinds or lengths, or weights that are not positive and finite.
         """
-        for name, value, kind in (("keys", keys, np.uint64), ("actions", actions, np.uint16)):
-            plain = isinstance(value, np.ndarray) and not is_masked(value)
-            if not plain or value.ndim != 1 or value.dtype != kind:
-                raise ArgumentError(f"expected {name} to be {kind.__name__}[n], got {shown(value)}")
-        good = isinstance(weights, np.ndarray) and weights.shape == keys.shape == actions.shape
-        good = good and not is_masked(weights)
-        if not good or weights.dtype != np.float64 or not (np.isfinite(weights) & (weights > 0.0)).all():
-            raise ArgumentError(f"expected weights to be {len(keys)} positive numbers, got {shown(weights)}")
-        self.keys, self.actions, self.weights = _added(keys, actions, weights)
+        given = ((keys, np.uint64), (actions, np.uint16), (weights, np.float64))
+        plain = all(each.dtype == kind and each.shape == (len(keys),) for each, kind in given)
+        if not plain or not (np.isfinite(weights) & (weights > 0.0)).all():
+            told = ", ".join(shown(each) for each, _ in given)
+            raise ArgumentError(f"expected uint64[n], uint16[n] and n positive numbers, got {told}")
+        self.keys, self.actions, self.weights = _added([(keys, actions, weights)])
 
     def __len__(self) -> int:
         """Entries: moves at positions."""
@@ -256,36 +278,25 @@ class MoveCounts:
         return {"keys": self.keys, "actions": self.actions, "weights": self.weights}
 
     @staticmethod
-    @public
     def of_tables(tables: Iterable[GameTable], weights: GameWeights | None = None) -> MoveCounts:
-        """What was played in games, by those whose moves are counted.
-
-        Raises:
-            ValueError: what are no tables, or no weights.
-        """
-        if isinstance(tables, str | bytes) or not isinstance(tables, Iterable):
-            raise ArgumentError(f"expected tables, got {shown(tables)}")
+        """What was played in games, by those whose moves are counted."""
         weights = weights or GameWeights()
-        total = _added(np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0))
-        waiting: list[tuple[Any, Any, Any]] = []
+        parts: list[Entries] = [(np.empty(0, np.uint64), np.empty(0, np.uint16), np.empty(0))]
         newest = -math.inf
         for table in tables:
-            checks.check_instance(table, GameTable, "tables")
             factor = weights.base(table) * _younger(weights, table)[table.game]
             counted = table.own & (factor > 0.0)
-            dated = table.years[~np.isnan(table.years)]
-            newest = max([newest, *dated[-1:], *([dated.max()] if len(dated) else [])])
-            waiting.append(_added(table.keys[counted], table.actions[counted], factor[counted]))
-            if sum(len(part[0]) for part in waiting) > max(_ROWS, len(total[0]) // 2):
-                total = _added(*(np.concatenate(column) for column in zip(total, *waiting, strict=True)))
-                waiting.clear()
-        total = _added(*(np.concatenate(column) for column in zip(total, *waiting, strict=True)))
-        if math.isfinite(weights.half_life) and len(total[0]):
+            newest = max(newest, np.fmax.reduce(table.years, initial=-math.inf))
+            parts.append(_added([(table.keys[counted], table.actions[counted], factor[counted])]))
+            if sum(len(part[0]) for part in parts[1:]) > max(_ROWS, len(parts[0][0]) // 2):
+                parts = [_added(parts)]
+        keys, actions, total = _added(parts)
+        if math.isfinite(weights.half_life) and len(total):
             until = newest if weights.as_of is None else weights.as_of
-            total[2][:] *= 2.0 ** float(np.clip((_REFERENCE - until) / weights.half_life, -_MOST, _MOST))
-            kept = total[2] > 0.0
-            total = tuple(column[kept] for column in total)  # type: ignore[assignment]
-        return MoveCounts(*total)
+            total *= 2.0 ** float(np.clip((_REFERENCE - until) / weights.half_life, -_MOST, _MOST))
+            kept = total > 0.0
+            keys, actions, total = keys[kept], actions[kept], total[kept]
+        return MoveCounts(keys, actions, total)
 
     @public
     def at(self, board: chess.Board) -> dict[int, float]:
@@ -308,10 +319,9 @@ def _younger(weights: GameWeights, table: GameTable) -> Floats:
     return np.where(np.isnan(years), 0.0, np.exp2(doublings))
 
 
-def _added(
-    keys: npt.NDArray[np.uint64], actions: npt.NDArray[np.uint16], weights: Floats
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16], Floats]:
-    """Sorted by key and action, each pair once."""
+def _added(parts: Sequence[Entries]) -> Entries:
+    """All entries, sorted by key and action, each pair once."""
+    keys, actions, weights = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((actions, keys))
     keys, actions, weights = keys[order], actions[order], weights[order]
     new = np.ones(len(keys), np.bool_)
@@ -340,17 +350,13 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         """Makes the policy.
 
         Raises:
-            ValueError: another game than chess, what counts nothing, a number out of range, no policy.
+            ValueError: another game than chess, a number out of range, no policy.
         """
         super().__init__(game, [0, 1])
-        if isinstance(counts, type) or not callable(getattr(counts, "at", None)):
-            raise ArgumentError(f"expected counts to be MoveCounts or alike, got {shown(counts)}")
-        self.counts = counts
-        self.alpha = alpha
-        if prior is not None:
-            refuse_mixture_inside(prior, "prior")
-        self.prior = prior
+        refuse_mixture_inside(prior, "prior")
+        self.counts, self.alpha, self.prior = counts, alpha, prior
         self.of_history = is_of_history(prior)
+        self._ask = _any_move if prior is None else as_batch_policy(prior)
 
     def prior_share(self, state: ChessState) -> float:
         """How much of what is played at a state the prior says: alpha / (n + alpha), of n games there."""
@@ -364,7 +370,17 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         Raises:
             ValueError: what is no state of chess, or one where the game is over.
         """
-        return self._rows(states)
+        counted = []
+        for state in states:
+            legal = set(state.legal_actions())  # two positions may share a key, and files hold what they like
+            counted.append({a: w for a, w in self.counts.at(state.board).items() if a in legal and w > 0.0})
+        totals = [math.fsum(weights.values()) for weights in counted]
+        behind = [k for k, total in enumerate(totals) if self.alpha > 0.0 or total == 0.0]
+        rows = self._ask([states[k] for k in behind]) if behind else []
+        priors = dict(zip(behind, rows, strict=True))
+        return [
+            _smoothed(weights, totals[k], self.alpha, priors.get(k, {})) for k, weights in enumerate(counted)
+        ]
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -373,26 +389,12 @@ class CountsPolicy(Shown, openspiel_policy.Policy):
         Raises:
             ValueError: what is no state of chess, one where the game is over, or another player.
         """
-        return self._rows(check_unfinished([state], "state", player_id))[0]
+        return self.action_probabilities_batch(check_unfinished([state], "state", player_id))[0]
 
-    def _rows(self, states: Sequence[ChessState]) -> list[dict[int, float]]:
-        counted = []
-        for state in states:
-            legal = set(state.legal_actions())  # two positions may share a key, and files hold what they like
-            counted.append({a: w for a, w in self.counts.at(state.board).items() if a in legal and w > 0.0})
-        totals = [math.fsum(weights.values()) for weights in counted]
-        behind = [k for k, total in enumerate(totals) if self.alpha > 0.0 or total == 0.0]
-        priors = dict(zip(behind, self._prior_rows([states[k] for k in behind]), strict=True))
-        return [
-            _smoothed(weights, totals[k], self.alpha, priors.get(k, {})) for k, weights in enumerate(counted)
-        ]
 
-    def _prior_rows(self, states: list[ChessState]) -> Sequence[Mapping[int, float]]:
-        if not states:
-            return []
-        if self.prior is not None:
-            return as_batch_policy(self.prior)(states)
-        return [dict.fromkeys(actions, 1.0 / len(actions)) for actions in (s.legal_actions() for s in states)]
+def _any_move(states: Sequence[ChessState]) -> list[dict[int, float]]:
+    """Any legal move, equally likely."""
+    return [dict.fromkeys(actions, 1.0 / len(actions)) for actions in (s.legal_actions() for s in states)]
 
 
 def _smoothed(
@@ -409,7 +411,6 @@ def _smoothed(
     return row
 
 
-@public
 def predicted_rows(
     policy: PolicyLike, table: GameTable, states: dict[int, ChessState] | None = None
 ) -> list[Mapping[int, float]]:
@@ -423,7 +424,7 @@ def predicted_rows(
         states: of all its positions, if they are at hand: `own_states` of it, or of a table that it is from.
 
     Raises:
-        ValueError: no policy, no table, or games that do not begin at the usual position.
+        ValueError: no policy, or games that do not begin at the usual position.
     """
     ask = as_batch_policy(policy)
     states = own_states(table) if states is None else states
@@ -436,34 +437,31 @@ def predicted_rows(
     return [rows.get(key, {}) for key in keys]
 
 
-@public
 def own_states(table: GameTable) -> dict[int, ChessState]:
     """A state at each position in which a half-move counts, by `position_hash`.
 
     Each is the first one of the table; positions in which the game is over have none.
 
     Raises:
-        ValueError: no table, or games that do not begin at the usual position.
+        ValueError: games that do not begin at the usual position.
     """
     root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
     states: dict[int, ChessState] = {}
-    starts = np.searchsorted(table.game, np.arange(table.num_games + 1))
-    for first, last in itertools.pairwise(starts.tolist()):
-        ends = np.flatnonzero(table.own[first:last])
-        state = root.clone()
-        for ply in range(first, first + int(ends[-1]) + 1 if len(ends) else first):
-            if state.is_terminal():
-                break  # such as with two kings, where people have played on
-            if table.own[ply]:
-                states.setdefault(int(table.keys[ply]), state.clone())
-            state.apply_action(int(table.actions[ply]))
+    state, current = root, -1
+    columns = (table.keys, table.actions, table.game, table.own)
+    for key, action, game, own in zip(*(column.tolist() for column in columns), strict=True):
+        if game != current:
+            state, current = root.clone(), game
+        if state.is_terminal():
+            continue  # such as with two kings, where people have played on
+        if own:
+            states.setdefault(key, state.clone())
+        state.apply_action(action)
     return states
 
 
-POLYGLOT_WEIGHTS = ("frequency", "score", "uniform")
+PolyglotWeights = Annotated[str, checks.one_of(("frequency", "score", "uniform"))]
 """What a Polyglot file's weights are taken for."""
-PolyglotWeights = Annotated[str, checks.one_of(POLYGLOT_WEIGHTS)]
-"""One of `POLYGLOT_WEIGHTS`."""
 
 REPEATED = "entries that repeat another, weights added up"
 """What is strange of a Polyglot file."""
@@ -514,8 +512,8 @@ class PolyglotCounts:
 
     def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """What `of_arrays` makes the same of."""
-        entries = np.zeros(len(self), _ENTRY)
-        entries["key"], entries["move"], entries["weight"] = self._keys, self._moves, self._weights
+        entries = self._entries.copy()
+        entries["learn"] = 0
         return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
 
     @staticmethod
@@ -535,18 +533,18 @@ class PolyglotCounts:
         self.left_out: collections.Counter[str] = collections.Counter()
         if len(data) % _ENTRY.itemsize:
             self.left_out["an entry that breaks off"] += 1
-        entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
-        given = entries["key"].astype(np.uint64)
-        order = np.argsort(given, kind="stable")
-        self._keys: npt.NDArray[np.uint64] = given[order]
-        self._moves: npt.NDArray[np.uint16] = entries["move"][order].astype(np.uint16)
-        self._weights: npt.NDArray[np.uint16] = entries["weight"][order].astype(np.uint16)
-        self.strange = self._strange(given)
+        given = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
+        keys = given["key"].astype(np.uint64)
+        order = np.argsort(keys, kind="stable")
+        self._keys: npt.NDArray[np.uint64] = keys[order]
+        self._entries = given[order]
+        self.strange = self._strange(keys)
 
     def _strange(self, given: npt.NDArray[np.uint64]) -> collections.Counter[str]:
         """What is not as the format has it, where keys were given in this order."""
-        order = np.lexsort((self._moves, self._keys))
-        moves, weights = self._moves[order], self._weights[order]
+        moves, weights = self._entries["move"], self._entries["weight"]
+        order = np.lexsort((moves, self._keys))
+        moves, weights = moves[order], weights[order]
         another = self._keys[1:] != self._keys[:-1]  # position, or move
         distinct = another | (moves[1:] != moves[:-1])
         most = [  # the largest weight of each move, and of each position
@@ -574,35 +572,27 @@ class PolyglotCounts:
             ValueError: no board.
         """
         key = np.uint64(chess.polyglot.zobrist_hash(board))
-        first = int(np.searchsorted(self._keys, key))
-        last = int(np.searchsorted(self._keys, key, side="right"))
+        rows = slice(*(int(np.searchsorted(self._keys, key, side)) for side in ("left", "right")))
         least = 1 if self.weights == "score" else 0
         totals: dict[int, int] = {}  # first, since a file may have an entry any number of times
-        for raw, weight in zip(
-            self._moves[first:last].tolist(), self._weights[first:last].tolist(), strict=True
-        ):
+        for _, raw, weight, _ in self._entries[rows].tolist():
             totals[raw] = totals.get(raw, 0) + max(weight, least)
         counts: dict[int, float] = {}
         for raw, total in totals.items():
-            move = _move_of(board, raw)
-            if move is not None:  # keys collide, and files hold what they like
-                counts[move] = 1.0 if self.weights == "uniform" else counts.get(move, 0.0) + total
+            action = _action(board, raw)
+            if action is not None:  # keys collide, and files hold what they like
+                counts[action] = 1.0 if self.weights == "uniform" else counts.get(action, 0.0) + total
         return counts
 
 
-def _move_of(board: chess.Board, raw: int) -> int | None:
+def _action(board: chess.Board, raw: int) -> int | None:
     """A Polyglot move's action, None if it is not legal; castling is king takes rook there."""
-    promotion = raw >> 12
-    if promotion > 4:
+    promotion, origin, target = raw >> 12, raw >> 6 & 63, raw & 63
+    if promotion > 4 or origin == target:
         return None
-    move = chess.Move(raw >> 6 & 63, raw & 63, promotion + 1 if promotion else None)
-    return _action(board, move.uci()) if move.from_square != move.to_square else None
-
-
-def _action(board: chess.Board, uci: str) -> int | None:
-    """A legal move's action, castling as king takes rook included; None for all else."""
     try:
-        move = board.parse_uci(uci)
+        return action_of(
+            board.parse_uci(chess.Move(origin, target, promotion + 1 if promotion else None).uci())
+        )
     except ValueError:
         return None
-    return action_of(move) if move and not move.drop and is_legal(board, move) else None

@@ -31,18 +31,15 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
-from precomp_games.chess.data.game_records import read_games
+from precomp_games.chess.data import move_counts
 from precomp_games.chess.data.move_counts import (
     CountsPolicy,
+    GameSelection,
     GameTable,
     GameWeights,
     MoveCounts,
-    PolyglotCounts,
-    PolyglotWeights,
-    game_tables,
-    predicted_rows,
-    warn_of,
 )
+from precomp_games.chess.data.names import printable_name
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import SearchLimit
@@ -53,14 +50,13 @@ from precomp_games.chess.model.count_fit import CountFit, RollingCounts
 from precomp_games.chess.model.engine_policies import PLAYS, SAMPLES, EnginePolicy
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike, is_of_history
-from precomp_games.policies.specs import make_policy, register_policy
+from precomp_games.policies.specs import make_policy, quoted, register_policy
 
 FITS = ("given", "rolling")
 """Where a `games_policy` has its half-life and alpha from."""
-DEFAULT_PLIES = 60
 _Alpha = Annotated[float, checks.Ge(0.0), checks.INFINITE]
-
 _ALIKE = GameWeights()
+_IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
 
 _READER: contextvars.ContextVar[StoredEngine | None] = contextvars.ContextVar("engine", default=None)
 
@@ -72,7 +68,7 @@ class GamesPolicy(CountsPolicy):
         report: what was read of the file.
         weights: how much a game counts.
         fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
-        read: the arguments of `reply_games` that read the same games.
+        read: the games.
     """
 
     def __init__(
@@ -84,7 +80,7 @@ class GamesPolicy(CountsPolicy):
         report: GameReport,
         weights: GameWeights,
         fit: CountFit | None,
-        read: Mapping[str, Any],
+        read: GameSelection,
     ) -> None:
         super().__init__(game, counts, alpha, prior)
         self.report, self.weights, self.fit, self.read = report, weights, fit, read
@@ -95,62 +91,36 @@ class GamesPolicy(CountsPolicy):
         fitted = f" (fitted: {self.fit.bits:.3f} bits a move)" if self.fit is not None else ""
         return f"{self.report}; {half_life}{fitted}"
 
+    def spec(self, behind: str, *, rolling: bool = False) -> str:
+        """The policy by name, by which it is made again elsewhere.
 
-@public
-def read_table(
-    path: checks.FilePath,
-    player: str | None = None,
-    *,
-    without: str | None = None,
-    max_plies: checks.PositiveInt = DEFAULT_PLIES,
-    report: GameReport | None = None,
-) -> GameTable:
-    """A file's games as one table, in which the player's moves are its own, or everyone's.
-
-    Args:
-        path: see `read_games`, as for the rest.
-        player: whose games; None: everyone's.
-        without: whose games are left out.
-        max_plies: half-moves of a game that are read.
-        report: is filled with what was read and what was not.
-
-    Raises:
-        ValueError: see `read_games`; or no games.
-        OSError: the file cannot be read.
-    """
-    report = GameReport() if report is None else report
-    table = GameTable.join(_tables(path, player, without, max_plies, report))
-    _check_read(report, path)
-    return table
+        Args:
+            behind: the name of what is behind the games.
+            rolling: whether they are counted as predicts all of them best.
+        """
+        read, half_life = self.read, self.weights.half_life
+        whose = f"without={_name_in_spec(read.without)}" if read.without is not None else ""
+        whose = whose or f"player={_name_in_spec(read.player or '')}"
+        counted = f"half_life={half_life:.4g}," if math.isfinite(half_life) else ""
+        counted = "fit=rolling" if rolling else f"{counted}alpha={self.alpha:.3g}"
+        until = f",before={read.before:g}" if math.isfinite(read.before) else ""
+        return (
+            f"games(file={quoted(read.path)},{whose},{counted},"
+            f"max_plies={read.max_plies}{until},prior={behind})"
+        )
 
 
-def _tables(
-    path: Any,
-    player: Any,
-    without: Any,
-    max_plies: Any,
-    report: GameReport,
-    copies: bool = False,
-) -> Any:
-    how: dict[str, Any] = {"setups": copies, "copies": copies}  # a match program's openings are its own
-    how |= {"max_plies": max_plies, "report": report}
-    records = read_games(path, player, without=without, **how)
-    return game_tables(records, None if player is None else report.names)
+def _name_in_spec(name: str) -> str:
+    """A name as specs have it, where commas separate arguments, and which terminals are shown."""
+    return quoted(" ".join(printable_name(name).translate(_IN_SPECS).split()))
 
 
-def _check_read(report: GameReport, path: Any) -> None:
-    if not report.games:
-        raise ArgumentError(f"expected games in {path!r}, got none ({report})")
-
-
-@public
 def rolling_fit(
     table: GameTable,
     prior: PolicyLike | None = None,
     *,
     weights: GameWeights | None = None,
-    period: checks.PositiveFloat = 1.0,
-    before: Annotated[float, checks.INFINITE] = math.inf,
+    before: float = math.inf,
 ) -> CountFit:
     """The half-life and alpha by which earlier games predict later ones best (see `RollingCounts`).
 
@@ -158,19 +128,17 @@ def rolling_fit(
         table: the games.
         prior: the policy behind the counts; None: any legal move.
         weights: how much a game counts but for its age.
-        period: years that are predicted at once.
-        before: later periods are not looked at.
+        before: later years are not looked at.
 
     Raises:
-        ValueError: arguments of another kind, or no dated games before that.
+        ValueError: no dated games before that.
     """
     if not (table.years <= before).any():
         raise ArgumentError(f"expected dated games before {before:g}, got none of {table.num_games}")
-    rolling = RollingCounts(table, weights, period=period)
+    rolling = RollingCounts(table, weights)
     return rolling.fits(prior_of_moves(prior, table)[rolling.moves], [before])[0]
 
 
-@public
 def prior_of_moves(
     policy: PolicyLike | None, table: GameTable, states: dict[int, ChessState] | None = None
 ) -> npt.NDArray[np.float64]:
@@ -180,51 +148,53 @@ def prior_of_moves(
         policy: who is asked.
         table: the games.
         states: see `predicted_rows`.
-
-    Raises:
-        ValueError: no policy, or no table.
     """
     if policy is None:
         policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
-    rows = predicted_rows(policy, table, states)
+    rows = move_counts.predicted_rows(policy, table, states)
     played = table.actions[table.own].tolist()
     return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
 
 
 @public
 def games_policy(
-    game: ChessGame,
-    path: checks.FilePath,
-    player: str | None = None,
-    *,
-    without: str | None = None,
-    prior: PolicyLike | None = None,
-    alpha: _Alpha = 1.0,
-    weights: GameWeights | None = None,
+    game: pyspiel.Game,
+    file: checks.FilePath = "",
+    player: str = "",
+    without: str = "",
+    prior: Any = "uniform",
     fit: Annotated[str, checks.one_of(FITS)] = "given",
-    period: checks.PositiveFloat = 1.0,
-    before: Annotated[float, checks.INFINITE] = math.inf,
-    max_plies: checks.PositiveInt = DEFAULT_PLIES,
-    copies: bool = False,
+    alpha: _Alpha = 1.0,
+    half_life: checks.NonNegativeFloat = 0.0,
+    rating: float = 0.0,
+    rating_scale: float = 100.0,
+    speed: str = "",
+    other_speeds: float = 0.0,
+    before: float = 0.0,
+    max_plies: checks.PositiveInt = move_counts.DEFAULT_PLIES,
+    copies: int = 0,
 ) -> GamesPolicy:
-    """What a player, or everybody, plays in a file of games, with a prior behind it.
+    """What a player, or everybody, plays in a file of games, with a prior behind it; in a spec, games(...).
 
     Args:
         game: of chess.
-        path: the file.
-        player: who; None: everybody (see `read_games`).
+        file: PGN.
+        player: who; "": everybody (see `read_games`).
         without: whose games are left out.
-        prior: the policy behind the counts; None: any legal move.
+        prior: the policy behind the counts, or its spec; "uniform": any legal move.
+        fit: "given": by `alpha` and `half_life`; "rolling": these are those that predict later games best
+            from earlier ones. That keeps all games of the player in memory. Where no game has a date, it is
+            as "given".
         alpha: games that the prior is worth.
-        weights: how much a game counts.
-        fit: "given": by `alpha` and `weights`; "rolling": alpha and the half-life are those that predict
-            later games best from earlier ones. That keeps all games of the player in memory. Where no
-            game has a date, it is as "given".
-        period: years that are predicted at once in that.
-        before: a decimal year. Where it is finite, only games that are known to be older count, and their
-            ages are counted up to then.
+        half_life: years in which a game's weight is halved; 0: age makes no difference.
+        rating: of the mover, see `GameWeights`; 0: ratings make no difference.
+        rating_scale: see there.
+        speed: see there.
+        other_speeds: see there.
+        before: a decimal year. Only games that are known to be older count, and their ages are counted up to
+            then; 0: all games count.
         max_plies: half-moves of a game that count.
-        copies: whether the games are a match's: one that stands there twice was played twice, and one from
+        copies: 1 if the games are a match's: one that stands there twice was played twice, and one from
             another start position counts as well.
 
     Raises:
@@ -233,70 +203,83 @@ def games_policy(
     """
     if copies and fit != "given":
         raise ArgumentError(f'expected fit to be "given" with copies, got {shown(fit)}')
-    report = GameReport()
-    tables = _tables(path, player, without, max_plies, report, copies=copies)
-    read: dict[str, Any] = {"path": path, "player": player, "without": without, "max_plies": max_plies}
-    read |= {"before": before, "copies": copies}
-    counted: dict[str, Any] = {"alpha": alpha, "weights": weights or GameWeights()}
-    return policy_of_tables(game, tables, report, read, prior, fit=fit, period=period, **counted)
+    if fit == "rolling" and (half_life or alpha != 1.0):
+        raise ArgumentError("expected either fit=rolling or half_life and alpha, got both")
+    weights = GameWeights(half_life or math.inf, None, rating or None, rating_scale, speed, other_speeds)
+    whose, until = (player or None, without or None), before or math.inf
+    read = GameSelection(_named(file, "games"), *whose, max_plies, until, bool(copies))
+    behind, report = _prior(game, prior), GameReport()
+    tables = move_counts.game_tables(read.records(report))
+    return policy_of_tables(game, tables, report, read, behind, alpha=alpha, weights=weights, fit=fit)
 
 
 def policy_of_tables(
     game: ChessGame,
     tables: Iterable[GameTable],
     report: GameReport,
-    read: Mapping[str, Any],
+    read: GameSelection,
     prior: PolicyLike | None,
     *,
     alpha: float = 1.0,
     weights: GameWeights = _ALIKE,
     fit: str = "given",
-    period: float = 1.0,
 ) -> GamesPolicy:
-    """`games_policy` of games that were read as `read` says."""
-    path, before, fitted = read["path"], read["before"], None
+    """`games_policy` of games that were read."""
+    before, fitted = read.before, None
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
-        weights = weights if weights.as_of is not None else dataclasses.replace(weights, as_of=before)
+        weights = dataclasses.replace(weights, as_of=before)
     if fit == "rolling":
         table = GameTable.join(tables)
-        _check_read(report, path)
+        read.check_read(report)
         if math.isfinite(before) or not np.isnan(table.years).all():
-            fitted = rolling_fit(table, prior, weights=weights, period=period, before=before)
+            fitted = rolling_fit(table, prior, weights=weights, before=before)
             alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
         tables = [table]
     counts = MoveCounts.of_tables(tables, weights)
-    _check_read(report, path)
+    read.check_read(report)
     if math.isfinite(before) and not len(counts):
-        raise ArgumentError(f"expected dated games before {before:g} in {path!r}, got none")
+        raise ArgumentError(f"expected dated games before {before:g} in {read.path!r}, got none")
     return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
 
 
 @public
 def polyglot_policy(
-    game: ChessGame,
-    path: checks.FilePath,
-    weights: PolyglotWeights = "frequency",
-    *,
+    game: pyspiel.Game,
+    file: checks.FilePath = "",
+    weights: move_counts.PolyglotWeights = "frequency",
     alpha: _Alpha = 1.0,
-    prior: PolicyLike | None = None,
+    prior: Any = "uniform",
 ) -> CountsPolicy:
-    """What a Polyglot book plays, with a prior behind it.
+    """What a Polyglot book plays, with a prior behind it; in a spec, polyglot(...).
 
     Args:
         game: of chess.
-        path: the book.
+        file: the book.
         weights: what its weights are, see `PolyglotCounts`.
         alpha: games that the prior is worth.
-        prior: the policy behind the book; None: any legal move.
+        prior: the policy behind the book, or its spec; "uniform": any legal move.
 
     Raises:
         ValueError: arguments of another kind, or a file that is no book.
         OSError: the file cannot be read.
     """
-    counts = PolyglotCounts(path, weights)
-    warn_of(path, counts.left_out + counts.strange)
-    return CountsPolicy(game, counts, alpha, prior)
+    path, behind = _named(file, "polyglot"), _prior(game, prior)
+    counts = move_counts.PolyglotCounts(path, weights)
+    move_counts.warn_of(path, counts.left_out + counts.strange)
+    return CountsPolicy(game, counts, alpha, behind)
+
+
+def _prior(game: pyspiel.Game, given: Any) -> PolicyLike | None:
+    if given is None or given == "uniform":
+        return None
+    return make_policy(game, given) if isinstance(given, str | Mapping) else given
+
+
+def _named(path: str | os.PathLike[str], name: str) -> str:
+    if not path:
+        raise ArgumentError(f"expected {name}(file=...), got none")
+    return os.fspath(path)
 
 
 @public
@@ -337,72 +320,6 @@ def opponent_policy(
     return policy
 
 
-# -- by name -----------------------------------------------------------------------------------------------
-
-
-def _prior(game: pyspiel.Game, spec: str | Mapping[str, Any]) -> PolicyLike | None:
-    return None if spec == "uniform" else make_policy(game, spec)
-
-
-def _games(
-    game: pyspiel.Game,
-    file: str = "",
-    player: str = "",
-    without: str = "",
-    prior: str = "uniform",
-    fit: str = "given",
-    alpha: float = 1.0,
-    half_life: float = 0.0,
-    as_of: float = 0.0,
-    rating: float = 0.0,
-    rating_scale: float = 100.0,
-    speed: str = "",
-    other_speeds: float = 0.0,
-    period: float = 1.0,
-    before: float = 0.0,
-    max_plies: int = DEFAULT_PLIES,
-    copies: int = 0,
-) -> GamesPolicy:
-    """In a spec, 0 stands for what is not said: no half-life, no date, no rating."""
-    weights = GameWeights(
-        half_life=half_life or math.inf,
-        as_of=as_of or None,
-        rating=rating or None,
-        rating_scale=rating_scale,
-        speed=speed,
-        other_speeds=other_speeds,
-    )
-    if fit == "rolling" and (half_life or alpha != 1.0):
-        raise ArgumentError("expected either fit=rolling or half_life and alpha, got both")
-    return games_policy(
-        game,
-        _named(file, "games(file=...)"),
-        player or None,
-        without=without or None,
-        prior=_prior(game, prior),
-        alpha=alpha,
-        weights=weights,
-        fit=fit,
-        period=period,
-        before=before or math.inf,
-        max_plies=max_plies,
-        copies=bool(copies),
-    )
-
-
-def _polyglot(
-    game: pyspiel.Game, file: str = "", weights: str = "frequency", alpha: float = 1.0, prior: str = "uniform"
-) -> CountsPolicy:
-    path = _named(file, "polyglot(file=...)")
-    return polyglot_policy(game, path, weights, alpha=alpha, prior=_prior(game, prior))
-
-
-def _named(path: Any, spec: str) -> str:
-    if not path:
-        raise ArgumentError(f"expected {spec}, got none")
-    return checks.check_path(path, "file")
-
-
 def _uci(
     game: pyspiel.Game,
     engine: str = "",
@@ -422,8 +339,7 @@ def _uci(
     given = {name: value for name, value in limits.items() if value} or {"nodes": 1000}
     if len(given) > 1:
         raise ArgumentError(f"expected one of nodes, depth and movetime_ms, got {', '.join(given)}")
-    ((name, value),) = given.items()
-    limit = SearchLimit(**{name: value})
+    limit = SearchLimit(**given)
     own = {"options": options, "store": store, "workers": workers}
     reader = _READER.get()
     if not engine:
@@ -449,22 +365,16 @@ def _options(given: Any) -> dict[str, str | int | bool]:
         return {}
     if not isinstance(given, Mapping) or given.get("name") != "of":
         raise ArgumentError(f"expected options such as of(Hash=64), got {shown(given)}")
-    options = {
-        name if name.upper().startswith("UCI_") else name.replace("_", " "): value
-        for name, value in given.items()
-        if name != "name"
-    }
-    for name, value in options.items():
-        if isinstance(value, float):  # as numbers come in specs
-            if not value.is_integer():
-                raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
-            options[name] = int(value)
+    options = {}
+    for key, value in given.items():
+        name = key if key.upper().startswith("UCI_") else key.replace("_", " ")
+        if isinstance(value, float) and not value.is_integer():
+            raise ArgumentError(f"expected option {name} to be text or a whole number, got {value!r}")
+        options[name] = int(value) if isinstance(value, float) else value  # as numbers come in specs
+    del options["name"]
     return options
 
 
-for _name, _factory, _touches in (
-    ("games", _games, ("file",)),
-    ("polyglot", _polyglot, ("file",)),
-    ("uci", _uci, ("engine", "options", "store", "workers")),
-):
-    register_policy(_name, _factory, touches=_touches)
+register_policy("games", games_policy, touches=("file",))
+register_policy("polyglot", polyglot_policy, touches=("file",))
+register_policy("uci", _uci, touches=("engine", "options", "store", "workers"))

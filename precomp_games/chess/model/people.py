@@ -27,36 +27,33 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
 from precomp_games.chess.data.book import points
-from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, GameWeights, own_states
-from precomp_games.chess.data.names import printable_name
+from precomp_games.chess.data.move_counts import (
+    CountsPolicy,
+    GameSelection,
+    GameTable,
+    GameWeights,
+    own_states,
+)
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine, StoredEngine
 from precomp_games.chess.game import ChessGame, ChessState, move_of
+from precomp_games.chess.model import opponents
 from precomp_games.chess.model.count_fit import CountFit, RollingCounts
 from precomp_games.chess.model.estimation import EnginesFit, fit_engines, opponent_choices
 from precomp_games.chess.model.model import Engines, leaf_value
-from precomp_games.chess.model.opponents import (
-    GamesPolicy,
-    opponent_policy,
-    policy_of_tables,
-    prior_of_moves,
-    read_table,
-    rolling_fit,
-)
+from precomp_games.chess.model.opponents import GamesPolicy, prior_of_moves
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.rows import PolicyLike
-from precomp_games.policies.specs import quoted
 
 FITTED = "fitted"
 """What is behind a person's games where nothing else is said: engines that are fitted to its moves."""
@@ -67,7 +64,6 @@ _MOST_LAST = 500  # moves that distrust is fitted to; more would change it littl
 _SHARE = 0.3  # of the time that is left, for each of two fits
 _FIRST = 2  # games that they look at in any case
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
-_IN_SPECS = str.maketrans(dict.fromkeys('(),="', " "))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,18 +71,16 @@ class KnownPerson:
     """Whose games they are, and which.
 
     Attributes:
-      path: the file.
       name: as the file has it.
-      population: the file of others' games; None: there is none.
-      plies: half-moves of games that count.
-      table: the person's games.
+      games: the person's.
+      population: others' games; None: there are none.
+      table: the person's games, as they were read.
       report: what was read of the file, and what was not.
     """
 
-    path: str
     name: str
-    population: str | None
-    plies: int
+    games: GameSelection
+    population: GameSelection | None
     table: GameTable
     report: GameReport
 
@@ -100,8 +94,7 @@ class KnownPerson:
         """The population's games without the person's; one run fits them for several years."""
         assert self.population is not None
         report = GameReport()
-        table = read_table(self.population, without=self.name, max_plies=self.plies, report=report)
-        return table, report
+        return self.population.table(report), report
 
     def policy(
         self, behind: PolicyLike | None, before: float = math.inf, fit: CountFit | None = None
@@ -114,9 +107,8 @@ class KnownPerson:
           fit: how the person's games are counted; None: as predicts all of them best.
         """
         how = _counted(fit) if fit is not None else {"fit": "rolling"}
-        read = self._read(before, path=self.path, player=self.name, without=None)
-        prior = self.behind(behind, before)
-        return policy_of_tables(ChessGame(), [self.table], self.report, read, prior, **how)
+        read, prior = dataclasses.replace(self.games, before=before), self.behind(behind, before)
+        return opponents.policy_of_tables(ChessGame(), [self.table], self.report, read, prior, **how)
 
     def behind(self, behind: PolicyLike | None, before: float = math.inf) -> PolicyLike | None:
         """What is behind the person's own games: the population, where there is one.
@@ -128,12 +120,9 @@ class KnownPerson:
             return behind
         others, report = self._others
         dated = math.isfinite(before) or not np.isnan(others.years).all()
-        how = _counted(rolling_fit(others, before=before)) if dated else {}
-        read = self._read(before, path=self.population, player=None, without=self.name)
-        return policy_of_tables(ChessGame(), [others], report, read, behind, **how)
-
-    def _read(self, before: float, **whose: str | None) -> dict[str, Any]:
-        return whose | {"max_plies": self.plies, "before": before, "copies": False}
+        how = _counted(opponents.rolling_fit(others, before=before)) if dated else {}
+        read = dataclasses.replace(self.population, before=before)
+        return opponents.policy_of_tables(ChessGame(), [others], report, read, behind, **how)
 
     def spec(self, model: GamesPolicy, behind: str, *, rolling: bool = True) -> str:
         """A model of the person by name, by which it is made again elsewhere.
@@ -145,8 +134,8 @@ class KnownPerson:
         """
         if self.population is not None:
             assert isinstance(model.prior, GamesPolicy)
-            behind = _spec(model.prior, behind)
-        return _spec(model, behind, rolling=rolling)
+            behind = model.prior.spec(behind)
+        return model.spec(behind, rolling=rolling)
 
     def engines_behind(self, engine: ScoringEngine, before: float) -> EnginesFit:
         """The engines that are most like the person, by its moves before a year; infinity: by all.
@@ -207,24 +196,6 @@ def _counted(fit: CountFit) -> dict[str, Any]:
     }
 
 
-def _spec(model: GamesPolicy, behind: str, *, rolling: bool = False) -> str:
-    """A policy by games, by name."""
-    read, half_life = model.read, model.weights.half_life
-    whose = "player" if read["without"] is None else "without"
-    counted = f"half_life={half_life:.4g}," if math.isfinite(half_life) else ""
-    counted = "fit=rolling" if rolling else f"{counted}alpha={model.alpha:.3g}"
-    until = f",before={read['before']:g}" if math.isfinite(read["before"]) else ""
-    return (
-        f"games(file={quoted(read['path'])},{whose}={quoted(in_spec(read[whose]))},{counted},"
-        f"max_plies={read['max_plies']}{until},prior={behind})"
-    )
-
-
-def in_spec(name: str) -> str:
-    """A name as specs have it, where commas separate arguments, and which terminals are shown."""
-    return " ".join(printable_name(name).translate(_IN_SPECS).split())
-
-
 def _some(table: GameTable, numbers: Sequence[int] | npt.NDArray[np.int64]) -> GameTable:
     """The games of these numbers."""
     return table.select(np.isin(np.arange(table.num_games), numbers))
@@ -240,11 +211,11 @@ def read_person(path: str, name: str, population: str | None, plies: int) -> Kno
       plies: half-moves of each game that are read.
 
     Raises:
-      ValueError, OSError: see `read_table`.
+      ValueError, OSError: see `GameSelection.table`.
     """
-    report = GameReport()
-    table = read_table(path, name, max_plies=plies, report=report)
-    return KnownPerson(path, name, population, plies, table, report)
+    report, games = GameReport(), GameSelection(path, name, max_plies=plies)
+    others = None if population is None else GameSelection(population, without=name, max_plies=plies)
+    return KnownPerson(name, games, others, games.table(report), report)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -337,7 +308,9 @@ def model_person(
 
 def spec_policy(spec: str, engine: StoredEngine, *, trusted: bool) -> PolicyLike | None:
     """What is behind games, by name; None: any legal move."""
-    return None if spec == "uniform" else opponent_policy(ChessGame(), spec, engine, trusted=trusted)
+    if spec == "uniform":
+        return None
+    return opponents.opponent_policy(ChessGame(), spec, engine, trusted=trusted)
 
 
 def _rolled(
@@ -358,7 +331,7 @@ def _predicted(
     rolling, prior, among = _rolled(table, looked, model.prior)
     (fit,) = rolling.fits(prior, [since], among=among)
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
-    late = among & np.array([rolling.start(block) >= since for block in rolling.block.tolist()], bool)
+    late = among & (rolling.year >= since)
     if not late.any():
         return None
     bits = -np.log2(np.maximum(odds[late], _LEAST))
@@ -392,13 +365,8 @@ class DistrustFit(Result):
         )
 
 
-@public
 def fit_distrust(
-    model: CountsPolicy,
-    table: GameTable,
-    leaf_value: Any,
-    *,
-    min_probability: Annotated[float, checks.Ge(0.0), checks.Lt(1.0)] = 0.0,
+    model: CountsPolicy, table: GameTable, leaf_value: Any, *, min_probability: float = 0.0
 ) -> DistrustFit:
     """The distrust of a model by which what it promises is what later games gave.
 
@@ -409,10 +377,8 @@ def fit_distrust(
         min_probability: less likely replies are not looked at, as in the preparation.
 
     Raises:
-        ValueError: no such model or table, or no moves whose reply could be worse than expected.
+        ValueError: no moves whose reply could be worse than expected.
     """
-    checks.check_instance(model, CountsPolicy, "model")
-    checks.check_instance(table, GameTable, "table")
     states = own_states(table)
     rows = model.action_probabilities_batch(list(states.values()))
     replies = {key: _likely(row, min_probability) for key, row in zip(states, rows, strict=True)}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-import os
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -22,22 +21,14 @@ import numpy as np
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
+from precomp_games.chess.data import game_records
 from precomp_games.chess.data.book import Book, Exits, Node, trie_with_exits
-from precomp_games.chess.data.game_records import (
-    MAX_GAMES,
-    MAX_PLIES,
-    WHITE_SCORES,
-    GameRecord,
-    position_hash,
-    read_games,
-    sides_of,
-)
-from precomp_games.chess.data.names import name_words
+from precomp_games.chess.data.game_records import MAX_GAMES, GameRecord, position_hash
+from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Positions, SearchLimit, SomeSamples, check_position
 from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
 from precomp_games.chess.game import action_of, move_of
-from precomp_games.chess.model.opponents import DEFAULT_PLIES
 
 Moves: TypeAlias = dict[tuple[str, str], int]
 _KEPT_PLIES = 200  # of a game that is listed
@@ -69,9 +60,9 @@ def pgn_moves(
         OSError: the file cannot be read.
     """
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
-    for game, own in _games(path, player, skip_plies, max_games, report):
+    for game in _games(path, player, skip_plies, max_games, report):
         for ply in range(skip_plies, len(game.actions)):
-            if game.mover(ply) in own:
+            if game.mover(ply) in game.own:
                 moves[game.keys[ply], move_of(game.actions[ply]).uci()] += 1
     return dict(moves)
 
@@ -103,11 +94,11 @@ def pgn_results(
     """
     results: list[tuple[list[str], float]] = []
     report = GameReport() if report is None else report
-    for game, own in _games(path, player, skip_plies, max_games, report):
-        white = WHITE_SCORES.get(game.result)
+    for game in _games(path, player, skip_plies, max_games, report):
+        white = game_records.WHITE_SCORES.get(game.result)
         if white is None:
             report.left_out["games without a result"] += 1
-        for color in own:
+        for color in game.own:
             plies = range(skip_plies, len(game.actions))
             epds = [game.keys[ply] for ply in plies if game.mover(ply) == color]
             if white is not None and epds:
@@ -119,15 +110,14 @@ def pgn_results(
 
 def _games(
     path: Any, player: str | None, skip_plies: int, max_games: int, report: GameReport | None
-) -> Iterator[tuple[GameRecord, list[chess.Color]]]:
-    """Each game of that player, and which colors' moves are its."""
-    report, epd = GameReport() if report is None else report, chess.Board.epd
-    games = read_games(path, player, max_games=max_games, setups=True, key=epd, report=report)
-    wanted = None if player is None else {name_words(name) for name in report.names}
+) -> Iterator[GameRecord]:
+    """Each game of that player, with EPDs as keys."""
+    report = GameReport() if report is None else report
+    how: dict[str, Any] = {"max_games": max_games, "setups": True, "report": report}
     any_long = False
-    for game in games:
+    for game in game_records.read_games(path, player, key=chess.Board.epd, **how):
         any_long = any_long or len(game.actions) > skip_plies
-        yield game, sides_of(game, wanted)
+        yield game
     if not any_long:
         raise ArgumentError(
             f"expected games of {'anyone' if player is None else repr(player)} of more than "
@@ -166,9 +156,9 @@ def engine_moves(
     limit: SearchLimit,
     *,
     games: Annotated[int, checks.Ge(1), checks.Le(MAX_GAMES)],
-    plies: Annotated[int, checks.Ge(1), checks.Le(MAX_PLIES)],
+    plies: Annotated[int, checks.Ge(1), checks.Le(game_records.MAX_PLIES)],
     samples: SomeSamples = 1,
-    opening_plies: Annotated[int, checks.Ge(0), checks.Le(MAX_PLIES)] = 8,
+    opening_plies: Annotated[int, checks.Ge(0), checks.Le(game_records.MAX_PLIES)] = 8,
     seed: checks.NonNegativeInt = 0,
 ) -> Moves:
     """How often each (position, move) is played by an engine in games with itself.
@@ -267,32 +257,21 @@ class Person:
     last: Annotated[int, checks.Ge(0), checks.Le(9999)] | None = None
 
 
-@public
 def reply_games(
     book: Book,
-    path: str | os.PathLike[str],
-    player: str | None = None,
+    meant: GameSelection,
     *,
     exits: Exits = (),
-    without: str | None = None,
-    most: checks.PositiveInt = 5,
-    max_plies: checks.PositiveInt = DEFAULT_PLIES,
-    before: Annotated[float, checks.INFINITE] = math.inf,
-    copies: bool = False,
+    most: int = 5,
     report: GameReport | None = None,
 ) -> tuple[dict[History, ReplyGames], Person | None]:
     """The games behind each reply that a book has an answer to, or that leaves it, and whose they are.
 
     Args:
       book: whose opponent replies.
-      path: a PGN file.
-      player: who the opponent is, as the file has the name (see `read_games`); None: everybody.
+      meant: the games, of the opponent or of everybody.
       exits: where games leave the book; replies that do are listed as well.
-      without: whose games are left out.
       most: how many games are listed of a reply.
-      max_plies: half-moves of a game that count, as for `games_policy`.
-      before: a decimal year. Where it is finite, only games that are known to be older count.
-      copies: whether the games are a match's, see `games_policy`.
       report: is filled with what was read and what was not.
 
     Returns:
@@ -300,27 +279,25 @@ def reply_games(
       player; None where the games are everybody's.
 
     Raises:
-      ValueError: arguments of another kind; see `read_games`.
-      OSError: the file cannot be read.
+      ValueError, OSError: see `read_games`.
     """
-    root = trie_with_exits(book, exits)
     report = GameReport() if report is None else report
-    # What is listed can be played through to its end; what counts is a policy's to say.
-    how: dict[str, Any] = {"max_plies": max(max_plies, _KEPT_PLIES), "report": report}
-    records = read_games(path, player, without=without, setups=copies, copies=copies, **how)
-    replies = _replies(root, book.side)
+    replies = _replies(trie_with_exits(book, exits), book.side)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
     newest: dict[tuple[int, int], list[tuple[float, Any]]] = collections.defaultdict(list)
-    names: set[Any] | None = None
     years: list[float | None] = []
-    for record in records:
-        if player is not None and names is None:  # known from the first game on
-            names = {name_words(name) for name in report.names}
-        if math.isfinite(before) and not (record.year is not None and record.year < before):
+    # What is listed can be played through to its end; what counts is a policy's to say.
+    for record in meant.records(report, _KEPT_PLIES):
+        if math.isfinite(meant.before) and not (record.year is not None and record.year < meant.before):
             continue
-        if (not book.side) in sides_of(record, names):
+        if (not book.side) in record.own:
             years.append(record.year)
-        found = _played(record, replies, names, max_plies)
+        keys, actions = record.keys[: meant.max_plies], record.actions[: meant.max_plies]
+        found = {
+            pair
+            for ply, pair in enumerate(zip(keys, actions, strict=True))
+            if record.mover(ply) in record.own and pair in replies
+        }
         game = _played_game(record) if found else None
         for reply in found:
             counts[reply] += 1
@@ -335,10 +312,10 @@ def reply_games(
         if counts[reply]
         for history in histories
     }
-    if player is None:
+    if meant.player is None:
         return behind, None
     known = [math.floor(year) for year in years if year is not None]
-    name = report.names[0] if report.names else player
+    name = report.names[0] if report.names else meant.player
     return behind, Person(name, len(years), min(known, default=None), max(known, default=None))
 
 
@@ -362,18 +339,6 @@ def _replies(root: Node, side: chess.Color) -> dict[tuple[int, int], list[Histor
                 histories[key, action_of(move)].append((*history, move))
             waiting.append((child, (*history, move)))
     return histories
-
-
-def _played(
-    record: GameRecord, replies: dict[tuple[int, int], list[History]], names: set[Any] | None, max_plies: int
-) -> set[tuple[int, int]]:
-    """The replies that a game has, by somebody with one of these names; each once."""
-    theirs = sides_of(record, names)
-    return {
-        pair
-        for ply, pair in enumerate(zip(record.keys[:max_plies], record.actions[:max_plies], strict=True))
-        if record.mover(ply) in theirs and pair in replies
-    }
 
 
 def rests_on_guesses(book: Book, games: Mapping[History, ReplyGames]) -> list[bool]:

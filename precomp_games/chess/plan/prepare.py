@@ -195,9 +195,9 @@ def _games_behind(
     book: Book, exits: Sequence[BookExit], opponent: Any
 ) -> tuple[Mapping[tuple[chess.Move, ...], ReplyGames], Person | None]:
     """The games behind the replies of an opponent who is a person, as its games say, and who that is."""
-    if not isinstance(opponent, GamesPolicy) or opponent.read["player"] is None:
+    if not isinstance(opponent, GamesPolicy) or opponent.read.player is None:
         return {}, None
-    return reply_games(book, exits=exits, **opponent.read)
+    return reply_games(book, opponent.read, exits=exits)
 
 
 # -- where games leave a book ------------------------------------------------------------------------------

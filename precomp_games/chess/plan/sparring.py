@@ -39,10 +39,8 @@ from precomp_games.chess.data.game_records import (
     GameRecord,
     position_hash,
     read_games,
-    sides_of,
 )
-from precomp_games.chess.data.move_counts import GameWeights, MoveCounts, game_tables
-from precomp_games.chess.data.names import name_words
+from precomp_games.chess.data.move_counts import GameSelection, GameWeights, MoveCounts, game_tables
 from precomp_games.chess.data.pgn_files import GameReport, pgn_names
 from precomp_games.chess.game import ChessState, action_of, board_key, move_of
 from precomp_games.chess.model.calibration import after_games, material
@@ -115,11 +113,6 @@ class SparringGames(Shown):
         """The games of matches, as `play_match` gives them."""
         return cls(name, tuple(_record(result, game, name) for result in results for game in result.games))
 
-    @property
-    def names(self) -> frozenset[tuple[str, ...]]:
-        """The opponent's spellings, as `name_words`."""
-        return frozenset(map(name_words, self.report.names or (self.name,)))
-
     @public
     def against(self, settings: PreparationSettings) -> list[tuple[GameRecord, float]]:
         """The finished games that settings are about: from their start, by their side; and what it scored.
@@ -132,7 +125,7 @@ class SparringGames(Shown):
         return [
             (record, score if side == chess.WHITE else 1.0 - score)
             for record in self.records
-            if sides_of(record, self.names) == [not side] and record.keys[:1] == (start,)
+            if record.own == (not side,) and record.keys[:1] == (start,)
             if (score := WHITE_SCORES.get(record.result)) is not None
         ]
 
@@ -147,6 +140,7 @@ def _record(result: MatchResult, game: MatchGame, name: str) -> GameRecord:
     ours = range(0 if book.start.turn == book.side else 1, len(game.moves), 2)
     return GameRecord(
         *(("", name) if book.side == chess.WHITE else (name, "")),
+        own=(not book.side,),
         first=book.start.turn,
         year=None,
         ratings=(None, None),
@@ -232,9 +226,8 @@ def _replies(settings: PreparationSettings, engines: Engines, games: SparringGam
     prior = modelled_play(settings, rival, engines.opponent)
     if drawn_once(prior):
         return _identified(prior, settings, games)
-    counts = MoveCounts.of_tables(game_tables(games.records, games.report.names or (games.name,)))
-    read: dict[str, Any] = {"path": games.path, "player": games.name if games.path else None}
-    read |= {"max_plies": MAX_PLIES, "copies": True}
+    counts = MoveCounts.of_tables(game_tables(games.records))
+    read = GameSelection(games.path, games.name if games.path else None, max_plies=MAX_PLIES, copies=True)
     return GamesPolicy(game, counts, 1.0, prior, games.report, GameWeights(), None, read)
 
 
