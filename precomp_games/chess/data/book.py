@@ -350,14 +350,10 @@ def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:
 
 
 def _polyglot_move(board: chess.Board, move: chess.Move) -> int:
-    """A move's 16 bits: to, from << 6, promotion << 12 (knight 1 to queen 4)."""
-    to_square = move.to_square
-    if board.is_castling(move):
-        # Polyglot writes castling as king takes rook.
-        rook_file = 7 if board.is_kingside_castling(move) else 0
-        to_square = chess.square(rook_file, chess.square_rank(to_square))
+    """A move's 16 bits: to, from << 6, promotion << 12 (knight 1 to queen 4); castling is king takes rook."""
+    move = chess.Move.from_uci(board.uci(move, chess960=True))
     promotion = move.promotion - 1 if move.promotion else 0
-    return to_square | move.from_square << 6 | promotion << 12
+    return move.to_square | move.from_square << 6 | promotion << 12
 
 
 def _measure_flows(root: Node) -> None:

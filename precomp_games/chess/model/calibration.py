@@ -46,10 +46,10 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.files import atomic_write, read_json
 from precomp_games.chess.engines.searches import Line, Multipv, limit_text
-from precomp_games.chess.game import UnfinishedStates
+from precomp_games.chess.game import ChessState
 from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation, centipawns
 from precomp_games.policies.playouts import play_on
-from precomp_games.policies.rows import LeastProbability, PolicyLike, check_policies
+from precomp_games.policies.rows import PolicyLike, check_policies
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,19 +79,11 @@ SPREAD = np.array([0.7, 0.4, 0.2])
 """How far the coefficients are elsewhere from where they were fitted: standard deviations of a prior."""
 
 _PAWNS = (1, 3, 3, 5, 9)  # of a pawn, a knight, a bishop, a rook and a queen
-_MOST_AHEAD = 103  # pawns: nine queens and all other pieces
-_MOST_GAMES = 10**9
-_Games = Annotated[int, checks.Ge(0), checks.Le(_MOST_GAMES)]
 _STREAMS = int.from_bytes(b"samples", "big")  # the spawn key that sets these games' streams apart
 
 
-@public
 def material(board: chess.Board) -> int:
-    """What the side to move has more on the board than the other one, in pawns.
-
-    Raises:
-      ValueError: something other than a board.
-    """
+    """What the side to move has more on the board than the other one, in pawns."""
     ours, theirs = board.occupied_co[board.turn], board.occupied_co[not board.turn]
     pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens)
     return sum(
@@ -100,7 +92,6 @@ def material(board: chess.Board) -> int:
     )
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class CalibrationSample:
     """A position, and how games from it ended.
@@ -114,11 +105,11 @@ class CalibrationSample:
     """
 
     line: Line
-    material: Annotated[int, checks.Ge(-_MOST_AHEAD), checks.Le(_MOST_AHEAD)]
-    opponent_temperature_cp: checks.PositiveFloat
-    wins: _Games
-    draws: _Games
-    losses: _Games
+    material: int
+    opponent_temperature_cp: float
+    wins: int
+    draws: int
+    losses: int
     setting: str = ""
 
     @property
@@ -132,17 +123,16 @@ class CalibrationSample:
         return self.wins + 0.5 * self.draws
 
 
-@public
 def played_samples(
-    states: UnfinishedStates,
+    states: Sequence[ChessState],
     sigma: PolicyLike | Sequence[PolicyLike],
     evaluation: EngineEvaluation,
-    opponent_temperature_cp: checks.PositiveFloat,
-    games: Annotated[int, checks.Ge(1), checks.Le(_MOST_GAMES)] = 3,
+    opponent_temperature_cp: float,
+    games: int = 3,
     *,
-    seed: checks.Seed = 0,
+    seed: int | Sequence[int] = 0,
     setting: str = "",
-    min_probability: LeastProbability = 1e-9,
+    min_probability: float = 1e-9,
 ) -> list[CalibrationSample]:
     """Plays games from positions, and has them searched.
 
@@ -157,7 +147,7 @@ def played_samples(
       min_probability: less likely moves are not played, as in preparations.
 
     Raises:
-      ValueError: an argument is none of these, a game is over, or a policy does not answer as it should.
+      ValueError: a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
     streams = [
@@ -178,8 +168,8 @@ def played_samples(
         mover, here = state.current_player(), material(state.board)
         scores = [end.returns()[mover] for end in ends[k * games : (k + 1) * games]]
         wins, draws, losses = (scores.count(score) for score in (1.0, 0.5, 0.0))
-        sample = (result.lines[0], here, opponent_temperature_cp, wins, draws, losses, setting)
-        samples.append(CalibrationSample(*sample))
+        given = (result.lines[0], here, opponent_temperature_cp, wins, draws, losses, setting)
+        samples.append(CalibrationSample(*given))
     return samples
 
 
@@ -237,12 +227,10 @@ class CalibratedUtility:
     prior_games: checks.PositiveFloat
     made_for: CalibrationScope
 
-    @public
     def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
         """See `ScoreUtility`; always inside (0, 1). `beside` is added to z: what else is known."""
         return self._utility(line, material(board), beside)
 
-    @public
     def predicted(self, sample: CalibrationSample) -> float:
         """The expected score of a game from a sample's position."""
         return self._utility(sample.line, sample.material)
@@ -251,38 +239,32 @@ class CalibratedUtility:
         terms = zip(self.coefficients, score_features(line, ahead), strict=True)
         return float(expected_score(beside + sum(weight * feature for weight, feature in terms))[0])
 
-    @public
     def misfits(self, settings: Any, engine_id: str) -> list[str]:
         """Sentences that say where settings are others than those of the fit; none where all is well.
 
         Args:
           settings: `PreparationSettings`.
           engine_id: the analyst's, as `StoredEngine` has it.
-
-        Raises:
-          ValueError: something else.
         """
-        given = _scope(settings, engine_id, ())
-        fitted = self.made_for
+        fitted, given = self.made_for, _scope(settings, engine_id, settings.opponent_temperatures_cp)
+        people, named = fitted.plays == GAMES, bool(settings.opponent)
         compared = [
             ("the engine", fitted.engine, given.engine),
             ("the analyst's", fitted.analyst, given.analyst),
+            *[("the opponent's", fitted.opponent, given.opponent)] * (not people and not named),
             ("MultiPV", fitted.multipv, given.multipv),
-            ("an opponent that plays", fitted.plays, settings.opponent or given.plays),
+            *[("top_k =", fitted.top_k, given.top_k)] * (not people and not named),
+            # What plays may be named by a spec, as people and books are.
+            *[("an opponent that plays", fitted.plays, settings.opponent or given.plays)]
+            * (not people or not named),
         ]
-        people = fitted.plays == GAMES
-        if people and settings.opponent:  # what plays is named by a spec, as people and books are
-            compared.pop()
-        elif not people and not settings.opponent:
-            compared[2:2] = [("the opponent's", fitted.opponent, given.opponent)]
-            compared[4:4] = [("top_k =", fitted.top_k, given.top_k)]
         misfits = [
             f"The calibrated evaluation was fitted with {name} {there}, and not with {here}."
             for name, there, here in compared
             if there != here
         ]
         within = fitted.least_r <= given.least_r and given.most_r <= fitted.most_r
-        if not (people or settings.opponent or within or given.plays in ANSWERS):
+        if not (people or named or within or given.plays in ANSWERS):
             to = f" to {given.most_r:g}" if given.most_r > given.least_r else ""
             misfits.append(
                 "The calibrated evaluation was fitted with r from "
@@ -292,15 +274,10 @@ class CalibratedUtility:
 
 
 def _scope(settings: Any, engine_id: str, temperatures: Iterable[float]) -> CalibrationScope:
-    """What a fit with these settings holds for, at these r; by default at the settings' own."""
-    try:
-        known = list(temperatures) or settings.opponent_temperatures_cp
-        searched = (str(settings.analyst_limit), str(settings.opponent_limit), settings.multipv)
-        plays = (settings.top_k, settings.opponent_plays)
-        return CalibrationScope(engine_id.partition(" [")[0], *searched, *plays, min(known), max(known))
-    except (AttributeError, TypeError):
-        told = f"expected settings to be PreparationSettings, got {shown(settings)}"
-        raise ArgumentError(told) from None
+    """What a fit with these settings holds for, at these r."""
+    searched = (str(settings.analyst_limit), str(settings.opponent_limit), settings.multipv)
+    plays, known = (settings.top_k, settings.opponent_plays), list(temperatures)
+    return CalibrationScope(engine_id.partition(" [")[0], *searched, *plays, min(known), max(known))
 
 
 def score_features(line: Line, ahead: int) -> tuple[float, float, float]:
@@ -317,11 +294,7 @@ def expected_score(z: Any) -> tuple[Any, Any]:
 
 @public
 def fit_calibration(
-    samples: Annotated[Iterable[CalibrationSample], checks.each_of(CalibrationSample)],
-    settings: Any,
-    engine_id: str,
-    *,
-    of_games: bool = False,
+    samples: Iterable[CalibrationSample], settings: Any, engine_id: str, *, of_games: bool = False
 ) -> CalibratedUtility:
     """The fit of the greatest likelihood.
 
@@ -333,7 +306,7 @@ def fit_calibration(
       of_games: whether the samples are of games in a file, and not of both sides' play as modelled.
 
     Raises:
-      ValueError: something else, or too few games.
+      ValueError: too few games.
     """
     given = [each for each in samples if each.games]
     if not any(each.games > 1 for each in given):
@@ -414,9 +387,8 @@ def _credibility(games: Floats, scores: Floats, squares: Floats, p: Floats) -> f
     return most if within >= most * between else max(least, within / between)
 
 
-@public
 def save_calibration(
-    calibration: CalibratedUtility, path: checks.FilePath, evidence: Mapping[str, Any] | None = None
+    calibration: CalibratedUtility, path: str | os.PathLike[str], evidence: Mapping[str, Any] | None = None
 ) -> None:
     """Writes a fit as JSON, replacing `path` atomically.
 
@@ -426,7 +398,7 @@ def save_calibration(
       evidence: what is to stand beside it for people, as JSON has it: data, errors on games kept out.
 
     Raises:
-      ValueError: something else.
+      ValueError: evidence that JSON does not have.
       OSError: as `atomic_write`.
     """
     fit = as_json(calibration) | {"evidence": dict(evidence or {})}

@@ -45,15 +45,8 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games.chess.engines.searches import (
-    MATE_CP,
-    Line,
-    Multipv,
-    SearchLimit,
-    SearchResult,
-    SomeSamples,
-    game_text,
-)
+from precomp_games.chess.engines import searches
+from precomp_games.chess.engines.searches import MATE_CP, Line, Multipv, SearchLimit, SearchResult
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
 from precomp_games.chess.game import (
     MAX_PLIES,
@@ -214,7 +207,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         top_k: Multipv = 2,
         *,
         plays: Plays = "softmax",
-        samples: SomeSamples = SAMPLES,
+        samples: searches.SomeSamples = SAMPLES,
         repeats: bool = True,
     ) -> None:
         """Makes the policy.
@@ -249,7 +242,7 @@ class EnginePolicy(Shown, openspiel_policy.Policy):
         """
         asked = [state.epd for state in states]
         if self.plays == "game":
-            asked = [game_text(state.get_game().start_board, state.moves()) for state in states]
+            asked = [searches.game_text(state.get_game().start_board, state.moves()) for state in states]
         results = self.engine.search(asked, *self._asked)
         return [self._row_of(state, result) for state, result in zip(states, results, strict=True)]
 
@@ -299,14 +292,9 @@ class EngineMenu:
     engine: ScoringEngine
     limit: SearchLimit
     multipv: Multipv
-    count: checks.PositiveInt
-    window_cp: checks.NonNegativeFloat
+    count: int
+    window_cp: float
     max_plies: Annotated[int, checks.Ge(0), checks.Le(MAX_PLIES)] = MAX_PLIES
-
-    def __post_init__(self) -> None:
-        """Checks the count."""
-        if self.count > self.multipv:
-            raise ArgumentError(f"expected count to be at most multipv, {self.multipv}, got {self.count}")
 
     @public
     def entries_batch(self, states: UnfinishedStates) -> list[list[int]]:

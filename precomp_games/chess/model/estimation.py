@@ -27,29 +27,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy  # which imports `optimize` when that is used: half a second
 
-from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.results import Result
-from precomp_games.chess.engines.searches import (
-    MATE_CP,
-    MAX_MULTIPV,
-    SearchLimit,
-    check_position,
-)
+from precomp_games.chess.engines.searches import SearchLimit, check_position
 from precomp_games.chess.engines.stored_engine import ScoringEngine
 from precomp_games.chess.model.engine_policies import centipawns
 
 Floats = npt.NDArray[np.float64]
 
-MAX_COUNT = 10**9  # how often a move can have been played
-_Count = Annotated[int, checks.Ge(1), checks.Le(MAX_COUNT)]
-MOST_LEGAL = 218  # moves in a position of chess
 _LOWEST, _HIGHEST = 0.01, 1e5  # r that are looked at, in centipawns; beyond them nothing changes
 _GRID = 36  # five a decade
 _HALVINGS = 30
@@ -59,13 +49,6 @@ _MOST_ENGINES = 8  # which a mixture has letters for
 _LEAST_WEIGHT = 0.01  # of an engine in a mixture; the others take its place
 
 
-def _scores(value: Any, name: str) -> tuple[int, ...]:
-    if isinstance(value, tuple) and 1 <= len(value) <= MAX_MULTIPV:
-        return tuple(checks.check_integer(score, name, least=-MATE_CP, most=MATE_CP) for score in value)
-    raise ArgumentError(f"expected {name} to be a tuple of 1 to {MAX_MULTIPV} scores, got {shown(value)}")
-
-
-@public
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """A position, as the model's search sees it, and the move that was played there.
@@ -77,19 +60,10 @@ class Choice:
         count: how often it was played.
     """
 
-    scores_cp: Annotated[tuple[int, ...], checks.Check(_scores)]
-    played: Annotated[int, checks.Ge(0)] | None
-    legal: Annotated[int, checks.Le(MOST_LEGAL)]
-    count: _Count = 1
-
-    def __post_init__(self) -> None:
-        """Checks what depends on the number of scores."""
-        scores = len(self.scores_cp)
-        if self.legal < scores or (self.played is not None and self.played >= scores):
-            raise ArgumentError(
-                f"expected legal to be at least the number of scores, {scores}, and played to be below it, "
-                f"got legal {self.legal} and played {self.played}"
-            )
+    scores_cp: tuple[int, ...]
+    played: int | None
+    legal: int
+    count: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,12 +105,8 @@ class OpponentFit(Result):
         return self.lapse <= _DIFFER
 
 
-@public
 def opponent_choices(
-    engine: ScoringEngine,
-    limit: SearchLimit,
-    top_k: Annotated[int, checks.Ge(2), checks.Le(MAX_MULTIPV)],
-    moves: Mapping[tuple[str, str], int],
+    engine: ScoringEngine, limit: SearchLimit, top_k: int, moves: Mapping[tuple[str, str], int]
 ) -> list[Choice]:
     """What the model's engine says of moves that were played.
 
@@ -147,35 +117,22 @@ def opponent_choices(
         moves: how often each (position as EPD, move in UCI notation) was played.
 
     Raises:
-        ValueError: an argument of another kind, or a move that is not legal.
         EngineError: a search failed.
     """
-    if not all(isinstance(k, tuple) and len(k) == 2 for k in moves):
-        raise ArgumentError(f"expected moves to be counts by (position, move), got {shown(moves)}")
-    legal: dict[str, list[str]] = {}
-    counts: dict[tuple[str, str], int] = {}
-    for (epd, move), count in moves.items():
-        if epd not in legal:
-            legal[epd] = [m.uci() for m in check_position(epd).legal_moves]
-        if move not in legal[epd]:
-            raise ArgumentError(f"expected a legal move in {epd!r}, got {shown(move)}")
-        counts[epd, move] = checks.check_integer(count, "moves", least=1, most=MAX_COUNT)
+    epds = dict.fromkeys(epd for epd, _ in moves)
+    legal = {epd: check_position(epd).legal_moves.count() for epd in epds}
     results = engine.search(list(legal), limit, top_k)
     lines = {epd: result.lines for epd, result in zip(legal, results, strict=True)}
     choices = []
-    for (epd, move), count in counts.items():
+    for (epd, move), count in moves.items():
         ranks = [line.move for line in lines[epd]]
         played = ranks.index(move) if move in ranks else None
-        choices.append(Choice(tuple(map(centipawns, lines[epd])), played, len(legal[epd]), count))
+        choices.append(Choice(tuple(map(centipawns, lines[epd])), played, legal[epd], count))
     return choices
 
 
 @public
-def fit_opponent(
-    choices: Annotated[Iterable[Choice], checks.each_of(Choice)],
-    *,
-    confidence: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)] = 0.95,
-) -> OpponentFit:
+def fit_opponent(choices: Iterable[Choice], *, confidence: float = 0.95) -> OpponentFit:
     """The r and the lapses that fit choices best.
 
     Args:
@@ -183,7 +140,7 @@ def fit_opponent(
         confidence: of the interval for r.
 
     Raises:
-        ValueError: what are no choices, or none that says anything about r.
+        ValueError: no choice that says anything about r.
     """
     free = [choice for choice in choices if choice.legal > 1]
     if not any(len(choice.scores_cp) > 1 for choice in free):
@@ -252,9 +209,7 @@ class EnginesFit(Result):
 
 
 @public
-def fit_engines(
-    choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequence[checks.PositiveFloat]
-) -> EnginesFit:
+def fit_engines(choices: Mapping[int, Sequence[Choice]], temperatures_cp: Sequence[float]) -> EnginesFit:
     """How often a player is like each of several engines, at several temperatures.
 
     Args:

@@ -19,14 +19,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.results import Shown
 from precomp_games.chess.data.book import Book
-from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts, MoveSource, PolyglotCounts
+from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts, PolyglotCounts
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
 from precomp_games.chess.game import board_key
 from precomp_games.chess.model import calibration as fits
@@ -287,10 +286,8 @@ MODEL_FILE = "opponent.npz"
 
 _FORMAT = "precomp-games opponent 1"
 _COUNTS = "counts"  # what stands in place of a file's spec
-_KINDS: dict[str, tuple[type, tuple[str, ...]]] = {
-    "games": (MoveCounts, ("keys", "actions", "weights")),
-    "polyglot": (PolyglotCounts, ("entries",)),
-}
+_ARRAYS = {"games": ("keys", "actions", "weights"), "polyglot": ("entries",)}  # by kind of source
+_Source = MoveCounts | PolyglotCounts
 _MOST_SOURCES = 64
 _MOST_GAMES = 1e15
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -309,7 +306,7 @@ class ModelFiles:
 
     named: Mapping[str, str]
     opponent: Mapping[str, Any]
-    sources: tuple[MoveSource, ...]
+    sources: tuple[_Source, ...]
     calibration: CalibratedUtility | None
 
     @classmethod
@@ -321,7 +318,7 @@ class ModelFiles:
           opponent: the policy that was made of them.
           leaf_value: the evaluation.
         """
-        sources: list[MoveSource] = []
+        sources: list[_Source] = []
         named = {name: str(getattr(settings, name)) for name in settings.touches}
         kept = _kept(settings.opponent, opponent, sources) if "opponent" in named else {}
         if not named or kept is None:
@@ -332,10 +329,10 @@ class ModelFiles:
         """Writes a file that `load` reads, whole or not at all."""
         kinds, arrays = [], dict[str, Any]()
         for number, source in enumerate(self.sources):
-            kind = next(name for name, (made, _) in _KINDS.items() if isinstance(source, made))
-            kinds.append([kind, getattr(source, "weights", "") if kind == "polyglot" else ""])
-            given: Any = source
-            arrays |= {f"{name}_{number}": array for name, array in given.as_arrays().items()}
+            kinds.append(
+                ["polyglot", source.weights] if isinstance(source, PolyglotCounts) else ["games", ""]
+            )
+            arrays |= {f"{name}_{number}": array for name, array in source.as_arrays().items()}
         fit = None if self.calibration is None else fits.as_json(self.calibration)
         header = {"format": _FORMAT, "named": dict(self.named), "opponent": dict(self.opponent)}
         write_archive(path, header | {"sources": kinds, "calibration": fit}, arrays)
@@ -355,7 +352,7 @@ class ModelFiles:
             if len(header["sources"]) > _MOST_SOURCES:
                 raise ValueError(f"more than {_MOST_SOURCES} sources")
             names = [
-                [f"{name}_{number}" for name in _KINDS[kind][1]]
+                [f"{name}_{number}" for name in _ARRAYS[kind]]
                 for number, (kind, _) in enumerate(header["sources"])
             ]
             _, arrays = read_archive(path, (name for each in names for name in each))
@@ -385,17 +382,16 @@ class ModelFiles:
         """What a spec has, with policies in place of counts."""
         if not isinstance(told, Mapping):
             return told
-        if told.get("name") != _COUNTS:
-            return {key: self._made(value, game, engine) for key, value in told.items()}
-        prior = self._made(told["prior"], game, engine) if "prior" in told else None
-        if prior is not None and not isinstance(prior, openspiel_policy.Policy):
-            prior = opponent_policy(game, prior, engine, trusted=False)
-        number = checks.check_integer(told["source"], "source", least=0, most=len(self.sources) - 1)
-        alpha = checks.check_number(told["alpha"], "alpha", least=0.0, finite=False)
+        made = {key: self._made(value, game, engine) for key, value in told.items()}
+        if made.get("name") != _COUNTS:
+            return made
+        prior = opponent_policy(game, made["prior"], engine, trusted=False) if "prior" in made else None
+        number = checks.check_integer(made["source"], "source", least=0, most=len(self.sources) - 1)
+        alpha = checks.check_number(made["alpha"], "alpha", least=0.0, finite=False)
         return CountsPolicy(game, self.sources[number], alpha, prior)
 
 
-def _source(kind: str, weights: str, *arrays: Any) -> MoveSource:
+def _source(kind: str, weights: str, *arrays: Any) -> _Source:
     """Counts of arrays."""
     if kind == "polyglot":
         return PolyglotCounts.of_arrays(weights, *arrays)
@@ -404,29 +400,29 @@ def _source(kind: str, weights: str, *arrays: Any) -> MoveSource:
     return MoveCounts(*arrays)
 
 
-def _kept(spec: Any, policy: Any, sources: list[MoveSource]) -> dict[str, Any] | None:
+def _kept(spec: Any, policy: Any, sources: list[_Source]) -> dict[str, Any] | None:
     """A spec with counts in place of files; None where it names something else."""
     arguments = parsed_spec(spec)
     if not touched(arguments):
         return arguments
+    parts: dict[str, Any]  # policies within, by argument
     if isinstance(policy, CountsPolicy):
-        sources.append(policy.counts)
-        found: dict[str, Any] = {"name": _COUNTS, "source": len(sources) - 1, "alpha": policy.alpha}
-        parts = [] if policy.prior is None else [("prior", arguments["prior"], policy.prior)]
-        arguments = found
+        parts = {} if policy.prior is None else {"prior": policy.prior}
+        sources.append(policy.counts)  # type: ignore[arg-type]
+        found = {"name": _COUNTS, "source": len(sources) - 1, "alpha": policy.alpha}
+        arguments = found | {name: arguments[name] for name in parts}
     elif isinstance(policy, MixturePolicy):
-        given = {"a": "uniform"} | {k: each for k, each in arguments.items() if len(k) == 1}
-        named = [(k, each) for k, each in sorted(given.items()) if each not in ("none", {"name": "none"})]
-        if len(named) < len(policy.policies):  # one of them is several players itself
+        arguments.setdefault("a", "uniform")
+        named = (k for k, each in arguments.items() if len(k) == 1 and each not in ("none", {"name": "none"}))
+        parts = dict(zip(sorted(named), policy.policies, strict=False))
+        if len(parts) < len(policy.policies):  # one of them is several players itself
             return None
-        parts = [(*each, part) for each, part in zip(named, policy.policies, strict=True)]
     elif arguments["name"] == "noisy":
-        parts = [("policy", arguments["policy"], policy.policy)]
+        parts = {"policy": policy.policy}
     else:
         return None
-    for name, part, made in parts:
-        arguments[name] = _kept(part, made, sources)
-    return None if any(arguments[name] is None for name, *_ in parts) else arguments
+    arguments |= {name: _kept(arguments[name], part, sources) for name, part in parts.items()}
+    return None if any(arguments[name] is None for name in parts) else arguments
 
 
 # -- of settings -------------------------------------------------------------------------------------------
