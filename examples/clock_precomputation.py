@@ -32,7 +32,7 @@ import sweeps
 from absl import flags
 from chess import Move
 
-from precomp_games import ClockGame, ClockPolicy, HistoryTree, SearchClock, TimedSearch, clock_position_key
+from precomp_games import ClockGame, HistoryTree, SearchClock
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
 from precomp_games.algorithms.search import SearchBudget, alpha_beta, default_evaluator, default_position_key
 from precomp_games.chess import (
@@ -141,7 +141,7 @@ def compared(
         return {game.encode(game.decode(action)[0], 0): p for action, p in played}
 
     row: dict[str, Any] = {"ticks": game.times[player]}
-    policies = (ClockPolicy(game, book, ticks), searched, ClockPolicy(game, book))
+    policies = (game.policy(book, ticks), searched, game.policy(book))
     for way, prepared in zip(_WAYS, policies, strict=True):
         tree = HistoryTree.from_game(
             game,
@@ -185,10 +185,9 @@ def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     for ticks in common.progress_bar(values, desc="Times", leave=False):
         clocks = common.seats(_PLAYER.value, ticks, _OPPONENT_TIME.value)
         game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
-        own = TimedSearch(game, search, SearchClock(_NODES.value, _MOVES.value), key)
-        opponent = ClockPolicy(game, rival, _OPPONENT_TICKS.value)
-        clock_key = clock_position_key(key) if key is not None else None
-        rows.append(compared(game, own, opponent, book, _PRICE.value, clock_key, "exact"))
+        own = SearchClock(_NODES.value, _MOVES.value).policy(game, search, key)
+        opponent = game.policy(rival, _OPPONENT_TICKS.value)
+        rows.append(compared(game, own, opponent, book, _PRICE.value, game.position_key(key), "exact"))
     return rows
 
 
@@ -262,9 +261,9 @@ def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
             clocks = common.seats(player, ticks, plies)
             game = ClockGame({"game": base, "time_0": clocks[0], "time_1": clocks[1]})
             own = TimedEngine(game, engines.analyst, clock, settings.top_k)
-            rival = ClockPolicy(game, replies, 1)
-            key = clock_position_key(position_key)
+            rival = game.policy(replies, 1)
             leaves = PlayedOn(common.seats(player, own, rival), policies.leaf_value, settings.max_plies)
+            key = game.position_key(position_key)
             rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
     return rows
 

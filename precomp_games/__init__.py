@@ -12,15 +12,14 @@ from precomp_games.games import registered as _registered  # noqa: F401  (regist
 if TYPE_CHECKING:
     from precomp_games._support.config import config
     from precomp_games.cluster import cluster_client, map_on_cluster
-    from precomp_games.games.clock import ClockGame, ClockPolicy, SearchClock, TimedSearch, clock_position_key
-    from precomp_games.meta_game.gambit import to_efg, write_efg
+    from precomp_games.games.clock import ClockGame, SearchClock
+    from precomp_games.meta_game.gambit import to_efg
     from precomp_games.meta_game.game import MetaPrecomputationGame
     from precomp_games.policies.leaf_values import RolloutValues
     from precomp_games.policies.mixtures import MixturePolicy
     from precomp_games.policies.rows import Menu
     from precomp_games.policies.specs import make_policy, policy_names, register_policy
     from precomp_games.tree.history_tree import HistoryTree
-    from precomp_games.tree.meta_strategy import PrecomputationPolicy
 
     __version__: str
 else:
@@ -31,15 +30,14 @@ else:
         {
             "_support.config": "config",
             "cluster": "cluster_client map_on_cluster",
-            "games.clock": "ClockGame ClockPolicy SearchClock TimedSearch clock_position_key",
-            "meta_game.gambit": "to_efg write_efg",
+            "games.clock": "ClockGame SearchClock",
+            "meta_game.gambit": "to_efg",
             "meta_game.game": "MetaPrecomputationGame",
             "policies.leaf_values": "RolloutValues",
             "policies.mixtures": "MixturePolicy",
             "policies.rows": "Menu",
             "policies.specs": "make_policy policy_names register_policy",
             "tree.history_tree": "HistoryTree",
-            "tree.meta_strategy": "PrecomputationPolicy",
         },
     )
 
@@ -57,16 +55,12 @@ else:
 
 __all__ = [
     "ClockGame",
-    "ClockPolicy",
     "HistoryTree",
     "Menu",
     "MetaPrecomputationGame",
     "MixturePolicy",
-    "PrecomputationPolicy",
     "RolloutValues",
     "SearchClock",
-    "TimedSearch",
-    "clock_position_key",
     "cluster_client",
     "config",
     "make_policy",
@@ -74,7 +68,6 @@ __all__ = [
     "policy_names",
     "register_policy",
     "to_efg",
-    "write_efg",
 ]
 
 

@@ -11,10 +11,8 @@ from open_spiel.python import policy as openspiel_policy
 
 from precomp_games import (
     ClockGame,
-    ClockPolicy,
     HistoryTree,
     RolloutValues,
-    clock_position_key,
     make_policy,
 )
 from precomp_games.algorithms import best_precomputation, meta_equilibrium
@@ -192,8 +190,8 @@ def test_leaf_values():
 
 def test_clocks():
     game = ClockGame({"game": {"name": "tic_tac_toe"}, "time_0": 3, "time_1": 3})
-    policy = ClockPolicy(game, make_policy(game.base, "uniform"), 1)
-    state, key = game.new_initial_state(), clock_position_key(str)
+    policy = game.policy(make_policy(game.base, "uniform"), 1)
+    state, key = game.new_initial_state(), game.position_key(str)
     again = pickle.loads(pickle.dumps((policy, key)))
     assert again[0].action_probabilities(state) == policy.action_probabilities(state)
     assert again[1](state) == key(state)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_spiel.python import policy as openspiel_policy
 
-from precomp_games import HistoryTree, Menu, PrecomputationPolicy, to_efg
+from precomp_games import HistoryTree, Menu, to_efg
 from precomp_games.algorithms import (
     best_precomputation,
     best_response,
@@ -21,6 +21,7 @@ from precomp_games.algorithms import (
     solve,
 )
 from precomp_games.policies.rows import as_batch_policy, movers_rows, policy_rows
+from precomp_games.tree.meta_strategy import PrecomputationPolicy
 from tests import reference
 from tests.algorithms.zero_sum.games import MatrixGame
 from tests.random_games import EfgText, policy_pairs, random_tree, sides, uniform

@@ -405,7 +405,6 @@ _EXCEPTIONS = {
             "EvaluationStore.export",
             "Engines.export",
             "save_policy",
-            "write_efg",
         ),
         _WRITE,
     ),

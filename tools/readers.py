@@ -27,7 +27,7 @@ from typing import Any
 import chess
 import pyspiel
 
-from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, write_efg
+from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, to_efg
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import (
     best_precomputation,
@@ -336,7 +336,7 @@ def _use_tree(path: pathlib.Path) -> object:
         lambda: tree.state(3),
         lambda: best_precomputation(tree, 0).policy(),
         lambda: meta_equilibrium(tree, iterations=3, check_every=3),
-        lambda: write_efg(MetaPrecomputationGame(tree, check_supports=False), path.with_name("meta.efg")),
+        lambda: to_efg(MetaPrecomputationGame(tree, check_supports=False)),
         lambda: tree.game.new_initial_state(),
         lambda: HistoryTree.load(path).game,
     ]

@@ -124,21 +124,22 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:120]} ... {text[-60:]}"
 
 
-def _within(
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-) -> str:
+def at_history(state: Any) -> str:
+    """Where something went wrong, in an error."""
+    return f"at history {state.history_str()!r}"
+
+
+# The ends that a range may have: the marks of annotated-types for them, which call them by these names.
+_ENDS = {"least": (Ge, "ge"), "above": (Gt, "gt"), "most": (Le, "le"), "below": (Lt, "lt")}
+_WORDS = {"least": "of at least", "above": "above", "most": "of at most", "below": "below"}
+
+
+def _within(**ends: float | None) -> str:
     """The words for a range, such as " from 0 to 1"; nothing where it has no ends."""
-    ends = (("of at least", least), ("above", above), ("of at most", most), ("below", below))
-    words = {
-        word: f"{end:g}" if isinstance(end, float) else f"{end}" for word, end in ends if end is not None
-    }
-    if least is not None and most is not None:
-        return f" from {words['of at least']} to {words['of at most']}"
-    return " and".join(f" {word} {end}" for word, end in words.items())
+    said = {k: f"{at:g}" if isinstance(at, float) else f"{at}" for k, at in ends.items() if at is not None}
+    if "least" in said and "most" in said:
+        return f" from {said['least']} to {said['most']}"
+    return " and".join(f" {_WORDS[end]} {at}" for end, at in said.items())
 
 
 def check_integer(value: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
@@ -150,9 +151,8 @@ def check_integer(value: Any, name: str, *, least: int | None = None, most: int 
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if whole and (least is None or value >= least) and (most is None or value <= most):
         return int(value)
-    raise ArgumentError(
-        f"expected {name} to be an integer{_within(least=least, most=most)}, got {shown(value)}"
-    )
+    within = _within(least=least, most=most)
+    raise ArgumentError(f"expected {name} to be an integer{within}, got {shown(value)}")
 
 
 def check_number(
@@ -191,9 +191,9 @@ def check_number(
         return number
     positive = above == 0.0
     kinds = ["positive"] * positive + ["finite"] * (finite and most is None and below is None)
-    words = " ".join(["a", *filter(None, [", ".join(kinds)]), "number"])
     within = _within(least=least, above=None if positive else above, most=most, below=below)
-    raise ArgumentError(f"expected {name} to be {words}{within}, got {shown(value)}")
+    words = f"{', '.join(kinds)} number".strip()
+    raise ArgumentError(f"expected {name} to be a {words}{within}, got {shown(value)}")
 
 
 def _float(value: Any) -> float:
@@ -236,10 +236,8 @@ def check_choice(value: Any, choices: Collection[str], name: str) -> str:
     """
     if isinstance(value, str) and value in choices:
         return value
-    words = ", ".join(f'"{choice}"' for choice in choices)
-    raise ArgumentError(
-        f"expected {name} to be one of {words}, got {shown(value)}{did_you_mean(value, choices)}"
-    )
+    words, hint = ", ".join(f'"{choice}"' for choice in choices), did_you_mean(value, choices)
+    raise ArgumentError(f"expected {name} to be one of {words}, got {shown(value)}{hint}")
 
 
 def check_function(value: Any, name: str) -> Any:
@@ -320,8 +318,8 @@ def check_penalties(penalties: float | Sequence[float]) -> tuple[float, float]:
     first, second = map(_float, check_pair(penalties, "penalties"))
     if first > 0.0 and second > 0.0:
         return first, second
-    words = "positive numbers (math.inf for a player who never memorizes)"
-    raise ArgumentError(f"expected penalties to be {words}, got {shown(penalties)}")
+    kind = "positive numbers (math.inf for a player who never memorizes)"
+    raise ArgumentError(f"expected penalties to be {kind}, got {shown(penalties)}")
 
 
 def real_array(value: Any) -> npt.NDArray[np.float64] | None:
@@ -412,10 +410,8 @@ def check_game(
     if game.num_players() != 2:
         raise ArgumentError(f"expected a two-player game, {got} with {game.num_players()} players")
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise ArgumentError(
-            f"expected a sequential game, {got}, which is simultaneous; "
-            "pyspiel.convert_to_turn_based() makes it one"
-        )
+        way = "pyspiel.convert_to_turn_based() makes it one"
+        raise ArgumentError(f"expected a sequential game, {got}, which is simultaneous; {way}")
     sums = (pyspiel.GameType.Utility.ZERO_SUM, pyspiel.GameType.Utility.CONSTANT_SUM)
     if constant_sum and kind.utility not in sums:
         raise ArgumentError(f"expected a zero-sum or constant-sum game, {got} with {kind.utility}")
@@ -480,9 +476,8 @@ def check_evaluation(value: Any, state: Any, name: str) -> float:
     try:
         return check_number(value, name)
     except ValueError:
-        raise ArgumentError(
-            f"expected {name} to give a finite number, got {shown(value)} at history {state.history_str()!r}"
-        ) from None
+        got = f"{shown(value)} {at_history(state)}"
+        raise ArgumentError(f"expected {name} to give a finite number, got {got}") from None
 
 
 def check_ranking(value: Any, actions: Sequence[int], name: str, where: str | None = None) -> list[int]:
@@ -516,9 +511,8 @@ def check_seed(value: Any, name: str = "seed") -> int | list[int]:
     words = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(w, numbers.Integral) and not isinstance(w, bool) and int(w) >= 0 for w in words):
         return [int(w) for w in words] if words is value else int(value)
-    raise ArgumentError(
-        f"expected {name} to be an integer of at least 0, or a sequence of them, got {shown(value)}"
-    )
+    kind = "an integer of at least 0, or a sequence of them"
+    raise ArgumentError(f"expected {name} to be {kind}, got {shown(value)}")
 
 
 # -- signatures -------------------------------------------------------------------------------------------
@@ -684,14 +678,7 @@ def _marked(base: Any, marks: list[Any]) -> _Test | None:
         return check_of(base)
     bounds: dict[str, Any] = {} if base is int else {"finite": INFINITE not in marks}
     for mark in marks:
-        for kind, field, bound in (
-            (Ge, "ge", "least"),
-            (Le, "le", "most"),
-            (Gt, "gt", "above"),
-            (Lt, "lt", "below"),
-        ):
-            if isinstance(mark, kind):
-                bounds[bound] = getattr(mark, field)
+        bounds |= {end: getattr(mark, at) for end, (kind, at) in _ENDS.items() if isinstance(mark, kind)}
     return functools.partial(_NUMBERS[base], **bounds)
 
 

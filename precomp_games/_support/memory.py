@@ -24,7 +24,6 @@ import mmap
 import os
 import pathlib
 import re
-import resource
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeVar
@@ -41,7 +40,6 @@ _LEAST = 1e6
 _SHARE = 0.8  # of the machine's memory, by default: the rest is others'
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
-_STATM = "/proc/self/statm"
 _CGROUPS = pathlib.Path("/sys/fs/cgroup")
 _OWN_GROUPS = pathlib.Path("/proc/self/cgroup")
 _Object = TypeVar("_Object")
@@ -70,9 +68,8 @@ def check_memory(value: Any, name: str) -> float:
     else:
         size = 0.0
     if size < _LEAST:  # a unit was forgotten
-        raise ArgumentError(
-            f'expected {name} to be a size of at least 1 MB, such as "2GB", got {shown(value)}'
-        )
+        kind = 'a size of at least 1 MB, such as "2GB"'
+        raise ArgumentError(f"expected {name} to be {kind}, got {shown(value)}")
     return size
 
 
@@ -108,13 +105,9 @@ def _group_limits() -> list[float]:
 
 
 def resident_memory() -> float:
-    """The bytes of physical memory that the process has now; where the system does not say, the most ever."""
-    try:
-        with open(_STATM, encoding="ascii") as statm:
-            return float(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
-    except OSError:
-        unit = 1 if sys.platform == "darwin" else 1024
-        return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+    """The bytes of physical memory that the process has now."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return float(int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
 
 
 class _Guard(importlib.abc.MetaPathFinder):
@@ -150,9 +143,7 @@ sys.meta_path.insert(0, _Guard())
 
 def _give_back() -> None:
     """Lets the C library return what is free to the system, where it can."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    getattr(ctypes.CDLL(None), "malloc_trim", abs)(0)
 
 
 def in_blocks(*columns: npt.NDArray[Any]) -> Iterator[tuple[Any, ...]]:

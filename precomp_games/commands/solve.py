@@ -29,7 +29,7 @@ from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import save_policy
 from precomp_games.commands._files import figure, output_folder, print_table, write_json
 from precomp_games.commands._flags import MemoryFlags, define_flags, named_game
-from precomp_games.meta_game.gambit import write_efg
+from precomp_games.meta_game.gambit import to_efg
 from precomp_games.tree.history_tree import HistoryTree
 
 _LONGEST = 60  # characters of an information state in the table
@@ -150,7 +150,7 @@ def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
         save_policy(result.policy(), drafts / "policy.npz")
         write_json(drafts / "result.json", report)
         if efg:
-            write_efg(tree, drafts / "game.efg")
+            (drafts / "game.efg").write_text(to_efg(tree), encoding="utf-8")
             names.append("game.efg")
         if len(result.trace) > 1:
             _plot(result, drafts / "nash_conv.png")

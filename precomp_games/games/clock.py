@@ -7,8 +7,8 @@ Time is counted in ticks. A move of the clock game is a move of the base game to
 took; `encode` and `decode` turn the two into an action and back. A player whose move takes more than it has
 left loses at once, and the move is not made. Chance takes no time, and keeps the base game's actions.
 
-    sigma = ClockPolicy(game, search, ticks)        what a player computes: takes time
-    sigma_pre = ClockPolicy(game, deep_search)      what it has memorized: takes none
+    sigma = game.policy(search, ticks)          what a player computes: takes time
+    sigma_pre = game.policy(deep_search)        what it has memorized: takes none
 
 A memorized move and the same move computed are different actions, so the supports of sigma_pre and sigma are
 disjoint. Lemma 4's form of the meta-game does not hold then (`MetaPrecomputationGame` refuses it); additive
@@ -110,6 +110,32 @@ class ClockGame(pyspiel.Game):
         return open_observer(self, iig_obs_type, params, lambda state: state.history_str())
 
     @public
+    def position_key(
+        self, base_key: Callable[[Any], Hashable] | None
+    ) -> Callable[[ClockState], Hashable] | None:
+        """The game's `position_key`, of its base game's: clocks are part of a position; None of None.
+
+        Raises:
+          ValueError: `base_key` is no function.
+        """
+        return base_key and functools.partial(_position_key, base_key)  # a partial can be pickled
+
+    @public
+    def policy(
+        self, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
+    ) -> openspiel_policy.Policy:
+        """A policy of the base game on the clock: its moves take the ticks that they are said to take.
+
+        Args:
+          policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
+          ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorized.
+
+        Raises:
+          ValueError: an argument is not as above.
+        """
+        return ClockPolicy(self, policy, ticks)
+
+    @public
     def encode(self, action: int, ticks: int) -> int:
         """The action of a base-game action that took so many ticks.
 
@@ -205,22 +231,9 @@ class ClockState(pyspiel.State):
 
 
 class ClockPolicy(Shown, openspiel_policy.Policy):
-    """A policy of the base game on the clock: its moves take the ticks that they are said to take."""
+    """What `ClockGame.policy` makes."""
 
-    @public
-    def __init__(
-        self, game: ClockGame, policy: PolicyLike, ticks: int | Callable[[ClockState], int] = 0
-    ) -> None:
-        """Initializes the policy.
-
-        Args:
-          game: with clocks.
-          policy: of the base game: an OpenSpiel policy or anything that `HistoryTree` takes.
-          ticks: what a move takes, a number or a function of the clock game's state; 0: it is memorized.
-
-        Raises:
-          ValueError: an argument is not as above.
-        """
+    def __init__(self, game: ClockGame, policy: PolicyLike, ticks: Any) -> None:
         super().__init__(game, [0, 1])
         self._batch, self.of_history = as_batch_policy(policy), is_of_history(policy)
         self._ticks = ticks if callable(ticks) else checks.check_integer(ticks, "ticks", least=0)
@@ -296,33 +309,33 @@ class SearchClock:
         """
         return max(1, -(-nodes // self.nodes_per_tick))
 
-
-class TimedSearch(Shown, openspiel_policy.Policy):
-    """A player that searches as long as its clock allows, and plays the best move that it finds.
-
-    `search(base_state, nodes)` returns something with `action` and `nodes` (positions visited), such as
-    `alpha_beta(state, SearchBudget(nodes=nodes))` does.
-    """
-
     @public
-    def __init__(
+    def policy(
         self,
         game: ClockGame,
         search: Callable[[Any, int], Any],
-        clock: SearchClock,
         position_key: Callable[[Any], Hashable] | None = None,
-    ) -> None:
-        """Initializes the policy.
+    ) -> openspiel_policy.Policy:
+        """A player that searches as long as its clock allows, and plays the best move that it finds.
 
         Args:
           game: with clocks.
-          search: see above; a function of its arguments alone.
-          clock: how time is divided.
+          search: `search(base_state, nodes)` returns something with `action` and `nodes` (positions visited),
+            as `alpha_beta(state, SearchBudget(nodes=nodes))` does; a function of its arguments alone.
           position_key: of the base game; searches are kept, and serve for equal positions again.
 
         Raises:
           ValueError: an argument is not as above.
         """
+        return TimedSearch(game, search, self, position_key)
+
+
+class TimedSearch(Shown, openspiel_policy.Policy):
+    """What `SearchClock.policy` makes."""
+
+    def __init__(
+        self, game: ClockGame, search: Callable[[Any, int], Any], clock: SearchClock, position_key: Any
+    ) -> None:
         super().__init__(game, [0, 1])
         self._search, self._clock, self._key = search, clock, position_key
         self._found: dict[Hashable, tuple[int, int]] = {}
@@ -344,16 +357,6 @@ class TimedSearch(Shown, openspiel_policy.Policy):
         action, spent = self._found[key]
         ticks = min(self._clock.ticks(spent), state.left[player] + 1)
         return {self.game.encode(action, ticks): 1.0}
-
-
-@public
-def clock_position_key(base_key: Callable[[Any], Hashable]) -> Callable[[ClockState], Hashable]:
-    """The `position_key` of a clock game, of its base game's: clocks are part of a position.
-
-    Raises:
-      ValueError: `base_key` is no function.
-    """
-    return functools.partial(_position_key, base_key)  # a partial can be pickled
 
 
 def _position_key(base_key: Callable[[Any], Hashable], state: ClockState) -> Hashable:

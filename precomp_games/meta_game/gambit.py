@@ -1,9 +1,8 @@
 """Games as Gambit .efg files, for Gambit and for OpenSpiel's C++ solvers at their own speed.
 
-    write_efg(tree, "meta.efg")                                   # the meta-game, its audit form
-    write_efg(MetaPrecomputationGame(tree, "reweighted"), "meta.efg")
-    write_efg(pyspiel.load_game("leduc_poker"), "leduc.efg")      # a game alone, or its tree
-    game = pyspiel.load_efg_game(to_efg(tree))
+    game = pyspiel.load_efg_game(to_efg(tree))               # the meta-game, its audit form
+    text = to_efg(MetaPrecomputationGame(tree, "reweighted"))
+    text = to_efg(pyspiel.load_game("leduc_poker"))          # a game alone, or its tree
 
 Information sets are numbered 1 to n for each player, without gaps, in order of appearance; each is named by
 the information state string of `MetaPrecomputationGame`. Actions are called "stop" and "memorize" in that
@@ -33,9 +32,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from precomp_games._support import checks
 from precomp_games._support.checks import public
-from precomp_games._support.files import atomic_write
 from precomp_games.meta_game.game import MetaPrecomputationGame
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
@@ -56,37 +53,20 @@ def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> str:
     Raises:
       ValueError: `source` is none of these, or the game cannot be made of the tree.
     """
-    return "".join(_lines(source))
-
-
-@public
-def write_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game, path: checks.FilePath) -> None:
-    """Writes what `to_efg` gives to a file, whole or not at all.
-
-    Raises:
-      ValueError: as `to_efg`.
-      OSError: the file cannot be written.
-    """
-    lines = _lines(source)
-    with atomic_write(path) as file:
-        file.writelines(lines)
-
-
-def _lines(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> Iterator[str]:
-    """The file's lines: nodes in prefix order."""
     if isinstance(source, pyspiel.Game) and not isinstance(source, MetaPrecomputationGame):
         source = HistoryTree.of_game(source)
     if isinstance(source, HistoryTree) and not source.may_stop:
-        return _written(efg_name(source.game_string), 0, _nodes_of_game(source))
+        return "".join(_written(efg_name(source.game_string), 0, _nodes_of_game(source)))
     game = source if isinstance(source, MetaPrecomputationGame) else MetaPrecomputationGame(source)
     title = (
         f"Precomputation meta-game ({game.form}) of {game.tree.game_string}, "
         f"penalties {game.tree.penalties}; add {game.value_shift!r} to payoffs"
     )
-    return _written(efg_name(title), game.rules.start(), _nodes_of_meta_game(game.rules))
+    return "".join(_written(efg_name(title), game.rules.start(), _nodes_of_meta_game(game.rules)))
 
 
 def _written(title: str, root: Any, look: Callable[[Any], _Node]) -> Iterator[str]:
+    """The lines: nodes in prefix order."""
     yield f'EFG 2 R "{title}" {{ "0" "1" }}\n""\n\n'
     chance = ends = 0
     stack = [root]

@@ -237,9 +237,22 @@ def asked_rows(ask: Callable[[Sequence[Any]], _Rows], states: Sequence[Any], mem
     if len(parts) == 1:
         return parts[0]
     memory.check(sum(column.nbytes for part in parts for column in part))  # all of it twice, for a moment
+    return stacked(parts)
+
+
+def stacked(parts: Sequence[_Rows]) -> _Rows:
+    """The rows of several, those of the first one first."""
     counts = np.concatenate([np.diff(part[0]) for part in parts])
     _, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return type(parts[0])(np.append(0, np.cumsum(counts)), *columns)
+
+
+def taken(rows: PolicyRows, chosen: npt.NDArray[np.int64]) -> PolicyRows:
+    """Some of the rows, in the order of `chosen`."""
+    counts = np.diff(rows.start)[chosen]
+    ends = np.cumsum(counts)
+    at = np.arange(counts.sum()) + np.repeat(rows.start[chosen] - (ends - counts), counts)
+    return PolicyRows(np.append(0, ends), *(column[at] for column in rows[1:]))
 
 
 Entry = int | Mapping[int, float]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
@@ -42,13 +43,8 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
     in the copy, which plays the book all the same.
     """
 
-    @public
     def __init__(
-        self,
-        game: checks.Game,
-        player: checks.Player,
-        lookup: Callable[[Any], dict[int, float] | None],
-        sigma: PolicyLike | Sequence[PolicyLike | None],
+        self, game: pyspiel.Game, player: int, lookup: Callable[[Any], dict[int, float] | None], sigma: Any
     ) -> None:
         """Initializes the policy.
 
@@ -57,9 +53,6 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
           player: whose book it is, 0 or 1.
           lookup: a state's memorized row, or None off the book.
           sigma: what the players compute during play, one for both or a pair; None where it is not known.
-
-        Raises:
-          ValueError: an argument is not as above.
         """
         super().__init__(game, [0, 1])
         self.player, self._lookup = player, lookup

@@ -76,57 +76,40 @@ class MixedOpponent:
         self._value: list[np.ndarray] = []
         self._sigma_rows = self._value_rows = 0
 
-    def play(
+    def step(
         self,
         own: npt.NDArray[np.bool_],
         source: npt.NDArray[np.int64],
         kind: npt.NDArray[np.int64],
         table: npt.NDArray[np.float64],
         sigma: npt.NDArray[np.float64],
-    ) -> None:
-        """Writes what is played at a level's edges into `sigma`; `follow` then goes on to what is behind.
+        sigma_pre: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.int32]:
+        """Goes on to the histories behind those of a level's edges that some policy plays.
 
         Args:
           own: bool[e], edges of the mixed player.
           source: int64[e], which history they leave.
           kind: int64[e], which distinct edges they are.
           table: float64[distinct, K].
-          sigma: float64[e].
-        """
-        self._edges, self._table = (own, source, kind), table
-        at = np.flatnonzero(own)
-        if len(self._spare) < len(at):
-            self._spare = np.empty((len(at), len(self.weights)))
-        if not len(at):
-            return
-        probability, histories = np.empty(len(at)), len(self._at)
-        before = self._at[source[at]]
-        _followed(self._posterior, before, kind[at], table, probability, self._spare)
-        rare = probability < self._min_probability
-        if rare.any():
-            likeliest = np.zeros(histories)
-            np.maximum.at(likeliest, source[at], probability)
-            probability[rare & (probability < likeliest[source[at]])] = 0.0
-        total = np.bincount(source[at], weights=probability, minlength=histories)
-        sigma[at] = probability / total[source[at]]
-
-    def follow(self, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-        """Goes on to the histories behind those edges (bool[e]) that the tree has.
+          sigma: float64[e], into which what the mixed player plays is written.
+          sigma_pre: float64[e].
 
         Returns:
-          int32[histories], `TreeMixture.edge_row`.
+          int32[histories behind], `TreeMixture.edge_row`.
         """
-        own, source, kind = self._edges
+        if own.any():
+            self._play(np.flatnonzero(own), source, kind, table, sigma)
+        used = (sigma_pre > 0.0) | (sigma > 0.0)
         rows = np.full(len(own), -1, np.int32)
         behind = self._at[source]
         if own.any():
             kept = own & used
-            needed = np.zeros(len(self._table), bool)
+            needed = np.zeros(len(table), bool)
             needed[kind[kept]] = True
-            table = self._table if needed.all() else self._table[needed]
             rows[kept] = (self._sigma_rows + np.cumsum(needed) - 1)[kind[kept]]
-            self._sigma.append(table)
-            self._sigma_rows += len(table)
+            self._sigma.append(table if needed.all() else table[needed])
+            self._sigma_rows += len(self._sigma[-1])
             if own.all():
                 self._posterior, self._spare = self._spare, self._posterior
                 behind = np.arange(len(own))
@@ -137,6 +120,23 @@ class MixedOpponent:
                 self._posterior = np.concatenate([self._spare[:count], self._posterior])
         self._at = behind[used]
         return rows[used]
+
+    def _play(
+        self, at: np.ndarray, source: np.ndarray, kind: np.ndarray, table: np.ndarray, sigma: np.ndarray
+    ) -> None:
+        """Writes what is played at edges of the mixed player into `sigma`, and what follows into `_spare`."""
+        if len(self._spare) < len(at):
+            self._spare = np.empty((len(at), len(self.weights)))
+        probability, histories = np.empty(len(at)), len(self._at)
+        before = self._at[source[at]]
+        _followed(self._posterior, before, kind[at], table, probability, self._spare)
+        rare = probability < self._min_probability
+        if rare.any():
+            likeliest = np.zeros(histories)
+            np.maximum.at(likeliest, source[at], probability)
+            probability[rare & (probability < likeliest[source[at]])] = 0.0
+        total = np.bincount(source[at], weights=probability, minlength=histories)
+        sigma[at] = probability / total[source[at]]
 
     def posterior(self, histories: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """float64[m, K] of some of the level's histories."""

@@ -13,10 +13,7 @@ from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
 from precomp_games.algorithms.search import SearchBudget, alpha_beta
 from precomp_games.games.clock import (
     ClockGame,
-    ClockPolicy,
     SearchClock,
-    TimedSearch,
-    clock_position_key,
 )
 from tests import reference
 from tests.menus import game_payoffs, matrix_value, names_in
@@ -98,7 +95,7 @@ def _case(seed):
         return 1 + (sum(state.base.history()) + seed) % 2
 
     pre, sigma = policy_pairs(seed, ("pure", "partial", "full")[seed % 3])
-    return game, [ClockPolicy(game, p) for p in pre], [ClockPolicy(game, p, ticks) for p in sigma]
+    return game, [game.policy(p) for p in pre], [game.policy(p, ticks) for p in sigma]
 
 
 def _known(seed, penalties):
@@ -162,8 +159,8 @@ def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves(
     """Knowing the first move, the very one that sigma finds, leaves the time to find the second."""
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 9})
     # Player 0 takes the squares 0, 1, 2 in turn and wins with its third move, if its time lasts.
-    computed, memorized = ClockPolicy(game, first, 1), ClockPolicy(game, first)
-    tree = expand(game, memorized, (computed, ClockPolicy(game, last, 1)), (0.1, math.inf))
+    computed, memorized = game.policy(first, 1), game.policy(first)
+    tree = expand(game, memorized, (computed, game.policy(last, 1)), (0.1, math.inf))
     best = best_precomputation(tree, 0)
     assert best.unprepared == -1.0 and best.utility == 1.0 and best.size == 1
     assert best.value == pytest.approx(0.9)
@@ -173,8 +170,8 @@ def test_a_move_that_sigma_plays_anyway_is_memorized_for_the_time_that_it_saves(
     assert {game.decode(a)[0] for a in rows[0]} == {game.decode(a)[0] for a in rows[1]}
     # Without clocks to speak of, the same move is not worth learning.
     slow = ClockGame({"game": TIC_TAC_TOE, "time_0": 9, "time_1": 9})
-    policies = (ClockPolicy(slow, first, 1), ClockPolicy(slow, last, 1))
-    tree = expand(slow, ClockPolicy(slow, first), policies, (0.1, math.inf))
+    policies = (slow.policy(first, 1), slow.policy(last, 1))
+    tree = expand(slow, slow.policy(first), policies, (0.1, math.inf))
     assert best_precomputation(tree, 0).size == 0
 
 
@@ -185,7 +182,7 @@ def test_searches_with_a_budget_in_nodes():
         return alpha_beta(state, SearchBudget(nodes=nodes))
 
     clock = SearchClock(nodes_per_tick=40, moves=3)
-    policy = TimedSearch(game, search, clock, position_key=str)
+    policy = clock.policy(game, search, position_key=str)
     state = game.new_initial_state()
     while not state.is_terminal():
         row = policy.action_probabilities(state)
@@ -198,7 +195,7 @@ def test_searches_with_a_budget_in_nodes():
     # It never gives out more than there is, so it is late only on an empty clock.
     assert clock.allotted(12) == 4 and clock.allotted(2) == 1 and clock.allotted(0) == 1
     assert clock.ticks(41) == 2 and clock.ticks(1) == 1
-    key = clock_position_key(str)
+    key = game.position_key(str)
     assert key(state) != key(game.new_initial_state())
 
 
@@ -210,7 +207,13 @@ def test_bad_games_and_clocks():
         ClockGame({"game": TIC_TAC_TOE, "time_0": 10**12, "time_1": 2})
     assert ClockGame().times == ClockGame({}).times == (10, 10)
     game = ClockGame({"game": TIC_TAC_TOE, "time_0": 2, "time_1": 2})
+    # Lost on time, of another clock, of the game without one.
+    late, start = game.new_initial_state().child(3), ClockGame().new_initial_state()
+    for player in (game.policy(random_policy(1)), SearchClock(100).policy(game, lambda state, nodes: None)):
+        for strange in (late, start, start.base):
+            with pytest.raises(ValueError, match=r"action_probabilities\(\): expected (a )?state"):
+                player.action_probabilities(strange)
     for ticks in (None, 1.7, -1):
-        policy = ClockPolicy(game, random_policy(1), lambda state, ticks=ticks: ticks)
+        policy = game.policy(random_policy(1), lambda state, ticks=ticks: ticks)
         with pytest.raises(ValueError, match=r"expected ticks to be an integer"):
             policy.action_probabilities(game.new_initial_state())

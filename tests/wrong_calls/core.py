@@ -9,7 +9,7 @@ import pyspiel
 from open_spiel.python import policy
 from tqdm import tqdm
 
-from precomp_games import ClockGame, HistoryTree, RolloutValues, SearchClock, register_policy
+from precomp_games import ClockGame, HistoryTree, RolloutValues, register_policy
 from tests.dask_clusters import cluster_address
 from tests.random_games import last
 from tests.wrong_calls import Arg, answering, folder
@@ -36,9 +36,6 @@ def table():
     board = pyspiel.load_game("tic_tac_toe").new_initial_state()
     strange_states = [board, start, decision.child(0).child(0)]
     clock_game = ClockGame(_CLOCK)
-    clock_start = clock_game.new_initial_state()
-    # Lost on time, of another clock, of the game without one.
-    strange_clocks = [clock_start.child(4), ClockGame(_CLOCK | {"time_0": 5}).new_initial_state(), board]
     other_tabular = policy.TabularPolicy(leduc)
     sigma = Arg(uniform, other_tabular, lambda state: None, lambda state: {7: 1.0}, [other_tabular] * 2)
     return {
@@ -83,8 +80,6 @@ def table():
         "policy": last,
         "policies": Arg([uniform, last], [], "uniform"),
         "weights": Arg([0.25, 0.75], [0.5, 0.0], [1.0]),
-        "lookup": last,
-        "PrecomputationPolicy.sigma": Arg((None, last), [last], [last, 3], fine=[None]),
         "entries": lambda state: [],
         "spec": Arg("cfr(iterations=2)", "cfr(10)", {"name": "cfr", "seed": 3}),
         "register_policy()": _register,
@@ -123,17 +118,14 @@ def table():
         "encode.action": Arg(2, 9),
         "encode.ticks": Arg(1, 5),
         "decode.action": Arg(3, 45),
-        "ClockPolicy.ticks": Arg(1, fine=[10**30]),
-        **{f"{kind}.game": clock_game for kind in ("ClockPolicy", "TimedSearch")},
-        **{f"{kind}.state": Arg(clock_start, *strange_clocks) for kind in ("ClockPolicy", "TimedSearch")},
-        "ClockPolicy.states": Arg([clock_start], *[[state] for state in strange_clocks]),
+        "ClockGame.ticks": Arg(1, fine=[10**30]),
+        "SearchClock.game": clock_game,
         "search": lambda state, nodes: _Found,
-        "clock": SearchClock(100),
         "nodes_per_tick": Arg(100, 0),
         "moves": Arg(5, 0),
         "left": 5,
         "nodes": 100,
-        "base_key": str,
+        "base_key": Arg(str, fine=[None]),
         # clusters
         "cluster": Arg(cluster_address(), "local:0", "x:8786"),
         "tasks": Arg([1], fine=...),

@@ -31,7 +31,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, utility_sum
+from precomp_games._support.checks import ArgumentError, at_history, utility_sum
 from precomp_games._support.config import bar, memory_limit
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.rows import check_infoset_keys
@@ -103,19 +103,17 @@ class _Expander:
         self.show = show
         self.memory = MemoryMeter(memory_limit(), options.advice())
         kind = game.get_type()
-        perfect = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
-        self.perfect_information = perfect
+        self.perfect_information = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
         self.information = InformationStates(kind.short_name, never_cut)
         self.by_position = options.price == "positions"
         self.kept = KeptPositions(never_cut)
         self.infosets = 0
-        alike = None if perfect else AlikeRows()
+        alike = None if self.perfect_information else AlikeRows()
         self.positions = LevelPositions(game.new_initial_state(), options, alike, self.memory)
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
         self.values = TreeValues(game, options, self.opponent, alike, self.memory)
-        self.has_menus = any(hasattr(policy, "entries_batch") for policy in options.sigma_pre)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
         self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
@@ -155,11 +153,9 @@ class _Expander:
                 position=None if ids is None else ids[level.position],
             )
             if self.size + count + len(edges.source) > self.options.max_histories:
-                raise ArgumentError(
-                    "expected at most "
-                    f"max_histories={self.options.max_histories} histories, got more at level "
-                    f"{depth + 1}; {self.options.way_out()}"
-                )
+                most, advice = f"max_histories={self.options.max_histories} histories", self.options.advice()
+                got = f"more at level {depth + 1}; {advice}raise max_histories"
+                raise ArgumentError(f"expected at most {most}, got {got}")
             self._append(
                 parent=self.size + edges.source,
                 action=edges.distinct.action[edges.kind],
@@ -175,9 +171,7 @@ class _Expander:
         return self._finish()
 
     def _root(self) -> Level:
-        fixed = [
-            float(np.isinf(penalty)) for penalty in self.options.penalties
-        ]  # has stopped before the start
+        stopped = np.isinf(self.options.penalties).astype(np.float64)  # who never memorizes, before the start
         return Level(
             parent=np.zeros(1, np.int64),
             entry=np.zeros(1, np.int16),
@@ -185,8 +179,8 @@ class _Expander:
             position=np.zeros(1, np.int32),
             player=self.positions.mover,
             chance=np.ones(1),
-            memorizing=[np.full(1, 1.0 - stopped) for stopped in fixed],
-            stopped=[np.full(1, stopped) for stopped in fixed],
+            memorizing=[1.0 - stopped[:1], 1.0 - stopped[1:]],
+            stopped=[stopped[:1], stopped[1:]],
             past=None if self.perfect_information else [(np.full(1, -1), np.full(1, -1))] * 2,
         )
 
@@ -200,18 +194,14 @@ class _Expander:
     def _weights(self, level: Level) -> np.ndarray:
         """float64[n]: how many penalties it costs the mover to memorize; 1 where it cannot."""
         weight = np.ones(len(self.positions.states))
-        ask = self.options.weight
-        if ask is not None:
+        if (ask := self.options.weight) is not None:
             may = level.may_memorize(0) | level.may_memorize(1)
             for k in np.unique(level.position[may]).tolist():
                 state = self.positions.states[k]
-                said = checks.check_evaluation(ask(state), state, "weight")
-                if said < 0.0:
-                    raise ArgumentError(
-                        "expected weight to give numbers of at least 0, got "
-                        f"{said!r} at history {state.history_str()!r}"
-                    )
-                weight[k] = said
+                weight[k] = checks.check_evaluation(ask(state), state, "weight")
+                if weight[k] < 0.0:
+                    got = f"{weight[k]} {at_history(state)}"
+                    raise ArgumentError(f"expected weight to give numbers of at least 0, got {got}")
         return np.asarray(weight[level.position])
 
     def _memorizable(self, level: Level) -> np.ndarray:
@@ -284,9 +274,7 @@ class _Expander:
         evaluated, leaf = self._evaluated(level), level.leaves()
         for i, bounds in self.bounds.items():
             own = (level.player == i) & (level.infoset >= 0)
-            shared = None
-            if self.by_position:
-                shared = self.kept.shared(self.positions, level.position, own, bounds)
+            shared = self.kept.shared(self.positions, level, own, bounds) if self.by_position else None
             own_value = level.value if i == 0 else self.utility_sum - level.value
             own_value = np.where(own & ~evaluated, -np.inf, own_value)
             reach = level.reach(i, level.before[i])
@@ -318,12 +306,11 @@ class _Expander:
         pre_here = decides | (player[goes_on] == CHANCE)
         pre = np.where(np.repeat(pre_here, counts), distinct.sigma_pre[kind], 0.0)
         sigma = np.where(np.repeat(sigma_here, counts), distinct.sigma[kind], 0.0)
-        source = np.repeat(goes_on, counts)
+        source, edge_row = np.repeat(goes_on, counts), None
         if self.opponent is not None:
             own = player[source] == self.opponent.player
-            self.opponent.play(own, source, kind, distinct.components, sigma)
+            edge_row = self.opponent.step(own, source, kind, distinct.components, sigma, pre)
         used = (pre > 0.0) | (sigma > 0.0)
-        edge_row = None if self.opponent is None else self.opponent.follow(used)
         if not used.all():
             source, kind, pre, sigma = source[used], kind[used], pre[used], sigma[used]
         return LevelEdges(source, kind, distinct, pre, sigma, edge_row)
@@ -339,17 +326,18 @@ class _Expander:
         memorizing = [level.memorizing[i][source] for i in (0, 1)]
         stopped = [level.stopped[i][source] for i in (0, 1)]
         here, did = level.infoset[source], edges.distinct.action[edges.kind]
-        past: list[tuple[np.ndarray, np.ndarray]] | None = None if level.past is None else []
+        past = []
         for i in (0, 1):
             own = mover == i
             # Whoever must stop at a history had still memorized everything before it.
             best = np.maximum(stopped[i][own], level.before[i][source[own]])
             memorizing[i][own] *= edges.sigma_pre[own]
             stopped[i][own] = best * edges.sigma[own]
-            if past is not None and level.past is not None:
+            if level.past is not None:
                 decided, (previous, choice) = own & (here >= 0), level.past[i]
-                last = np.where(decided, here, previous[source]), np.where(decided, did, choice[source])
-                past.append(last)
+                past.append(
+                    (np.where(decided, here, previous[source]), np.where(decided, did, choice[source]))
+                )
         return Level(
             parent=source,
             entry=edges.distinct.entry[edges.kind],
@@ -359,7 +347,7 @@ class _Expander:
             chance=chance,
             memorizing=memorizing,
             stopped=stopped,
-            past=past,
+            past=past or None,
         )
 
     def _finish(self) -> dict[str, Any]:
@@ -384,7 +372,7 @@ class _Expander:
         if self.bounds:
             decides, gone = zip(*(bounds.result() for bounds in self.bounds.values()), strict=True)
             _drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
-        if self.has_menus:
+        if any(hasattr(policy, "entries_batch") for policy in self.options.sigma_pre):
             keys = _settle_menus(arrays, keys)
         for name, usual in GOES_WITHOUT_SAYING.items():
             if (arrays[name] == usual).all():

@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, shown
+from precomp_games._support.checks import ArgumentError, at_history, shown
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
 from precomp_games.policies.rows import BatchPolicy, shared_key
@@ -48,14 +48,8 @@ class ExpansionOptions:
     min_probability: float
     max_histories: int
 
-    def way_out(self) -> str:
-        """What may be changed about a tree of too many histories."""
-        if self.stop_value == NEVER:
-            return "expand it with HistoryTree.of_game(game, max_histories=...)"
-        return "raise the penalties, or max_histories"
-
     def advice(self) -> str:
-        """What may be changed about a tree that is too large, "raise the penalties, "; see `MemoryMeter`."""
+        """What may be changed about a tree that is too large, before what limits it; see `MemoryMeter`."""
         if self.stop_value == NEVER:
             return ""
         changes = ["raise the penalties"]
@@ -80,9 +74,7 @@ def mixture_of(
             refuse_mixture(played, f"sigma[{i}]")
     drawn = [(i, played) for i, played in enumerate(sigma) if drawn_once(played)]
     if len(drawn) > 1:
-        raise ArgumentError(
-            "expected at most one player whose sigma is drawn once per game, got mixtures for both"
-        )
+        raise ArgumentError("expected one player at most whose sigma is drawn once per game, got both")
     return drawn[0] if drawn else None
 
 
@@ -91,10 +83,8 @@ def leaf_values_of(leaf_value: Any, mixture: tuple[int, MixturePolicy] | None) -
     count = 1 if mixture is None else len(mixture[1].weights)
     if isinstance(leaf_value, list | tuple) and mixture is not None:
         if len(leaf_value) != count:
-            raise ArgumentError(
-                f"expected one leaf_value, or one for each of {count} components of the mixture, "
-                f"got {shown(leaf_value)}"
-            )
+            each = f"one for each of {count} components of the mixture"
+            raise ArgumentError(f"expected one leaf_value, or {each}, got {shown(leaf_value)}")
         return tuple(as_leaf_values(each) for each in leaf_value)
     one = as_leaf_values(leaf_value)
     if isinstance(one, EvaluatedValues):  # a function of the state alone
@@ -117,10 +107,8 @@ def key_of(
     shared = shared_key(position_key, sigma)
     if price == "positions":
         if shared is not position_key:
-            raise ArgumentError(
-                'expected price="infosets" with a policy that depends on how a position came about, got '
-                f"{price!r}"
-            )
+            policy = "a policy that depends on how a position came about"
+            raise ArgumentError(f'expected price="infosets" with {policy}, got {price!r}')
         if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
             raise ArgumentError(
                 f'expected a game of perfect information for price="positions", got {game}; elsewhere, '
@@ -142,10 +130,8 @@ def hashable(position_key: Callable[[Any], Hashable]) -> Callable[[Any], Hashabl
         try:
             hash(answer)
         except TypeError:
-            raise ArgumentError(
-                "expected position_key to give something hashable, such as a string "
-                f"or a tuple, got {shown(answer)} at history {state.history_str()!r}"
-            ) from None
+            got = f"{shown(answer)} {at_history(state)}"
+            raise ArgumentError(f"expected position_key to give something hashable, got {got}") from None
         return answer
 
     return key

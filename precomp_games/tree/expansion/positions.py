@@ -25,7 +25,6 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, shown
-from precomp_games._support.kernels import kernel
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import (
@@ -39,6 +38,8 @@ from precomp_games.policies.rows import (
     joined_rows,
     movers_rows,
     policy_rows,
+    stacked,
+    taken,
 )
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import CHANCE
@@ -101,44 +102,45 @@ class AlikeRows:
                     histories.append(state.history())
                     new.append(k)
             which.append(first)
-        self._rows = _joined(self._rows, rows, np.array(new, np.int64))
-        wrong = int(_first_difference(self._rows, rows, np.array(which, np.int64), _TOLERANCE))
+        if new:
+            self._rows = stacked([self._rows, taken(rows, np.array(new))])
+        wrong = _first_difference(self._rows, rows, np.array(which, np.int64), _TOLERANCE)
         if wrong < 0:
             return
         state, first = states[wrong], which[wrong]
         player, game = state.current_player(), state.get_game()
-        there, here = (action_words(game, each) for each in (self._histories[first], state.history()))
+        asked = (self._rows, first, histories[first]), (rows, wrong, state.history())
+        there, here = (
+            f"{_row(each, k)} after {', '.join(action_words(game, history))!r}" for each, k, history in asked
+        )
         raise ArgumentError(
-            f"expected {names[player]} to be the same at all histories of an information "
-            f"state, got {shown(_row(self._rows, first))} after {', '.join(there)!r} and "
-            f"{shown(_row(rows, wrong))} after {', '.join(here)!r}, which player {player} cannot tell apart; "
-            "nobody can play what looks at hidden things, or draws an answer anew at each "
-            "history (as MCTS does)"
+            f"expected {names[player]} to be the same at all histories of an information state, got {there} "
+            f"and {here}, which player {player} cannot tell apart; nobody can play what looks at hidden "
+            "things, or draws an answer anew at each history (as MCTS does)"
         )
 
 
-def _joined(known: PolicyRows, rows: PolicyRows, chosen: np.ndarray) -> PolicyRows:
-    """Some of the rows after those that are known."""
-    if not len(chosen):
-        return known
-    counts = np.diff(rows.start)[chosen]
-    ends = np.cumsum(counts)
-    at = np.arange(ends[-1]) + np.repeat(rows.start[chosen] - (ends - counts), counts)
-    return PolicyRows(
-        np.append(known.start, known.start[-1] + ends),
-        np.concatenate([known.action, rows.action[at]]),
-        np.concatenate([known.probability, rows.probability[at]]),
-        np.concatenate([known.entry, rows.entry[at]]),
-    )
-
-
-def _row(rows: PolicyRows, k: int) -> Any:
+def _row(rows: PolicyRows, k: int) -> str:
     """A row as {action: probability}; the entries where a menu has several, or none."""
-    part = slice(int(rows.start[k]), int(rows.start[k + 1]))
-    length = np.array([0, part.stop - part.start])
-    one = PolicyRows(length, rows.action[part], rows.probability[part], rows.entry[part])
-    (entries,) = entry_rows(one)
-    return entries[0] if len(entries) == 1 else entries
+    (entries,) = entry_rows(taken(rows, np.array([k])))
+    return shown(entries[0] if len(entries) == 1 else entries)
+
+
+def _first_difference(known: PolicyRows, new: PolicyRows, which: np.ndarray, tolerance: float) -> int:
+    """The first new row k that differs from row which[k] by more than a tolerance, -1 for none.
+
+    which[k] is -1 where there is nothing to compare with.
+    """
+    compared = np.flatnonzero(which >= 0)
+    there, here = taken(known, which[compared]), taken(new, compared)
+    if all(np.array_equal(there[k], here[k]) for k in range(len(there))):
+        return -1
+    # An entry of a menu may not be another one: then the numbers differ by more than probabilities do.
+    at = np.arange(len(compared))
+    rows = [(at, each._replace(probability=each.probability + 2.0 * each.entry)) for each in (there, here)]
+    start, _, columns, _ = joined_rows(rows, len(at))
+    wrong = np.repeat(compared, np.diff(start))[np.abs(columns[0] - columns[1]) > tolerance]
+    return int(wrong[0]) if len(wrong) else -1
 
 
 class LevelPositions:
@@ -236,66 +238,28 @@ class LevelPositions:
     def _spot_check(self, wanted: list[np.ndarray]) -> None:
         """Compares a few states with the ones that stand for them."""
         for k, other in self._doubles:
-            state, i = self.states[k], int(self.mover[k])
-            same = i == other.current_player()
-            if same and state.is_terminal():
-                same = state.returns() == other.returns()
-            elif same:
-                same = state.legal_actions() == other.legal_actions()
-            if same and i >= 0 and self._alike is not None:
-                same = all(
-                    state.information_state_string(p) == other.information_state_string(p) for p in (0, 1)
-                )
+            state = self.states[k]
+            same = self._facts(state) == self._facts(other)
             # Only what was asked here anyway: a further answer may cost a search.
             for (ask, _), here in zip(self._asks, wanted, strict=True):
-                same = same and (i < 0 or not here[k] or _agree(ask([state, other])))
+                if same and self.mover[k] >= 0 and here[k]:
+                    rows = [taken(ask([state, other]), np.array([each])) for each in (0, 1)]
+                    same = _first_difference(rows[0], rows[1], np.zeros(1, np.int64), _SPOT_TOLERANCE) < 0
             if not same:
                 raise ArgumentError(
-                    "expected position_key to join only states that play the "
-                    f"same, got {state.history_str()!r} and {other.history_str()!r} under one key; "
+                    "expected position_key to join only states that play the same, got "
+                    f"{state.history_str()!r} and {other.history_str()!r} under one key; "
                     "a policy that depends on the history needs position_key=None"
                 )
+
+    def _facts(self, state: Any) -> tuple[Any, ...]:
+        """What has to be the same where positions are."""
+        player = state.current_player()
+        asked = (0, 1) if player >= 0 and self._alike is not None else ()
+        open_facts = state.returns() if state.is_terminal() else state.legal_actions()
+        return player, open_facts, [state.information_state_string(p) for p in asked]
 
 
 def _component_rows(component: BatchPolicy, name: str, states: Sequence[Any]) -> PolicyRows:
     """What a component of a mixture plays, whole: what is seldom is cut in the mixture alone."""
     return policy_rows(component, states, name=name) if states else NO_ROWS
-
-
-def _agree(rows: PolicyRows) -> bool:
-    """Whether answers about two states are the same, but for what hardly ever happens."""
-    likely = rows.probability > _SPOT_TOLERANCE
-    first, second = np.split(np.flatnonzero(likely), [np.count_nonzero(likely[: rows.start[1]])])
-    same = [np.array_equal(column[first], column[second]) for column in (rows.action, rows.entry)]
-    return all(same) and np.allclose(
-        rows.probability[first], rows.probability[second], rtol=0.0, atol=_SPOT_TOLERANCE
-    )
-
-
-@kernel
-def _first_difference(rows: PolicyRows, new: PolicyRows, which: np.ndarray, tolerance: float) -> int:
-    """The first new row k that differs from row which[k] by more than a tolerance, -1 for none.
-
-    Actions increase within a row; which is -1 where there is nothing to compare with.
-    """
-    start, action, probability, entry = rows
-    for k in range(len(which)):
-        if which[k] < 0:
-            continue
-        i, end = start[which[k]], start[which[k] + 1]
-        for j in range(new.start[k], new.start[k + 1]):
-            while i < end and action[i] < new.action[j]:
-                if probability[i] > tolerance:
-                    return k
-                i += 1
-            if i < end and action[i] == new.action[j]:
-                if abs(probability[i] - new.probability[j]) > tolerance or entry[i] != new.entry[j]:
-                    return k
-                i += 1
-            elif new.probability[j] > tolerance:
-                return k
-        while i < end:
-            if probability[i] > tolerance:
-                return k
-            i += 1
-    return -1

@@ -192,15 +192,11 @@ class InformationStates:
         if index is not None:
             met.add(self._met[index])
         if len({past[:2] for past in met}) > 1:
-            raise ArgumentError(
-                f"expected a game with perfect recall, got {self._game_name}, "
-                f"where player {player} forgets its own past in information state {name!r}"
-            )
+            where = f"where player {player} forgets its own past in information state {name!r}"
+            raise ArgumentError(f"expected a game with perfect recall, got {self._game_name}, {where}")
         if len(met) > 1:
-            raise ArgumentError(
-                "expected weight to be the same at all histories of an information "
-                f"state, got different ones in {name!r}"
-            )
+            got = f"different ones in {name!r}"
+            raise ArgumentError(f"expected weight to be alike within an information state, got {got}")
         if index is not None:
             return index
         if key in self._cut:
@@ -298,10 +294,8 @@ class StopBounds:
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """(decides, gone) of the whole tree, level after level."""
-        return (
-            np.concatenate([level.decides for level in self._levels]),
-            np.concatenate([level.gone for level in self._levels]),
-        )
+        decides, gone = zip(*((level.decides, level.gone) for level in self._levels), strict=True)
+        return np.concatenate(decides), np.concatenate(gone)
 
     def ruled_out(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Which positions have been ruled out."""
@@ -313,14 +307,14 @@ class StopBounds:
         """Ends memorizing at positions by what it brings at most, float64[n] of each level."""
         position = np.concatenate([bounds.position for bounds, _ in surplus if bounds.position is not None])
         brings = np.concatenate([brings for _, brings in surplus])
+        weights = np.concatenate([bounds.weight for bounds, _ in surplus])
+        shared = position >= 0
+        position, brings, weights = position[shared], brings[shared], weights[shared]
         count = int(position.max(initial=0)) + 1
-        total = np.bincount(position[position >= 0], brings[position >= 0], count)
-        known = np.zeros(count, bool)
-        known[position[(brings > 0.0) & (position >= 0)]] = True
-        weight = np.zeros(count)
-        weight[position[position >= 0]] = np.concatenate([bounds.weight for bounds, _ in surplus])[
-            position >= 0
-        ]
+        total = np.bincount(position, brings, count)
+        known, weight = np.zeros(count, bool), np.zeros(count)
+        known[position[brings > 0.0]] = True
+        weight[position] = weights
         ruled_out = known & (total <= self._penalty * weight)
         ruled_out[: len(self._ruled_out)] |= self._ruled_out
         self._ruled_out = ruled_out
@@ -424,7 +418,7 @@ class KeptPositions:
     def shared(
         self,
         positions: LevelPositions,
-        position: npt.NDArray[np.int32],
+        level: Level,
         own: npt.NDArray[np.bool_],
         bounds: StopBounds,
     ) -> npt.NDArray[np.int32]:
@@ -432,17 +426,17 @@ class KeptPositions:
 
         Args:
           positions: of the level.
-          position: int[n], each history's index among them.
+          level: its histories.
           own: bool[n], where the player may memorize.
           bounds: the player's.
 
         Raises:
           Reopened: a position that was ruled out is met again.
         """
-        ids = positions.ids()
+        ids, position = positions.ids(), level.position
         assert ids is not None
         again = np.unique(position[own & bounds.ruled_out(ids[position])])
         if len(again):
             raise Reopened(*(positions.keys[k] for k in again.tolist()))
         spared = np.array([key in self._never_cut for key in positions.keys], bool)
-        return np.where(spared, np.int32(-1), ids)[position]
+        return np.asarray(np.where(spared, np.int32(-1), ids)[position])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, utility_sum
+from precomp_games._support.checks import ArgumentError, at_history, utility_sum
 from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
 from precomp_games.policies.mixtures import component_name
@@ -134,10 +134,11 @@ class TreeValues:
         """
         first, second = state.returns()
         if not abs(first + second - self._utility_sum) <= _ROUNDING * (1.0 + abs(first) + abs(second)):
-            raise ArgumentError(
-                f"expected utilities that add up to {self._utility_sum:g}, as the game says, got {first} and "
-                f"{second} at history {state.history_str()!r}"
+            said, got = (
+                f"{self._utility_sum:g}, as the game says",
+                f"{first} and {second} {at_history(state)}",
             )
+            raise ArgumentError(f"expected utilities that add up to {said}, got {got}")
         return float(first)
 
     def fill_in(self, value: npt.NDArray[np.float64], rows: npt.NDArray[np.int32]) -> None:
@@ -172,21 +173,16 @@ class TreeValues:
         low, high = self._range
         wrong = np.flatnonzero(~within(values, low, high))
         if len(wrong):
-            raise ArgumentError(
-                f"expected leaf_value to give utilities in [{low}, {high}], "
-                f"got {values[wrong[0]]} at history {states[wrong[0]].history_str()!r}"
-            )
+            got = f"{values[wrong[0]]} {at_history(states[wrong[0]])}"
+            raise ArgumentError(f"expected leaf_value to give utilities in [{low}, {high}], got {got}")
 
 
 def _against(
     options: ExpansionOptions, number: int
 ) -> tuple[tuple[BatchPolicy | None, BatchPolicy | None], tuple[str, str]]:
     """What is played on by against a component, and what errors call the sigma of each player there."""
-    (first, second), names = options.sigma, ("sigma[0]", "sigma[1]")
-    if options.mixture is None:
-        return (first, second), names
-    player, mixture = options.mixture
-    component, name = mixture.components[number], component_name(number)
-    if player == 0:
-        return (component, second), (name, names[1])
-    return (first, component), (names[0], name)
+    sigma, names = list(options.sigma), ["sigma[0]", "sigma[1]"]
+    if options.mixture is not None:
+        player, mixture = options.mixture
+        sigma[player], names[player] = mixture.components[number], component_name(number)
+    return (sigma[0], sigma[1]), (names[0], names[1])
