@@ -432,6 +432,6 @@ class BestFirstSearch:
                 branches.append(None)
                 after.append(node.reach * self.problem.high)
             first.append(len(branches))
-        forest = Forest(np.array(first, np.int32), np.array(previous, np.int32))
+        forest = Forest.of_player_0(np.array(first, np.int32), np.array(previous, np.int32), 0.0)
         stop = np.array(stops)
         return Decisions(forest, 0, stop, stop, np.array(after), stop, stop, 0.0), branches

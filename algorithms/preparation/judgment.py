@@ -230,7 +230,7 @@ class _Part:
     def of(cls, whole: Decisions, base: npt.NDArray[np.bool_], allowed: npt.NDArray[np.bool_]) -> _Part:
         """The part that `allowed` entries can reach, bool[E]; `base`, bool[E], a set that is memorized."""
         infosets, first_entry, previous, entries, after = _select(whole.treeplex, base, allowed)
-        part = Forest(first_entry, previous, (whole.forest.penalties[whole.player], np.inf))
+        part = Forest.of_player_0(first_entry, previous, whole.forest.penalties[whole.player])
         none = np.zeros(0)
         decisions = Decisions(
             part, 0, whole.reach[infosets], whole.stop[infosets], after, none, none, whole.cut_reach

@@ -619,17 +619,11 @@ def _called(function: Any, args: Any) -> str:
 
 def _tests(function: Callable[..., Any]) -> dict[str, _Test]:
     """What is asked of each argument of which something is."""
-    names = {**vars(typing), **function.__globals__}
-    tests = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        annotation = parameter.annotation
-        if annotation is parameter.empty or parameter.kind in _VARIADIC:
-            continue
-        if isinstance(annotation, str):
-            annotation = eval(annotation, names)
-        if (test := check_of(annotation)) is not None:
-            tests[name] = test
-    return tests
+    plain = [p for p in inspect.signature(function).parameters.values() if p.kind not in _VARIADIC]
+    given = {p.name: p.annotation for p in plain if p.annotation is not p.empty}
+    written = types.SimpleNamespace(__annotations__=given)  # what it returns may name what is not there
+    hints = typing.get_type_hints(written, function.__globals__, include_extras=True)
+    return {name: test for name, hint in hints.items() if (test := check_of(hint)) is not None}
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, _Test]:

@@ -90,10 +90,9 @@ def limited(until: Deadline | None) -> Iterator[None]:
 def part(share: float) -> Iterator[None]:
     """Within it, there is this share of the time that is left."""
     now = _current.get()
-    if now is None or math.isinf(now.end):
-        yield
-        return
-    with limited(dataclasses.replace(now, end=time.monotonic() + share * now.left)):
+    if now is not None and math.isfinite(now.end):
+        now = dataclasses.replace(now, end=time.monotonic() + share * now.left)
+    with limited(now):
         yield
 
 
@@ -109,9 +108,7 @@ def as_far_as_time_goes(
       share: of the time that is left, for the others.
     """
     now = _current.get()
-    if now is None:
-        return whole, work(whole)
-    if math.isinf(now.end):  # as without a deadline, unless somebody ends it
+    if now is None or math.isinf(now.end):  # unless somebody ends it
         with contextlib.suppress(OutOfTimeError):
             return whole, work(whole)
     done: list[tuple[Step, Found]] = []

@@ -20,7 +20,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import IO, Any, BinaryIO, Literal, TextIO, overload
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,6 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 
 _DEEPEST = 40  # lists and objects in each other, in JSON
-
-
-@overload
-def atomic_write(path: checks.FilePath, mode: Literal["w"] = "w") -> AbstractContextManager[TextIO]: ...
-
-
-@overload
-def atomic_write(path: checks.FilePath, mode: Literal["wb"]) -> AbstractContextManager[BinaryIO]: ...
 
 
 @public

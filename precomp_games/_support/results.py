@@ -43,18 +43,12 @@ class Shown:
 
     def _facts(self) -> dict[str, Any]:
         """What is told, by name: fields, or else what the constructor took and the object kept."""
-        given: list[Any]
+        given: Any = inspect.signature(type(self).__init__).parameters.values()
         if dataclasses.is_dataclass(self):
             given = [field for field in dataclasses.fields(self) if field.repr]
-            found = [(each, getattr(self, each.name)) for each in given]
-        else:
-            given = list(inspect.signature(type(self).__init__).parameters.values())[1:]
-            found = [(each, vars(self).get(each.name, vars(self).get(f"_{each.name}"))) for each in given]
-        return {
-            each.name: value
-            for each, value in found
-            if value is not None and not _is_left_out(value, each.default)
-        }
+        kept = vars(self)
+        found = [(each, kept.get(each.name, kept.get(f"_{each.name}"))) for each in given]
+        return {each.name: value for each, value in found if not _is_left_out(value, each.default)}
 
     def _told(self) -> list[tuple[str, str]]:
         facts = self._facts()
@@ -93,9 +87,9 @@ class Result(Shown):
 
 
 def _is_left_out(value: Any, default: Any) -> bool:
-    """Whether there is nothing to tell: a plain value is its default, or no number."""
+    """Whether there is nothing to tell: a value is None, or plain and its default, or no number."""
     plain = isinstance(value, bool | int | float | str)
-    return value is default or (plain and (value == default or value != value))
+    return value is None or value is default or (plain and (value == default or value != value))
 
 
 def _size(value: Any) -> float:
@@ -166,12 +160,10 @@ def html_table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     def text(cell: Any) -> str:
         return html.escape(cell if isinstance(cell, str) else "" if cell is None else _brief(cell, 0.0))
 
-    lines = [
-        "<tr>" + "".join(f"<{kind}>{text(cell)}</{kind}>" for cell in row) + "</tr>"
-        for kind, part in (("th", [header]), ("td", rows))
-        for row in part
-    ]
-    return f"<table>{''.join(lines)}</table>"
+    def line(cells: Iterable[Any], kind: str) -> str:
+        return f"<tr>{''.join(f'<{kind}>{text(cell)}</{kind}>' for cell in cells)}</tr>"
+
+    return f"<table>{line(header, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
 def _check_axes(value: Any, name: str) -> Any:

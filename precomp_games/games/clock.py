@@ -76,10 +76,8 @@ class ClockGame(pyspiel.Game):
         self.move_time: int = values["move_time"] or max(self.times) + 1
         moves = self.base.num_distinct_actions()
         if moves * (self.move_time + 1) > _MOST_ACTIONS:
-            raise ArgumentError(
-                f"expected at most {_MOST_ACTIONS} actions, got {moves} moves of 0 to "
-                f"{self.move_time} ticks; a smaller move_time gives fewer"
-            )
+            got = f"{moves} moves of 0 to {self.move_time} ticks; a smaller move_time gives fewer"
+            raise ArgumentError(f"expected at most {_MOST_ACTIONS} actions, got {got}")
         total, lowest = utility_sum(self.base), self.base.min_utility()
         self.lost_on_time = ([lowest, total - lowest], [total - lowest, lowest])
         info = pyspiel.GameInfo(

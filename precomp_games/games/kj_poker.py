@@ -104,11 +104,7 @@ class KJPokerState(pyspiel.State):
     def chance_outcomes(self) -> list[tuple[int, float]]:
         """The deal (2 * rank + rank), or the public card (its rank); all with positive probability."""
         if not self.cards:
-            deals = [
-                (2 * a + b, _DECK[a] * (_DECK[b] - (a == b)))
-                for a in range(len(_DECK))
-                for b in range(len(_DECK))
-            ]
+            deals = [(2 * a + b, _DECK[a] * (_DECK[b] - (a == b))) for a in (0, 1) for b in (0, 1)]
         else:
             deals = [(rank, count - self.cards.count(rank)) for rank, count in enumerate(_DECK)]
         total = sum(count for _, count in deals)

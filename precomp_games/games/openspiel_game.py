@@ -20,10 +20,8 @@ def observation_type(iig_obs_type: Any, params: Any, game: pyspiel.Game) -> pysp
     if not isinstance(iig_obs_type, pyspiel.IIGObservationType):
         iig_obs_type, params = None, iig_obs_type or params
     if params:
-        raise ValueError(
-            f"{type(game).__name__}.make_py_observer(): expected no observation parameters, got "
-            f"{shown(params)}"
-        )
+        name = f"{type(game).__name__}.make_py_observer()"
+        raise ValueError(f"{name}: expected no observation parameters, got {shown(params)}")
     return iig_obs_type
 
 
@@ -66,6 +64,5 @@ def load_base_game(base: Any) -> pyspiel.Game:
             return pyspiel.load_game(arguments.pop("name", ""), arguments)
         return pyspiel.load_game(str(base))
     except (pyspiel.SpielError, RuntimeError, TypeError) as error:
-        raise ArgumentError(
-            f"expected game to be a base game, got {shown(base)}: " + str(error).split(". Available", 1)[0]
-        ) from None
+        got = f"{shown(base)}: {str(error).split('. Available', 1)[0]}"
+        raise ArgumentError(f"expected game to be a base game, got {got}") from None

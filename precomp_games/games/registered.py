@@ -13,50 +13,8 @@ from typing import Any
 import pyspiel
 
 
-def game_type(
-    name: str,
-    long_name: str,
-    parameters: Mapping[str, Any],
-    *,
-    chance: bool = True,
-    perfect: bool = True,
-    zero_sum: bool = False,
-    tensors: bool = False,
-) -> pyspiel.GameType:
-    """The type of a sequential game for two players who are paid at its end and observe strings.
-
-    Args:
-      name: what `pyspiel.load_game` knows it by.
-      long_name: for people.
-      parameters: defaults by name.
-      chance: there may be chance nodes, explicit ones.
-      perfect: information is perfect.
-      zero_sum: utilities add up to 0, and not to another constant.
-      tensors: observations and information states are tensors, too.
-    """
-    kind = pyspiel.GameType
-    return kind(
-        short_name=name,
-        long_name=long_name,
-        dynamics=kind.Dynamics.SEQUENTIAL,
-        chance_mode=kind.ChanceMode.EXPLICIT_STOCHASTIC if chance else kind.ChanceMode.DETERMINISTIC,
-        information=(
-            kind.Information.PERFECT_INFORMATION if perfect else kind.Information.IMPERFECT_INFORMATION
-        ),
-        utility=kind.Utility.ZERO_SUM if zero_sum else kind.Utility.CONSTANT_SUM,
-        reward_model=kind.RewardModel.TERMINAL,
-        max_num_players=2,
-        min_num_players=2,
-        provides_information_state_string=True,
-        provides_information_state_tensor=tensors,
-        provides_observation_string=True,
-        provides_observation_tensor=tensors,
-        parameter_specification=dict(parameters),
-    )
-
-
 class GameKind:
-    """One of the library's games.
+    """One of the library's games: sequential, for two players who are paid at its end and observe strings.
 
     Attributes:
       type: as OpenSpiel has it.
@@ -64,10 +22,48 @@ class GameKind:
     """
 
     def __init__(
-        self, module: str, game: str, name: str, told: str, defaults: dict[str, Any], **how: Any
+        self,
+        module: str,
+        game: str,
+        name: str,
+        told: str,
+        defaults: dict[str, Any],
+        *,
+        chance: bool = True,
+        hidden: bool = False,
+        tensors: bool = False,
     ) -> None:
-        """Registers a game whose class is that of a module; for the rest see `game_type`."""
-        self.type, self.defaults = game_type(name, told, defaults, **how), defaults
+        """Registers a game.
+
+        Args:
+          module: where its class is.
+          game: the class.
+          name: what `pyspiel.load_game` knows it by.
+          told: the same for people.
+          defaults: of its parameters, by name.
+          chance: there may be chance nodes, explicit ones.
+          hidden: information is imperfect, and utilities add up to 0, not to another constant.
+          tensors: observations and information states are tensors, too.
+        """
+        kind = pyspiel.GameType
+        information = kind.Information
+        self.defaults = defaults
+        self.type = kind(
+            short_name=name,
+            long_name=told,
+            dynamics=kind.Dynamics.SEQUENTIAL,
+            chance_mode=kind.ChanceMode.EXPLICIT_STOCHASTIC if chance else kind.ChanceMode.DETERMINISTIC,
+            information=information.IMPERFECT_INFORMATION if hidden else information.PERFECT_INFORMATION,
+            utility=kind.Utility.ZERO_SUM if hidden else kind.Utility.CONSTANT_SUM,
+            reward_model=kind.RewardModel.TERMINAL,
+            max_num_players=2,
+            min_num_players=2,
+            provides_information_state_string=True,
+            provides_information_state_tensor=tensors,
+            provides_observation_string=True,
+            provides_observation_tensor=tensors,
+            parameter_specification=dict(defaults),
+        )
 
         # A class, not a function: what OpenSpiel's registry frees last, when Python has ended, crashes it.
         class Made:
@@ -76,8 +72,6 @@ class GameKind:
 
         pyspiel.register_game(self.type, Made)
 
-
-_HIDDEN = {"perfect": False, "zero_sum": True}
 
 CHESS = GameKind(
     "precomp_games.chess.game",
@@ -95,7 +89,7 @@ CLOCK = GameKind(
     {"game": {"name": "tic_tac_toe"}, "time_0": 10, "time_1": 10, "move_time": 0},
 )
 KJ_POKER = GameKind(
-    "precomp_games.games.kj_poker", "KJPokerGame", "python_kj_poker", "KJ Poker", {}, **_HIDDEN
+    "precomp_games.games.kj_poker", "KJPokerGame", "python_kj_poker", "KJ Poker", {}, hidden=True
 )
 META_GAME = GameKind(
     "precomp_games.meta_game.game",
@@ -113,5 +107,5 @@ META_GAME = GameKind(
         "penalty_1": 0.05,
     },
     tensors=True,
-    **_HIDDEN,
+    hidden=True,
 )

@@ -100,11 +100,8 @@ def _nodes_of_game(tree: HistoryTree) -> Callable[[int], _Node]:
             return TERMINAL, f"{_decimal(value)} {_decimal(tree.utility_sum - value)}", ()
         if player == CHANCE:
             part = slice(children.start, children.stop)
-            return (
-                player,
-                list(zip(tree.action[part].tolist(), tree.sigma[part].tolist(), strict=True)),
-                children,
-            )
+            told = list(zip(tree.action[part].tolist(), tree.sigma[part].tolist(), strict=True))
+            return player, told, children
         return player, named(int(tree.infoset[h])), children
 
     return look

@@ -112,10 +112,8 @@ class MetaPrecomputationGame(pyspiel.Game):
     ) -> None:
         if tree is None or isinstance(tree, Mapping):
             if (form, check_supports) != ("audit", True):
-                raise ArgumentError(
-                    "expected form and check_supports among the parameters, got "
-                    f"{form!r} and {check_supports!r} beside them"
-                )
+                got = f"{form!r} and {check_supports!r} beside them"
+                raise ArgumentError(f"expected form and check_supports among the parameters, got {got}")
             parameters, rules = _by_parameters(tree or {})
         else:
             rules = MetaRules(tree, form, check_supports)
@@ -155,9 +153,8 @@ class MetaPrecomputationGame(pyspiel.Game):
         tree = self.tree
         infoset = checks.check_integer(infoset, "infoset", least=0, most=tree.num_infosets - 1)
         if not math.isfinite(tree.penalties[int(tree.infoset_player[infoset])]):
-            raise ArgumentError(
-                f"expected an information state of a player with a finite penalty, got {infoset}"
-            )
+            wanted = "an information state of a player with a finite penalty"
+            raise ArgumentError(f"expected {wanted}, got {infoset}")
         return self.rules.infoset_view(infoset)
 
     def new_initial_state(self) -> MetaPrecomputationState:
@@ -310,17 +307,14 @@ class MetaObserver:
 def _digest(tree: HistoryTree) -> str:
     """A name for a tree with its penalties, short enough for a game string."""
     text = f"{tree.fingerprint} {tree.penalties[0]!r} {tree.penalties[1]!r}"
-    if len(tree.weight):
-        text += f" {tree.weight.tolist()}"
+    text += f" {tree.weight.tolist()}" if len(tree.weight) else ""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _live_key(parameters: Mapping[str, Any]) -> str:
     path = unquoted(str(parameters.get("tree_file", "")))
-    written: list[int] = []
-    if path and not path.startswith(_IN_MEMORY):
-        stat = os.stat(path)
-        written = [stat.st_mtime_ns, stat.st_size]
+    stat = os.stat(path) if path and not path.startswith(_IN_MEMORY) else None
+    written = stat and [stat.st_mtime_ns, stat.st_size]
     return json.dumps([dict(parameters), written], sort_keys=True, default=str)
 
 
@@ -332,27 +326,22 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
         twice = [name for name in _SPECS if values[name] != _DEFAULTS[name]]
         if twice:
             raise ArgumentError(f"expected tree_file alone, which says it all, got {twice} as well")
-        values = {"tree_file": in_game_string(path)} | {
-            name: values[name] for name in ("form", "check_supports")
-        }
+        kept = {name: values[name] for name in ("form", "check_supports")}
+        values = {"tree_file": in_game_string(path)} | kept
     else:
         del values["tree_file"]
         for name in ("penalty_0", "penalty_1"):
             values[name] = _penalty(values[name], name)
         for name in ("game", "sigma", "sigma_pre"):
             if not isinstance(values[name], Mapping):
-                raise ArgumentError(
-                    f"expected {name} to be a dictionary such as {_DEFAULTS[name]}, got {shown(values[name])}"
-                )
+                kind = f"a dictionary such as {_DEFAULTS[name]}"
+                raise ArgumentError(f"expected {name} to be {kind}, got {shown(values[name])}")
     key = _live_key(values)
     rules = _LIVE.get(key)
     if rules is None:
         if path.startswith(_IN_MEMORY):
-            raise ArgumentError(
-                f"expected tree_file to be a file, got {path!r}, a tree in the memory of a "
-                "process or a game that is gone; save the tree with HistoryTree.save() and load the game "
-                "from there"
-            )
+            got = f"{path!r}, which is gone, or in another process: save the tree with HistoryTree.save()"
+            raise ArgumentError(f"expected tree_file to be a file, got {got}")
         tree = HistoryTree.load(path) if path else _tree_of_specs(values)
         rules = _LIVE[key] = MetaRules(tree, values["form"], values["check_supports"])
     return {"tree_file": ""} | values, rules
@@ -373,9 +362,8 @@ def _tree_of_specs(values: Mapping[str, Any]) -> HistoryTree:
     Game strings stand in files and in configurations, so specs in them open and run nothing.
     """
     game = load_base_game(values["game"])
-    penalties = [
-        math.inf if values[name] == _NEVER else float(values[name]) for name in ("penalty_0", "penalty_1")
-    ]
+    given = [float(values[name]) for name in ("penalty_0", "penalty_1")]
+    penalties = [math.inf if penalty == _NEVER else penalty for penalty in given]
     return HistoryTree.from_game(
         game,
         sigma_pre=make_policy(game, values["sigma_pre"], trusted=False),

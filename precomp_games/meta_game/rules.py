@@ -58,6 +58,7 @@ Cost: numpy passes over the tree's levels, and lists of its arrays, about 270 by
 from __future__ import annotations
 
 import bisect
+import contextlib
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -134,10 +135,8 @@ class MetaRules:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
         """
         if tree.stop_value != "backup":
-            raise ArgumentError(
-                'expected a tree with stop_value="backup", where sigma is known after stops, '
-                f"got {tree.stop_value!r}; expand it again with HistoryTree.from_game()"
-            )
+            wanted = 'a tree with stop_value="backup", where sigma is known after stops'
+            raise ArgumentError(f"expected {wanted}, got {tree.stop_value!r}")
         self.tree, self.form, self.check_supports = tree, form, check_supports
         self.shift = tree.utility_sum / 2.0
         leaf = tree.num_children == 0
@@ -278,12 +277,20 @@ class MetaRules:
                 largest = weight[own] / (chance[own] * going[i, own] * least[1 - i, own])
             charge[own] = np.where(reached, largest, 0.0)
         if self.check_supports and wrong.any():
-            raise ValueError(self._unsafe(int(np.argmax(wrong))))
-        if not np.isfinite(charge).all():
+            history = int(np.argmax(wrong))
+            i, actions = int(tree.player[history]), tree.actions(history)
+            words = " ".join(map(str, actions))
+            with contextlib.suppress(pyspiel.SpielError, RuntimeError, ValueError):  # no game may load
+                words = " ".join(action_words(tree.game, actions))
             raise ArgumentError(
-                'expected probabilities that form="reweighted" can divide by, got some too '
-                'small for floating point; use form="audit"'
+                "expected policies under which whatever a player may memorize can be reached whenever its "
+                f'opponent stops (form="reweighted"), got player {i} at history {words!r}, which some times '
+                f"of stopping of player {1 - i} rule out, so that memorizing it would go uncharged; use "
+                'form="audit", or check_supports=False for the paper\'s game all the same'
             )
+        if not np.isfinite(charge).all():
+            wanted = 'probabilities that form="reweighted" can divide by'
+            raise ArgumentError(f'expected {wanted}, got some too small for floating point; use form="audit"')
         costs = np.zeros((2, n))
         for level in tree.levels[1:]:
             parent = tree.parent[level]
@@ -295,25 +302,6 @@ class MetaRules:
         returns = np.maximum(utility + costs[1, ends], costs[0, ends] - utility)
         self.max_utility = float(returns.max()) * _SLACK
         self._weight = weight.tolist()
-
-    def _unsafe(self, history: int) -> str:
-        i = int(self.tree.player[history])
-        return (
-            "expected policies under which whatever a player may memorize can be reached "
-            f'whenever its opponent stops (form="reweighted"), got player {i} at history '
-            f"{self._in_words(history)!r}, which player {1 - i} reaches for some times of stopping"
-            f"{' and some entries' if self.tree.has_menus else ''} and "
-            'not for others, so that memorizing it would go uncharged; use form="audit", exact for all '
-            "policies, or check_supports=False for the paper's game all the same"
-        )
-
-    def _in_words(self, history: int) -> str:
-        """A history as its game's action strings; actions where no game loads for a tree from a file."""
-        actions = self.tree.actions(history)
-        try:
-            return " ".join(action_words(self.tree.game, actions))
-        except (pyspiel.SpielError, RuntimeError, ValueError):
-            return " ".join(map(str, actions))
 
     # -- the rules ---------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import ArgumentError, at_history, public, shown
 from precomp_games._support.config import bar
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.playouts import Rollouts, RolloutState
@@ -111,10 +111,8 @@ def sample_size(
     except OverflowError:  # of the square, or of an integer beyond floats
         games = math.inf
     if games > _MOST_GAMES:
-        raise ArgumentError(
-            "expected epsilon, delta and estimates for which games can be counted, got "
-            f"{epsilon!r}, {delta!r} and {shown(estimates)} with utility_range={utility_range!r}"
-        )
+        got = f"{epsilon!r}, {delta!r}, {shown(estimates)} and utility_range={utility_range!r}"
+        raise ArgumentError(f"expected epsilon, delta, estimates for which games can be counted, got {got}")
     return max(1, math.ceil(games))
 
 
@@ -164,15 +162,11 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[n
     if values is None:
         raise ArgumentError(f"expected {name} to give numbers, got {shown(answers)}")
     if values.shape != (len(states),):
-        raise ArgumentError(
-            f"expected {name} to give a value for each of {len(states)} states, got an array of "
-            f"shape {values.shape}"
-        )
+        got = f"an array of shape {values.shape}"
+        raise ArgumentError(f"expected {name} to give a value for each of {len(states)} states, got {got}")
     for wrong in np.flatnonzero(~np.isfinite(values))[:1].tolist():
-        raise ArgumentError(
-            f"expected {name} to give finite utilities, got {values[wrong]} at history "
-            f"{states[wrong].history_str()!r}"
-        )
+        got = f"{values[wrong]} {at_history(states[wrong])}"
+        raise ArgumentError(f"expected {name} to give finite utilities, got {got}")
     return values
 
 
@@ -193,8 +187,8 @@ class ExactValues:
         with bar("Below the leaves", "states", leave=False) as show:
             while depth < len(levels) or here.states:
                 asked = here.add(levels[depth] if depth < len(levels) else ())
-                seen_here = context.memory.watched("looked at", here.states, len(here.states))
-                over = np.array([state.is_terminal() for state in seen_here], bool)
+                looked_at = context.memory.watched("looked at", here.states, len(here.states))
+                over = np.array([state.is_terminal() for state in looked_at], bool)
                 value = np.zeros(len(over))
                 value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
                 goes_on = np.flatnonzero(~over)
@@ -209,12 +203,9 @@ class ExactValues:
                 sweeps.append((asked, value, goes_on, rows, children))
                 seen += len(over)
                 if seen + len(here.states) > context.max_states:
-                    raise ArgumentError(
-                        "expected at most "
-                        f"max_histories={context.max_states} states below the leaves for exact values, got "
-                        f"more at level {depth + 1}; use RolloutValues, an evaluation function, or a "
-                        "position_key"
-                    )
+                    most = f"max_histories={context.max_states} states below the leaves for exact values"
+                    way = "use RolloutValues, an evaluation function, or a position_key"
+                    raise ArgumentError(f"expected at most {most}, got more at level {depth + 1}; {way}")
                 context.memory.begin(f"at level {depth + 1}, with {seen} states below the leaves")
                 show(seen, f"level {depth}")
                 depth += 1
@@ -270,7 +261,7 @@ class RolloutValues:
                 streams.append(self._stream(state, depth, context))
             context.memory.check()
             rollouts.ask(dict.fromkeys(here for _, here, _ in visits))
-            rollouts.forget()  # keys speak of states of one level
+            rollouts.known.clear()  # keys speak of states of one level
             arrivals: dict[tuple[int, RolloutState], int] = {}
             for leaf, here, count in visits:
                 if here.returns is not None:

@@ -73,6 +73,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
       policies: The components. One that is itself drawn once per game has been replaced by its own.
       weights: float64[K], the probabilities with which they are drawn.
       per: "game" or "move".
+      components: The policies as functions of many states.
     """
 
     @public
@@ -100,19 +101,15 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         """
         if isinstance(policies, str | bytes | Mapping) or not isinstance(policies, Sequence) or not policies:
             raise ArgumentError(f"expected policies to be a sequence of them, got {shown(policies)}")
-        given = checks.check_numbers(
-            np.ones(len(policies)) if weights is None else weights, len(policies), "weights"
-        )
+        weights = np.ones(len(policies)) if weights is None else weights
+        given = checks.check_numbers(weights, len(policies), "weights")
         if not (given > 0.0).all() or not np.isfinite(given.sum()):
             raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
         parts: list[tuple[PolicyLike, float]] = []
         for policy, weight in zip(policies, (given / given.sum()).tolist(), strict=True):
             if drawn_once(policy):
                 if per == "move":
-                    raise ArgumentError(
-                        'expected components that depend on no history for per="move", got '
-                        "a mixture that is drawn once per game"
-                    )
+                    refuse_mixture_inside(policy, 'components for per="move"')
                 parts += zip(policy.policies, (weight * policy.weights).tolist(), strict=True)
             else:
                 parts.append((policy, weight))
@@ -120,7 +117,9 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         self.weights = np.array([weight for _, weight in parts])
         self.weights.flags.writeable = False
         self.per = per
-        self._asks = [as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)]
+        self.components: tuple[BatchPolicy, ...] = tuple(
+            as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)
+        )
         self._position_key = position_key
         self._forget()
         games = (getattr(policy, "game", None) for policy in self.policies)
@@ -137,11 +136,6 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
     def of_history(self) -> bool:
         """Whether a component depends on more than the position, see `is_of_history`."""
         return any(map(is_of_history, self.policies))
-
-    @property
-    def components(self) -> tuple[BatchPolicy, ...]:
-        """The policies as functions of many states."""
-        return tuple(self._asks)
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -251,9 +245,9 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 
     def _ask(self, states: list[Any]) -> list[_Answer]:
         """What the components play at states, each asked once about what is the same."""
-        if self._position_key is None:
+        if (key_of := self._position_key) is None:
             return self._answers_of(states)
-        distinct = DistinctStates(self._key)
+        distinct = DistinctStates(lambda at: (at.move_number(), at.current_player(), key_of(at)))
         which = distinct.add(states)
         keys = distinct.keys
         new = [k for k, key in enumerate(keys) if key not in self._answers]
@@ -261,15 +255,11 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         self._answers |= {keys[k]: answer for k, answer in zip(new, answers, strict=True)}
         return [self._answers[keys[k]] for k in which]
 
-    def _key(self, state: Any) -> Hashable:
-        assert self._position_key is not None
-        return state.move_number(), state.current_player(), self._position_key(state)
-
     def _answers_of(self, states: list[Any]) -> list[_Answer]:
         if not states:
             return []
         at = np.arange(len(states))
-        rows = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self._asks)]
+        rows = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self.components)]
         start, action, columns, _ = joined_rows([(at, each) for each in rows], len(states))
         probability, ends = np.ascontiguousarray(columns.T), itertools.pairwise(start.tolist())
         return [_Answer(action[a:b].tolist(), probability[a:b].copy().T) for a, b in ends]
@@ -319,9 +309,8 @@ def refuse_mixture(policy: Any, name: str) -> None:
     """
     if drawn_once(policy):
         raise ArgumentError(
-            f"expected {name} to be no mixture that is drawn once per game, since this player "
-            "memorizes: what it has by heart says nothing of which component it is, so that only its moves "
-            'after it stopped would count, and when that was nobody sees. MixturePolicy(..., per="move") '
+            f"expected {name} to be no mixture that is drawn once per game, since this player memorizes: "
+            'what it has by heart says nothing of which component it is. MixturePolicy(..., per="move") '
             "depends on no history; an opponent that never memorizes (penalty math.inf) may be any mixture"
         )
 
@@ -333,7 +322,5 @@ def refuse_mixture_inside(policy: Any, name: str) -> None:
       ValueError: it is one.
     """
     if drawn_once(policy):
-        raise ArgumentError(
-            f"expected {name} to depend on no history, got a mixture that is drawn once per game; "
-            'make it per="move", or a mixture of such policies of it'
-        )
+        got = 'a mixture that is drawn once per game; make it per="move", or a mixture of such policies of it'
+        raise ArgumentError(f"expected {name} to depend on no history, got {got}")

@@ -139,41 +139,32 @@ class RolloutState:
             self.returns = self.state.returns()
 
 
+@dataclasses.dataclass(eq=False)
 class Rollouts:
-    """Games of one sigma."""
+    """Games of one sigma.
 
-    def __init__(
-        self,
-        sigma: tuple[BatchPolicy | None, BatchPolicy | None],
-        position: Callable[[Any], Hashable] | None,
-        min_probability: float,
-        alike: Callable[[Sequence[Any], PolicyRows], None] | None = None,
-    ) -> None:
-        """Nothing is asked yet.
+    Attributes:
+      sigma: Each player's policy, None where it is never asked.
+      position: Equal where states are the same; None: they never are.
+      min_probability: See `policy_rows`.
+      alike: Called with states and sigma's answers, see `LeafContext`.
+      known: What has been met, by position. Without it, states that come are new ones.
+    """
 
-        Args:
-          sigma: each player's policy, None where it is never asked.
-          position: equal where states are the same; None: they never are.
-          min_probability: see `policy_rows`.
-          alike: called with states and sigma's answers, see `LeafContext`.
-        """
-        self._sigma, self._position = sigma, position
-        self._min_probability = min_probability
-        self._alike = alike
-        self._known: dict[Hashable, RolloutState] = {}
+    sigma: tuple[BatchPolicy | None, BatchPolicy | None]
+    position: Callable[[Any], Hashable] | None
+    min_probability: float
+    alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
+    known: dict[Hashable, RolloutState] = dataclasses.field(default_factory=dict)
 
     def at(self, state: Any) -> RolloutState:
         """What is known of a state; games from a new one have not been played."""
-        if self._position is None:
+        if self.position is None:
             return RolloutState(state)
-        key = self._position(state)
-        if key not in self._known:
-            self._known[key] = RolloutState(state)
-        return self._known[key]
-
-    def forget(self) -> None:
-        """States that come are new ones, whatever their positions."""
-        self._known = {}
+        key = self.position(state)
+        if key not in self.known:
+            self.known[key] = RolloutState(state)
+        return self.known[key]
 
     def ask(self, states: Iterable[RolloutState]) -> None:
         """Asks about those of distinct states where the game goes on, in one batch a player.
@@ -183,9 +174,9 @@ class Rollouts:
         """
         asked = [here for here in states if here.returns is None and here.probability is None]
         states = [here.state for here in asked]
-        rows = movers_rows(states, self._sigma, name="sigma", min_probability=self._min_probability)
-        if self._alike is not None:
-            self._alike(states, rows)
+        rows = movers_rows(states, self.sigma, name="sigma", min_probability=self.min_probability)
+        if self.alike is not None:
+            self.alike(states, rows)
         actions = rows.action.tolist()
         for here, (first, end) in zip(asked, itertools.pairwise(rows.start.tolist()), strict=True):
             here.actions, here.probability = actions[first:end], rows.probability[first:end]

@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import ArgumentError, at_history, public, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
 
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
@@ -82,15 +82,11 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
     if hasattr(policy, "action_probabilities_batch"):
         batch: BatchPolicy = policy.action_probabilities_batch
         return batch
-    if hasattr(policy, "action_probabilities"):
-        ask = policy.action_probabilities
-    elif callable(policy):
-        ask = policy
-    else:
+    ask = getattr(policy, "action_probabilities", policy)
+    if not callable(ask):
         raise ArgumentError(
-            f"expected {name} to be an OpenSpiel Policy, an object with "
-            "action_probabilities_batch(states), or a function from a state to "
-            f"{{action: probability}}, got {shown(policy)}"
+            f"expected {name} to be an OpenSpiel Policy, an object with action_probabilities_batch(states), "
+            f"or a function from a state to {{action: probability}}, got {shown(policy)}"
         )
     return _OneByOne(ask)
 
@@ -169,11 +165,9 @@ def policy_rows(
     try:
         answers = policy(states)
     except KeyError as error:  # what tables raise
-        raise ArgumentError(
-            f"expected {name} to know the states that it is asked about, such as history "
-            f"{states[0].history_str()!r} of {states[0].get_game()}, got KeyError: {error}; "
-            "is it a policy of another game?"
-        ) from error
+        asked = f"the states that it is asked about, such as that {at_history(states[0])}"
+        got = f"of {states[0].get_game()}, got KeyError: {error}; is it a policy of another game?"
+        raise ArgumentError(f"expected {name} to know {asked} {got}") from error
     if not isinstance(answers, Sequence) or len(answers) != len(states):
         got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
         raise ArgumentError(f"expected {name} to answer {len(states)} states, got {got}")
@@ -182,10 +176,8 @@ def policy_rows(
     probabilities: list[float] = []
     for state, answer in zip(states, answers, strict=True):
         if type(answer) is not dict and not isinstance(answer, Mapping):
-            raise ArgumentError(
-                f"expected {name} to give {{action: probability}} at history "
-                f"{state.history_str()!r}, got {answer!r}"
-            )
+            where = at_history(state)
+            raise ArgumentError(f"expected {name} to give {{action: probability}} {where}, got {answer!r}")
         if not (legal := set(legal_actions(state))).issuperset(answer) and any(
             p != 0.0 for action, p in answer.items() if action not in legal
         ):
@@ -281,7 +273,7 @@ class Menu:
     @classmethod
     def of_actions(cls) -> Menu:
         """Every legal action: which move is memorized is left to the player altogether."""
-        return _ActionMenu(legal_actions)
+        return cls(legal_actions)
 
     @classmethod
     @public
@@ -292,20 +284,6 @@ class Menu:
           ValueError: it is no policy.
         """
         return _SupportMenu(as_batch_policy(policy))
-
-
-@dataclasses.dataclass(frozen=True)
-class _ActionMenu(Menu):
-    """What `Menu.of_actions` makes: rows that need no looking into are made at once."""
-
-    def action_rows(self, states: Sequence[Any]) -> PolicyRows:
-        """What `menu_rows` makes of this menu."""
-        menus = [sorted(legal_actions(state)) for state in states]
-        _check_sizes(menus, states)
-        start = np.append(0, np.cumsum([len(menu) for menu in menus], dtype=np.int64))
-        action = np.array([action for menu in menus for action in menu], np.int64)
-        entry = np.arange(len(action)) - np.repeat(start[:-1], np.diff(start))
-        return PolicyRows(start, action, np.ones(len(action)), entry.astype(np.int16))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -332,39 +310,39 @@ def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: f
       ValueError: an entry is no action and no distribution over legal actions, or two entries of a state
         play the same action.
     """
-    if isinstance(menu, _ActionMenu):
-        return menu.action_rows(states)
+    if isinstance(menu, Menu) and menu.entries is legal_actions:  # what needs no looking into is made at once
+        menus = [sorted(legal_actions(state)) for state in states]
+        _check_sizes(menus, states)
+        start = np.append(0, np.cumsum([len(menu) for menu in menus], dtype=np.int64))
+        action = np.array([action for menu in menus for action in menu], np.int64)
+        number = np.arange(len(action)) - np.repeat(start[:-1], np.diff(start))
+        return PolicyRows(start, action, np.ones(len(action)), number.astype(np.int16))
     menus = menu.entries_batch(states)
     if not isinstance(menus, Sequence) or len(menus) != len(states):
         raise ArgumentError(f"expected {name} to give {len(states)} menus, got {shown(menus)}")
-    owner: list[int] = []
-    number: list[int] = []
-    rows: list[Mapping[int, float]] = []
     _check_sizes(menus, states)
-    for k, (state, entries) in enumerate(zip(states, menus, strict=True)):
+    for state, entries in zip(states, menus, strict=True):
         if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
-            raise ArgumentError(
-                f"expected {name} to give a sequence of actions or {{action: probability}} at "
-                f"history {state.history_str()!r}, got {shown(entries)}"
-            )
-        owner += [k] * len(entries)
-        number += range(len(entries))
-        rows += map(entry_row, entries)
-    distributions = policy_rows(
-        lambda _: rows, [states[k] for k in owner], name=name, min_probability=min_probability
-    )
+            kind = "a sequence of actions or {action: probability}"
+            got = f"{shown(entries)} {at_history(state)}"
+            raise ArgumentError(f"expected {name} to give {kind}, got {got}")
+    sizes = list(map(len, menus))
+    rows = [entry_row(entry) for entries in menus for entry in entries]
+    owners = [state for state, size in zip(states, sizes, strict=True) for _ in range(size)]
+    distributions = policy_rows(lambda _: rows, owners, name=name, min_probability=min_probability)
     counts = np.diff(distributions.start)
-    state, entry = np.repeat(owner, counts).astype(np.int64), np.repeat(number, counts).astype(np.int16)
-    order = np.lexsort((distributions.action, state))
-    state, action = state[order], distributions.action[order]
-    twice = np.flatnonzero((np.diff(state) == 0) & (np.diff(action) == 0))
+    owner = np.repeat(np.repeat(np.arange(len(states)), sizes), counts)
+    entry = np.repeat([k for size in sizes for k in range(size)], counts).astype(np.int16)
+    order = np.lexsort((distributions.action, owner))
+    owner, action = owner[order], distributions.action[order]
+    twice = np.flatnonzero((np.diff(owner) == 0) & (np.diff(action) == 0))
     if len(twice):
-        where = int(state[twice[0]])
+        where = int(owner[twice[0]])
         raise ArgumentError(
-            f"expected the entries of {name} to share no action, so that a move tells which one "
-            f"was memorized, got {shown(list(menus[where]))} at history {states[where].history_str()!r}"
+            f"expected the entries of {name} to share no action, so that a move tells which one was "
+            f"memorized, got {shown(list(menus[where]))} {at_history(states[where])}"
         )
-    return PolicyRows(_starts(state, len(states)), action, distributions.probability[order], entry[order])
+    return PolicyRows(_starts(owner, len(states)), action, distributions.probability[order], entry[order])
 
 
 def _check_sizes(menus: Sequence[Any], states: Sequence[Any]) -> None:
@@ -375,10 +353,8 @@ def _check_sizes(menus: Sequence[Any], states: Sequence[Any]) -> None:
     """
     for entries, state in zip(menus, states, strict=True):
         if hasattr(entries, "__len__") and len(entries) > _MOST_ENTRIES:
-            raise ArgumentError(
-                f"expected at most {_MOST_ENTRIES} entries on a menu, got {len(entries)} at history "
-                f"{state.history_str()!r}"
-            )
+            got = f"{len(entries)} {at_history(state)}"
+            raise ArgumentError(f"expected at most {_MOST_ENTRIES} entries on a menu, got {got}")
 
 
 def _starts(owner: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
@@ -460,14 +436,11 @@ def movers_rows(
     for player in sorted(set(movers)):
         asked = [k for k, mover in enumerate(movers) if mover == player]
         batch = [states[k] for k in asked]
-        policy: Any = _outcomes
-        called, least = "chance", 0.0
-        if player >= 0:
-            policy, called, least = policies[player], f"{name}[{player}]", min_probability
+        policy: Any = policies[player] if player >= 0 else _outcomes
+        called, least = (f"{name}[{player}]", min_probability) if player >= 0 else ("chance", 0.0)
         if policy is None:
-            raise ArgumentError(
-                f"expected a policy as {called}, which plays at history {batch[0].history_str()!r}, got None"
-            )
+            where = at_history(batch[0])
+            raise ArgumentError(f"expected a policy as {called}, which plays {where}, got None")
         ask = menu_rows if hasattr(policy, "entries_batch") else policy_rows
         rows = ask(policy, batch, name=called, min_probability=least)
         batches.append((asked, rows))
@@ -507,7 +480,7 @@ def chance_outcomes(state: Any) -> list[tuple[int, float]]:
 
 def _reject_twice(state: Any, actions: list[int]) -> NoReturn:
     raise ArgumentError(
-        f"expected the actions of a state to differ, got {shown(actions)} at history {state.history_str()!r} "
+        f"expected the actions of a state to differ, got {shown(actions)} {at_history(state)} "
         f"of {shown(str(state.get_game()))}; in an EFG file, label the actions of each node differently"
     )
 
@@ -546,10 +519,8 @@ def check_infoset_keys(game: pyspiel.Game, keys: Iterable[str]) -> None:
     for key in keys:
         first = met.setdefault(tuple(key.split("-", 3)[:3]), key)
         if first != key:
-            raise ArgumentError(
-                "expected an EFG file to name an information set alike at each of its nodes, got "
-                f"{first!r} and {key!r} in {shown(str(game))}"
-            )
+            wanted = "an EFG file to name an information set alike at each of its nodes"
+            raise ArgumentError(f"expected {wanted}, got {first!r} and {key!r} in {shown(str(game))}")
 
 
 def is_of_history(asked: Any) -> bool:
@@ -598,22 +569,15 @@ class DistinctStates:
 
 def _check_row(state: Any, answer: Mapping[int, float], name: str) -> None:
     """Raises the error that says what is wrong with a row, if anything is."""
-    legal, where = set(legal_actions(state)), f"at history {state.history_str()!r}"
+    legal, where, wrong = set(legal_actions(state)), at_history(state), ""
     for action, p in answer.items():
         if not isinstance(action, numbers.Integral) or not isinstance(p, numbers.Real):
-            raise ArgumentError(
-                f"expected {name} to give {{action: probability}} {where}, got {action!r}: {p!r}"
-            )
-        if not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
-            raise ArgumentError(
-                f"expected {name} to give probabilities in [0, 1] {where}, got {shown(p)} for action {action}"
-            )
-        if p != 0.0 and action not in legal:
-            raise ArgumentError(
-                f"expected {name} to play legal actions {where}, "
-                f"got action {action}, which is not one of {sorted(legal)}"
-            )
-    if not abs(sum(answer.values()) - 1.0) <= _SUM_TOLERANCE:
-        raise ArgumentError(
-            f"expected the probabilities of {name} to sum to 1 {where}, got {sum(answer.values())!r}"
-        )
+            wrong = f"give {{action: probability}} {where}, got {action!r}: {p!r}"
+        elif not p >= 0.0 or p > 1.0 + _SUM_TOLERANCE:
+            wrong = f"give probabilities in [0, 1] {where}, got {shown(p)} for action {action}"
+        elif p != 0.0 and action not in legal:
+            wrong = f"play legal actions {where}, got action {action}, not one of {sorted(legal)}"
+        if wrong:
+            raise ArgumentError(f"expected {name} to {wrong}")
+    if not abs((total := sum(answer.values())) - 1.0) <= _SUM_TOLERANCE:
+        raise ArgumentError(f"expected the probabilities of {name} to sum to 1 {where}, got {total!r}")

@@ -30,7 +30,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
 from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
+_Texts = Annotated[Iterable[str], checks.each_of(str)]
 
 
 class _Named(NamedTuple):
@@ -66,12 +67,11 @@ _ARGUMENT = rf"{_NAME}=[^\s(),=][^(),=\n]*"  # files and people have names of ma
 _QUOTED = re.compile(r'(?<==)("(?:[^"\\]|\\.)*")\s*(?=[,)])', re.S)
 # What is an argument as it is: OpenSpiel's parser makes no number and no truth value of it.
 _PLAIN = re.compile(r'(?![-+.\d]*\Z|[Tt]rue\Z|[Ff]alse\Z)[^\s"(),=][^(),=]*(?<!\s)')
-_LETTERS = "abcdefgh"  # components of a mixture
 _INNERMOST = re.compile(rf"\b({_NAME})\(({_ARGUMENT}(,{_ARGUMENT})*)?\)(?![\w(.+-])")
 
 
 @public
-def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[str] = ()) -> None:
+def register_policy(name: str, factory: PolicyFactory, *, touches: _Texts = ()) -> None:
     """Makes `factory(game, **arguments)` available as `name(argument=value,...)`.
 
     The factory's keyword arguments all have defaults, whose types say what a spec may give.
@@ -87,21 +87,16 @@ def register_policy(name: str, factory: PolicyFactory, *, touches: Collection[st
     """
     if not name.isidentifier() or name in _FACTORIES:
         raise ArgumentError(f"expected a new identifier, got {shown(name)}")
-    try:
-        parameters = list(inspect.signature(factory).parameters.values())
-    except (TypeError, ValueError):  # some built-in functions have none
-        parameters = []
+    parameters: list[inspect.Parameter] = []
+    with contextlib.suppress(TypeError, ValueError):  # some built-in functions have no signature
+        parameters += inspect.signature(factory).parameters.values()
     if not parameters or any(p.default is p.empty for p in parameters[1:]):
-        raise ArgumentError(
-            f"expected factory to take a game, and further arguments with defaults, got {shown(factory)}"
-        )
+        kind = "take a game, and further arguments with defaults"
+        raise ArgumentError(f"expected factory to {kind}, got {shown(factory)}")
     defaults = {p.name: p.default for p in parameters[1:]}
-    if not isinstance(touches, list | tuple | set | frozenset) or not all(
-        isinstance(each, str) and each in defaults for each in touches
-    ):
-        raise ArgumentError(
-            f"expected touches to be some of {', '.join(defaults) or 'no arguments'}, got {shown(touches)}"
-        )
+    if not set(touches) <= defaults.keys():
+        some = ", ".join(defaults) or "no arguments"
+        raise ArgumentError(f"expected touches to be some of {some}, got {shown(touches)}")
     _FACTORIES[name] = _Named(factory, defaults, frozenset(touches))
 
 
@@ -145,10 +140,8 @@ def make_policy(
     whole = _TRUSTED.get()
     trusted = bool(whole) if trusted is None else trusted and whole is not False
     if not trusted and (named := touched(spec)):
-        raise ArgumentError(
-            f"expected a spec that opens and runs nothing, got {named} in {shown(spec)}: "
-            "trusted=True allows it, for specs that you or your user wrote"
-        )
+        got = f"{named} in {shown(spec)}: trusted=True allows it, for specs that you or your user wrote"
+        raise ArgumentError(f"expected a spec that opens and runs nothing, got {got}")
     arguments = parsed_spec(spec)
     names = policy_names()
     name = arguments.pop("name", None)
@@ -158,10 +151,8 @@ def make_policy(
     factory, defaults, _ = _FACTORIES[name]
     for key, value in arguments.items():
         if key not in defaults:
-            raise ArgumentError(
-                f"expected the arguments {name}({names[name]}), got {shown(key)} in {shown(spec)}"
-                f"{did_you_mean(key, defaults)}"
-            )
+            got = f"{shown(key)} in {shown(spec)}{did_you_mean(key, defaults)}"
+            raise ArgumentError(f"expected the arguments {name}({names[name]}), got {got}")
         default = defaults[key]
         if isinstance(default, float) and type(value) in (int, str) and _is_number(value):
             arguments[key] = float(value)  # OpenSpiel's parser leaves 1e-3 as text
@@ -170,10 +161,8 @@ def make_policy(
         elif isinstance(default, str) and type(value) in (int, float):
             arguments[key] = str(value)  # a text of digits alone
         elif not isinstance(value, type(default)) or isinstance(value, bool) != isinstance(default, bool):
-            raise ArgumentError(
-                f"expected {key} of {name} to be {type(default).__name__}, "
-                f"got {shown(value)} in {shown(spec)}"
-            )
+            kind, got = type(default).__name__, f"{shown(value)} in {shown(spec)}"
+            raise ArgumentError(f"expected {key} of {name} to be {kind}, got {got}")
     token = _TRUSTED.set(trusted)
     try:
         return factory(game, **arguments)
@@ -229,10 +218,8 @@ def check_spec(value: Any, name: str) -> str:
             if given in policy_names():
                 return value
     known = policy_names()
-    raise ArgumentError(
-        f"expected {name} to be a policy by name ({', '.join(known)}), got {shown(value)}"
-        f"{did_you_mean(given, known)}"
-    )
+    got = f"{shown(value)}{did_you_mean(given, known)}"
+    raise ArgumentError(f"expected {name} to be a policy by name ({', '.join(known)}), got {got}")
 
 
 def quoted(text: str) -> str:
@@ -264,9 +251,8 @@ def unquoted(value: Any) -> Any:
 
 def _escaped(match: re.Match[str]) -> str:
     if (text := unquoted(match[1])) == match[1]:
-        raise ArgumentError(
-            f"expected the escapes of JSON in double quotes, such as \\\\ for \\, got {match[1][:200]!r}"
-        )
+        escapes = "the escapes of JSON in double quotes, such as \\\\ for \\"
+        raise ArgumentError(f"expected {escapes}, got {match[1][:200]!r}")
     return in_game_string(text)
 
 
@@ -337,10 +323,8 @@ class _TablePolicy(_NamedPolicy):
         name = state.information_state_string(player)
         row = self._tables[player].get(name)
         if row is None:
-            raise ArgumentError(
-                f"expected an information state of player {player} that the policy "
-                f"was computed for, got {name!r}; is it a policy of another game?"
-            )
+            known = f"an information state of player {player} that the policy was computed for"
+            raise ArgumentError(f"expected {known}, got {name!r}; is it a policy of another game?")
         return dict(row)
 
 
@@ -378,9 +362,8 @@ def _random(
 def _cfr(game: pyspiel.Game, iterations: checks.PositiveInt = 100) -> openspiel_policy.Policy:
     kind = game.get_type()
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL or not kind.provides_information_state_string:
-        raise ArgumentError(
-            f"expected a sequential game with information state strings for cfr, got {kind.short_name}"
-        )
+        wanted = "a sequential game with information state strings"
+        raise ArgumentError(f"expected {wanted} for cfr, got {kind.short_name}")
     solver = pyspiel.CFRPlusSolver(game)
     with bar("CFR+", "iterations", iterations, leave=False) as show:
         for done in range(iterations):
@@ -412,28 +395,16 @@ def _noisy(
 
 
 def _mixture(
-    game: pyspiel.Game,
-    a: str = "uniform",
-    b: str = "none",
-    c: str = "none",
-    d: str = "none",
-    e: str = "none",
-    f: str = "none",
-    g: str = "none",
-    h: str = "none",
-    weights: str = "equal",
-    per: str = "game",
+    game: pyspiel.Game, weights: Any = "equal", per: str = "game", **given: Any
 ) -> openspiel_policy.Policy:
     """The spec "mixture(a=...,b=...,weights=of(a=3,b=1),per=game)"."""
-    given = zip(_LETTERS, (a, b, c, d, e, f, g, h), strict=True)
-    specs = {letter: spec for letter, spec in given if spec not in ("none", {"name": "none"})}
+    parts = sorted(({"a": "uniform"} | given).items())
+    specs = {letter: spec for letter, spec in parts if spec not in ("none", {"name": "none"})}
     shares: Any = dict.fromkeys(specs, 1.0) | {"name": "of"} if weights == "equal" else weights
     if not isinstance(shares, Mapping) or set(shares) != {"name", *specs} or shares["name"] != "of":
         wanted = ",".join(f"{letter}=1" for letter in specs)
-        raise ArgumentError(
-            f"expected weights of mixture to be equal or of({wanted}), with a number for each "
-            f"component, got {shown(weights)}"
-        )
+        kind = f"equal or of({wanted}), with a number for each component"
+        raise ArgumentError(f"expected weights of mixture to be {kind}, got {shown(weights)}")
     policies = [make_policy(game, spec) for spec in specs.values()]
     return MixturePolicy(policies, [shares[letter] for letter in specs], per)
 
@@ -444,6 +415,7 @@ for _name, _factory in (
     ("cfr", _cfr),
     ("best_response", _best_response),
     ("noisy", _noisy),
-    ("mixture", _mixture),
 ):
     register_policy(_name, _factory)
+_PARTS = dict.fromkeys("abcdefgh", "none") | {"a": "uniform", "weights": "equal", "per": "game"}
+_FACTORIES["mixture"] = _Named(_mixture, _PARTS, frozenset())

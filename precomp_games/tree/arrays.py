@@ -52,14 +52,11 @@ def read_tree(kind: type[_Tree], path: str) -> _Tree:
         )
         check_arrays(tree)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f'expected a file written by HistoryTree.save() ("{FORMAT}"), got {path!r}: {one_line(error)}'
-        ) from error
+        wanted, got = f'a file written by HistoryTree.save() ("{FORMAT}")', f"{path!r}: {one_line(error)}"
+        raise ArgumentError(f"expected {wanted}, got {got}") from error
     if tree.fingerprint != fingerprint:
-        raise ArgumentError(
-            f"expected fingerprint {shown(fingerprint)} of what is in the file, got another one: "
-            f"{path!r} was damaged"
-        )
+        got = f"another one: {path!r} was damaged"
+        raise ArgumentError(f"expected fingerprint {shown(fingerprint)} of what is in the file, got {got}")
     return tree
 
 
@@ -77,19 +74,6 @@ def check_arrays(tree: TreeFacts) -> None:
             raise ValueError(f"{name} is {array.dtype}[{array.shape}], not {np.dtype(kind)}[n]")
         if len(array) != expected and not (name in ("position", *OPTIONAL) and len(array) == 0):
             raise ValueError(f"{name} has {len(array)} entries, not {expected}")
-    keys = tree.infoset_keys
-    said = {
-        "there is no root": n > 0,
-        "utility_sum or utility_range is no number": np.isfinite(
-            [tree.utility_sum, tree.utility_range]
-        ).all(),
-        f"stop_value is {tree.stop_value!r}": tree.stop_value in ("backup", "evaluate", NEVER),
-        f"cut_for is {tree.cut_for!r}": tree.cut_for in ("nothing", "infosets", "positions"),
-        f"there are {len(keys or ())} infoset_keys, not {m}": keys is None or len(keys) == m,
-    }
-    for wrong, holds in said.items():
-        if not holds:
-            raise ValueError(wrong)
     for name, holds in _claims(tree, n, m):
         if not holds:
             raise ValueError(f"{name} does not describe a tree")
@@ -97,7 +81,12 @@ def check_arrays(tree: TreeFacts) -> None:
 
 def _claims(tree: TreeFacts, n: int, m: int) -> Iterator[tuple[str, Any]]:
     """What must hold of arrays, of which each relies on those before."""
-    yield "parent", tree.parent[0] == -1
+    yield "parent", n > 0 and tree.parent[0] == -1
+    yield "utility_sum", np.isfinite(tree.utility_sum)
+    yield "utility_range", np.isfinite(tree.utility_range)
+    yield "stop_value", tree.stop_value in ("backup", "evaluate", NEVER)
+    yield "cut_for", tree.cut_for in ("nothing", "infosets", "positions")
+    yield "infoset_keys", tree.infoset_keys is None or len(tree.infoset_keys) == m
     yield "parent", ((tree.parent[1:] >= 0) & (tree.parent[1:] < np.arange(1, n))).all()
     inner = tree.num_children > 0
     ends = np.cumsum(tree.num_children[inner], dtype=np.int64)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, one_line, shown
+from precomp_games._support.checks import ArgumentError, did_you_mean, one_line, shown
 from precomp_games.policies.specs import parsed_call
 
 # Parameters of games that name files, of OpenSpiel's (efg_game, bargaining, crossword, ...) and of our own; a
@@ -33,8 +32,7 @@ def named_game(text: str) -> pyspiel.Game:
     """
     name = text.partition("(")[0]
     if name not in pyspiel.registered_names():
-        near = difflib.get_close_matches(name, pyspiel.registered_names(), n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hint = did_you_mean(name, pyspiel.registered_names())
         raise ArgumentError(f"expected an OpenSpiel game such as kuhn_poker, got {shown(text)}{hint}")
     try:
         if '="' not in text:
@@ -56,19 +54,13 @@ def loaded_game(game_string: str) -> pyspiel.Game:
     if name not in pyspiel.registered_names():
         hint = "import precomp_games.chess first" if name == "python_chess" else "import its module first"
         raise ArgumentError(f"expected a registered game, got {shown(name)}; {hint}")
-    if game_string.count("(") > _DEEPEST:
-        raise ArgumentError(
-            f"expected a game that its string loads, with at most {_DEEPEST} calls, got {shown(game_string)}"
-        )
+    wrong = f"more than {_DEEPEST} calls" if game_string.count("(") > _DEEPEST else ""
     if parameter := names_files(game_string):
-        raise ArgumentError(
-            f"expected a game that its string loads without opening a file, got {parameter}= in "
-            f"{shown(game_string)}; load it yourself, and give the tree its game with tree.with_game(game)"
-        )
+        wrong = f"{parameter}= names a file, which it may not open"
     try:
-        return pyspiel.load_game(game_string)
+        if not wrong:
+            return pyspiel.load_game(game_string)
     except (pyspiel.SpielError, RuntimeError, OSError, TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"expected a game that its string loads, got {shown(game_string)} "
-            f"({one_line(error)}); give the tree its game with tree.with_game(game)"
-        ) from None
+        wrong = one_line(error)
+    got = f"{shown(game_string)} ({wrong}); load it yourself, and give it to the tree: tree.with_game(game)"
+    raise ArgumentError(f"expected a game that its string loads, got {got}")

@@ -105,35 +105,30 @@ class Forest(_Entries):
       first_entry: int32[m + 1], see `HistoryTree`.
       previous: int32[m], see there.
       penalties: (lambda_0, lambda_1).
-      owner: int8[m], whose each is, -1 for nobody's; None: all are player 0's.
-      weight: float64[m], see `HistoryTree`; None: all cost one penalty.
+      infoset_player: int8[m], whose each is, -1 for nobody's.
+      infoset_weight: float64[m], see `HistoryTree`.
+      may_stop: See `TreeFacts`.
     """
 
     first_entry: npt.NDArray[np.int32]
     previous: npt.NDArray[np.int32]
-    penalties: tuple[float, float] = (0.0, math.inf)
-    owner: npt.NDArray[np.int8] | None = None
-    weight: npt.NDArray[np.float64] | None = None
+    penalties: tuple[float, float]
+    infoset_player: npt.NDArray[np.int8]
+    infoset_weight: npt.NDArray[np.float64]
+    may_stop: bool = True
 
-    @property
-    def may_stop(self) -> bool:
-        """See `TreeFacts`."""
-        return True
+    @classmethod
+    def of_player_0(
+        cls, first_entry: npt.NDArray[np.int32], previous: npt.NDArray[np.int32], penalty: float
+    ) -> Forest:
+        """Where all are player 0's, and cost one penalty."""
+        m = len(previous)
+        return cls(first_entry, previous, (penalty, math.inf), np.zeros(m, np.int8), np.ones(m))
 
     @property
     def has_menus(self) -> bool:
         """Whether some information state has several entries."""
         return self.num_entries > self.num_infosets
-
-    @functools.cached_property
-    def infoset_player(self) -> npt.NDArray[np.int8]:
-        """int8[m]: see `owner`."""
-        return np.zeros(len(self.previous), np.int8) if self.owner is None else self.owner
-
-    @functools.cached_property
-    def infoset_weight(self) -> npt.NDArray[np.float64]:
-        """float64[m]: see `weight`."""
-        return np.ones(len(self.previous)) if self.weight is None else self.weight
 
 
 class TreeArrays(NamedTuple):
@@ -312,9 +307,8 @@ class TreeFacts(_Entries):
         """
         mover, memorizable = self.player[self.parent], self.infoset[self.parent] >= 0
         pre = np.where(memorizable, self.sigma_pre, 0.0)
-        return edge_product(self, np.where(mover == 0, pre, 1.0)), edge_product(
-            self, np.where(mover == 1, pre, 1.0)
-        )
+        first, second = (edge_product(self, np.where(mover == i, pre, 1.0)) for i in (0, 1))
+        return first, second
 
 
 AnyForest = Forest | TreeFacts

@@ -154,10 +154,8 @@ class HistoryTree(Result, TreeFacts):
         """
         costs, policies = checks.check_penalties(penalties), checks.check_pair(sigma, "sigma")
         if stop_value == "evaluate" and np.isfinite(costs).all():
-            raise ArgumentError(
-                'expected one player with an infinite penalty for stop_value="evaluate" '
-                f"(against a fixed opponent), got penalties {costs}"
-            )
+            fixed = "one player with an infinite penalty, a fixed opponent"
+            raise ArgumentError(f'expected {fixed}, for stop_value="evaluate", got penalties {costs}')
         mixture = mixture_of(sigma_pre, policies, costs)
         options = ExpansionOptions(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
@@ -239,24 +237,17 @@ class HistoryTree(Result, TreeFacts):
         """
         if str(game) != self.game_string:
             raise ArgumentError(f"expected the game {self.game_string!r}, got {str(game)!r}")
-        differs = self._first_difference(game)
-        if differs >= 0:
-            raise ArgumentError(
-                "expected the game that the tree was expanded from, got another "
-                f"{self.game_string!r}: history {self.actions(differs)} is not the same there"
-            )
+        for h in np.unique(np.linspace(0, self.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)).tolist():
+            if not self._is_played(game, h):
+                got = f"another {self.game_string!r}: history {self.actions(h)} is not the same there"
+                raise ArgumentError(f"expected the game that the tree was expanded from, got {got}")
         return dataclasses.replace(self, base_game=game)
-
-    def _first_difference(self, game: pyspiel.Game) -> int:
-        """The first of some histories that a game does not have as the tree does, -1 if all are the same."""
-        knows_all = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
-        if knows_all != (self.infoset_keys is None):
-            return 0
-        looked_at = np.linspace(0, self.num_histories - 1, _SPOT_CHECKS, dtype=np.int64)
-        return next((h for h in np.unique(looked_at).tolist() if not self._is_played(game, h)), -1)
 
     def _is_played(self, game: pyspiel.Game, history: int) -> bool:
         """Whether a game has a history as the tree has it."""
+        knows_all = game.get_type().information == pyspiel.GameType.Information.PERFECT_INFORMATION
+        if knows_all != (self.infoset_keys is None):
+            return False
         state = game.new_initial_state()
         for action in self.actions(history):
             if action not in state.legal_actions():
@@ -275,11 +266,8 @@ class HistoryTree(Result, TreeFacts):
 
         What is said of one tree's information states, by number, then holds of the other's.
         """
-        if self is other:
-            return True
-        if (self.num_histories, self.num_infosets) != (other.num_histories, other.num_infosets):
-            return False
-        return self.fingerprint == other.fingerprint
+        alike = (self.num_histories, self.num_infosets) == (other.num_histories, other.num_infosets)
+        return self is other or (alike and self.fingerprint == other.fingerprint)
 
     def _facts(self) -> dict[str, Any]:
         names = ("game_string", "num_histories", "num_infosets", "penalties", "stop_value", "fingerprint")
@@ -415,8 +403,6 @@ class HistoryTree(Result, TreeFacts):
         return checks.check_integer(index, "history", least=0, most=self.num_histories - 1)
 
     def _infoset(self, index: int) -> int:
-        if not self.num_infosets:
-            raise ArgumentError("expected a tree with information states, got none")
         return checks.check_integer(index, "infoset", least=0, most=self.num_infosets - 1)
 
     @functools.cached_property
@@ -435,10 +421,7 @@ class HistoryTree(Result, TreeFacts):
         Raises:
           ValueError: there is no entry of that number.
         """
-        if self.has_menus:
-            entry = checks.check_integer(entry, "entry", least=0, most=self.num_entries - 1)
-        else:
-            entry = self._infoset(entry)
+        entry = checks.check_integer(entry, "entry", least=0, most=self.num_entries - 1)
         history = int(self.infoset_history[self.entry_infoset[entry]])
         return {
             int(self.action[child]): float(self.sigma_pre[child])
@@ -461,10 +444,8 @@ class HistoryTree(Result, TreeFacts):
         new = checks.check_penalties(penalties)
         for i in (0, 1):
             if new[i] < self.penalties[i]:
-                raise ArgumentError(
-                    f"expected penalties of at least {self.penalties}, for which the tree was "
-                    f"expanded, got {new}; expand it again for smaller ones"
-                )
+                least = f"{self.penalties}, for which the tree was expanded"
+                raise ArgumentError(f"expected penalties of at least {least}, got {new}")
         return dataclasses.replace(self, penalties=new)
 
     @public
@@ -479,9 +460,8 @@ class HistoryTree(Result, TreeFacts):
         Raises:
           ValueError: these are not m numbers of at least 0.
         """
-        return dataclasses.replace(
-            self, weight=checks.check_numbers(weight, self.num_infosets, "weight", least=0.0)
-        )
+        weights = checks.check_numbers(weight, self.num_infosets, "weight", least=0.0)
+        return dataclasses.replace(self, weight=weights)
 
     # -- copies and pickles ------------------------------------------------------------------------
 
@@ -490,9 +470,8 @@ class HistoryTree(Result, TreeFacts):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> HistoryTree:
         # Policies and games are not copied: some cannot be, and none is changed.
-        return dataclasses.replace(
-            self, **{name: getattr(self, name).copy() for name in (*ARRAYS, *OPTIONAL)}
-        )
+        arrays = {name: getattr(self, name).copy() for name in (*ARRAYS, *OPTIONAL)}
+        return dataclasses.replace(self, **arrays)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

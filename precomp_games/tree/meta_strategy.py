@@ -87,12 +87,9 @@ class PrecomputationPolicy(Shown, openspiel_policy.Policy):
                 return self._whole(state, row)
         sigma = self._sigma[player]
         if sigma is None:
-            raise ArgumentError(
-                f"expected a state on the book of player {self.player}, got "
-                f"{state.history_str()!r}; give policy(sigma=...) what player {player} computes during play, "
-                "which is not known here (files of trees have no policies, and pickles none that cannot be "
-                "pickled)"
-            )
+            way = f"give policy(sigma=...) what player {player} computes during play; files do not have it"
+            got = f"{state.history_str()!r}: {way}"
+            raise ArgumentError(f"expected a state on the book of player {self.player}, got {got}")
         return self._whole(state, sigma([state])[0])
 
     @staticmethod
@@ -366,9 +363,9 @@ def check_meta_tree(tree: Any) -> HistoryTree:
     Raises:
       ValueError: it is none.
     """
-    if isinstance(tree, HistoryTree) and not tree.may_stop:
-        raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {tree}")
-    return check_played_tree(tree)
+    if (played := check_played_tree(tree)).may_stop:
+        return played
+    raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {tree}")
 
 
 def check_played_tree(tree: Any) -> HistoryTree:
@@ -379,10 +376,8 @@ def check_played_tree(tree: Any) -> HistoryTree:
     """
     if isinstance(tree, HistoryTree) and tree.stop_value != "evaluate":
         return tree
-    raise ArgumentError(
-        'expected a HistoryTree with stop_value="backup", where both players\' sigma are known, '
-        f"got {shown(tree)}"
-    )
+    wanted = 'a HistoryTree with stop_value="backup", where both players\' sigma are known'
+    raise ArgumentError(f"expected {wanted}, got {shown(tree)}")
 
 
 def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:
@@ -398,11 +393,9 @@ def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.ND
     before = tree.previous[infosets]
     closed = np.isin(before[before >= 0], members).all()
     if (tree.infoset_player[infosets] != player).any() or not closed or (np.diff(infosets) == 0).any():
-        raise ArgumentError(
-            f"expected information states of player {player}, each with all of its own earlier "
-            f"ones, got {shown(members.tolist())}"
-            + (", which are entries: one at most for each information state" if tree.has_menus else "")
-        )
+        wanted = f"entries of player {player}, each with all of its own earlier ones"
+        each = "one at most for each information state"
+        raise ArgumentError(f"expected {wanted}, {each}, got {shown(members.tolist())}")
     return members
 
 
@@ -417,15 +410,11 @@ def check_memorize(value: Any, tree: AnyForest, player: int) -> npt.NDArray[np.f
     if not tree.may_stop:
         short = _totals(tree, memorize)[tree.infoset_player == player] < 1.0 - _SUM_TOLERANCE
         if short.any():
-            raise ArgumentError(
-                "expected memorize to add up to 1 over the actions of each information state of player "
-                f"{player}, since nobody can stop in the game alone, got {shown(value)}"
-            )
+            where = f"at each information state of player {player} in the game alone"
+            raise ArgumentError(f"expected memorize to add up to 1 {where}, got {shown(value)}")
     if tree.has_menus and (_totals(tree, memorize) > 1.0 + _SUM_TOLERANCE).any():
-        raise ArgumentError(
-            "expected memorize to add up to at most 1 over the entries of each information state, "
-            f"got {shown(value)}"
-        )
+        where = "at each information state"
+        raise ArgumentError(f"expected memorize to add up to at most 1 {where}, got {shown(value)}")
     return memorize
 
 

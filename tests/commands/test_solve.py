@@ -67,7 +67,7 @@ def test_refined(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("flag", "error"),
     [
-        ("--game=kuhn_pokr", "(did you mean 'kuhn_poker'?)"),
+        ("--game=kuhn_pokr", "(did you mean kuhn_poker?)"),
         ("--game=kuhn_poker(x=1)", "expected an OpenSpiel game"),
         ("--game=kuhn_poker(players=3)", "expected a two-player game"),
         ("--game=matrix_pd", "expected a zero-sum or constant-sum game"),

@@ -12,7 +12,7 @@ from tests.examples.test_examples import MATED
 # By what the examples share (examples/common.py).
 _SHARED = [
     ("best_precomputation", "--game=no_such_game", ("expected an OpenSpiel game", "no_such_game")),
-    ("best_precomputation", "--game=kuhn_pokr", "did you mean 'kuhn_poker'?"),
+    ("best_precomputation", "--game=kuhn_pokr", "did you mean kuhn_poker?"),
     ("best_precomputation", "--game='kuhn_poker(players=3)' --sigma_pre=uniform", "two-player"),
     ("best_precomputation", "--penalty=0", ("penalties", "positive")),
     ("best_precomputation", "stray", ("flags only", "stray")),
@@ -62,7 +62,7 @@ _OWN = [
     ("limited_lookahead", "--players=3", ("--players", "0 or 1")),
     ("limited_lookahead", "--noise=loud", ("--noise", "loud")),
     ("limited_lookahead", "--games=leduc_poker --max_histories=100", "--max_histories"),
-    ("mediator", "--game=sherif", "did you mean 'sheriff'"),
+    ("mediator", "--game=sherif", "did you mean sheriff"),
     ("mediator", "--game=tic_tac_toe", "battleship, sheriff or turn-based goofspiel"),
     ("mediator", "--blueprint=equilibrium --notion=nfcce", ("--notion", "--resolve=none")),
     ("mediator", "--blueprint=equilibrium --objective=best", ("--objective", "smaller", "'best'")),

@@ -108,11 +108,11 @@ def test_check_rejects_stops_that_were_not_evaluated():
 
 def test_check_rejects_other_damage():
     tree = tree_of("kuhn")
-    with pytest.raises(ValueError, match="no root"):
+    with pytest.raises(ValueError, match="parent does not"):
         dataclasses.replace(
             tree, **{name: getattr(tree, name)[:0] for name in ARRAYS}, infoset_keys=()
         ).check()
-    with pytest.raises(ValueError, match="stop_value is 'both'"):
+    with pytest.raises(ValueError, match="stop_value does not"):
         dataclasses.replace(tree, stop_value="both").check()
-    with pytest.raises(ValueError, match=r"there are 1 infoset_keys, not \d+"):
+    with pytest.raises(ValueError, match="infoset_keys does not"):
         dataclasses.replace(tree, infoset_keys=("x",)).check()

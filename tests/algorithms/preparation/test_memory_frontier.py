@@ -81,7 +81,7 @@ def _random_gains(seed: int, m: int) -> Decisions:
     previous = np.array([rng.integers(max(-1, k - back), k) if k else -1 for k in range(m)], np.int32)
     gain = rng.normal(0.02, 1.0, m) if seed % 3 else rng.integers(-2, 4, m).astype(float)
     after = np.append(0.0, gain)
-    forest = Forest(np.arange(m + 1, dtype=np.int32), previous)
+    forest = Forest.of_player_0(np.arange(m + 1, dtype=np.int32), previous, 0.0)
     return Decisions(forest, 0, np.ones(m), np.zeros(m), after, np.ones(1), np.zeros(1), 0.0)
 
 
