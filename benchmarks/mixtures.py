@@ -62,8 +62,7 @@ def _mix(levels: list[tuple[np.ndarray, np.ndarray, np.ndarray]], mixture: Mixtu
     opponent, found = MixedOpponent(1, mixture, 1e-12), []
     for source, own, table in levels:
         sigma, kind = np.zeros(len(source)), np.arange(len(source))
-        opponent.play(own, source, kind, table, sigma)
-        opponent.follow(np.ones(len(source), bool))
+        opponent.step(own, source, kind, table, sigma, np.ones(len(source)))
         found.append(sigma)
     return found
 
@@ -89,8 +88,8 @@ def _mixed_tree(
         levels.append((source, own[level], table))
     opponent, edge_row = MixedOpponent(1, mixture, 1e-12), [np.full(1, -1, np.int32)]
     for level, (source, mine, table) in zip(tree.levels[1:], levels, strict=True):
-        opponent.play(mine, source, np.arange(len(source)), table, sigma[level])
-        edge_row.append(opponent.follow(np.ones(len(source), bool)))
+        kind, all_are = np.arange(len(source)), np.ones(len(source))
+        edge_row.append(opponent.step(mine, source, kind, table, sigma[level], all_are))
     mixed = opponent.result(np.concatenate(edge_row), np.full(tree.num_histories, -1, np.int32))
     return dataclasses.replace(tree, sigma=sigma, mixture=mixed), levels, mixture
 

@@ -105,7 +105,7 @@ def test_what_cannot_be_pickled_is_left_behind_and_missed(pool):
     tree = _kuhn_tree(sigma=lambda state: last(state))
     message = pool.apply(_refused, (tree,))
     assert message.startswith("PrecomputationPolicy.action_probabilities(): expected a state on the book")
-    assert "give policy(sigma=...)" in message and "pickles none that cannot be pickled" in message
+    assert "give policy(sigma=...)" in message and "files do not have it" in message
     assert (
         pool.apply(_with_sigma, (tree,)) == _with_sigma(tree) == _rows(best_precomputation(tree, 0).policy())
     )
@@ -160,7 +160,7 @@ def test_the_game_of_a_tree_from_a_file(tmp_path, coin):
     named = pyspiel.load_game("efg_game", {"filename": str(tmp_path / "coin.efg")})
     HistoryTree.from_game(named, sigma_pre=last, sigma=last, penalties=0.1).save(tmp_path / "named.npz")
     loaded = HistoryTree.load(tmp_path / "named.npz")
-    with pytest.raises(ValueError, match="without opening a file, got filename="):
+    with pytest.raises(ValueError, match="filename= names a file, which it may not open"):
         loaded.state(1)
     assert str(loaded.with_game(named).state(1)) == str(coin.state(1))
 

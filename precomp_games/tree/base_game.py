@@ -62,5 +62,5 @@ def loaded_game(game_string: str) -> pyspiel.Game:
             return pyspiel.load_game(game_string)
     except (pyspiel.SpielError, RuntimeError, OSError, TypeError, ValueError) as error:
         wrong = one_line(error)
-    got = f"{shown(game_string)} ({wrong}); load it yourself, and give it to the tree: tree.with_game(game)"
-    raise ArgumentError(f"expected a game that its string loads, got {got}")
+    way = "give the tree its game with tree.with_game(game)"
+    raise ArgumentError(f"expected a game that its string loads, got {shown(game_string)} ({wrong}); {way}")

@@ -154,8 +154,8 @@ class HistoryTree(Result, TreeFacts):
         """
         costs, policies = checks.check_penalties(penalties), checks.check_pair(sigma, "sigma")
         if stop_value == "evaluate" and np.isfinite(costs).all():
-            fixed = "one player with an infinite penalty, a fixed opponent"
-            raise ArgumentError(f'expected {fixed}, for stop_value="evaluate", got penalties {costs}')
+            wanted = 'one player with an infinite penalty for stop_value="evaluate"'
+            raise ArgumentError(f"expected {wanted}, got penalties {costs}")
         mixture = mixture_of(sigma_pre, policies, costs)
         options = ExpansionOptions(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),

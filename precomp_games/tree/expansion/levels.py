@@ -217,23 +217,13 @@ class _Expander:
             threshold, spread = 0.0, self.options.utility_range
             if self.options.truncate != "none":  # finite: what costs nothing stays
                 threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
-            weight = level.weight[own]
+            prices = threshold * level.weight[own]
             if self.by_position:
-                kept = self.kept.keep(self.positions.keys, level.position[own], bound, threshold * weight)
-                infoset[own[kept]] = 0
+                infoset[own[self.kept.keep(self.positions.keys, level.position[own], bound, prices)]] = 0
             elif level.past is None:
-                infoset[own[bound >= threshold * weight]] = 0
+                infoset[own[bound >= prices]] = 0
             else:
-                previous, choice = level.past[i]
-                infoset[own] = self.information.group(
-                    i,
-                    self.positions.states,
-                    level.position[own],
-                    bound,
-                    (previous[own], choice[own]),
-                    weight,
-                    threshold,
-                )
+                infoset[own] = self.information.group(i, self.positions.states, level, own, bound, threshold)
             level.stop_memorizing(i, own[infoset[own] < 0])
             falls = not self.by_position and self.options.weight is None
             if level.past is None and self.options.stop_value != "evaluate" and falls:
@@ -275,10 +265,9 @@ class _Expander:
         for i, bounds in self.bounds.items():
             own = (level.player == i) & (level.infoset >= 0)
             shared = self.kept.shared(self.positions, level, own, bounds) if self.by_position else None
-            own_value = level.value if i == 0 else self.utility_sum - level.value
-            own_value = np.where(own & ~evaluated, -np.inf, own_value)
-            reach = level.reach(i, level.before[i])
-            decides, gone = bounds.add_level(level, reach, own_value, own, leaf, shared)
+            value = level.value if i == 0 else self.utility_sum - level.value
+            value = np.where(own & ~evaluated, -np.inf, value)
+            decides, gone = bounds.add_level(level, level.reach(i, level.before[i]), value, own, leaf, shared)
             ended = gone | (own & ~decides)
             level.infoset[ended] = -1
             level.memorizing[i][ended] = 0.0

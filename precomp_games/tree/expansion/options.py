@@ -74,7 +74,7 @@ def mixture_of(
             refuse_mixture(played, f"sigma[{i}]")
     drawn = [(i, played) for i, played in enumerate(sigma) if drawn_once(played)]
     if len(drawn) > 1:
-        raise ArgumentError("expected one player at most whose sigma is drawn once per game, got both")
+        raise ArgumentError("expected at most one player whose sigma is drawn once per game, got both")
     return drawn[0] if drawn else None
 
 

@@ -140,10 +140,9 @@ class InformationStates:
         self,
         player: int,
         states: Sequence[Any],
-        position: np.ndarray,
+        level: Level,
+        own: npt.NDArray[np.int64],
         bound: npt.NDArray[np.float64],
-        past: tuple[np.ndarray, np.ndarray],
-        weight: npt.NDArray[np.float64],
         threshold: float,
     ) -> np.ndarray:
         """Information states of one level's histories that are a player's turns.
@@ -151,10 +150,9 @@ class InformationStates:
         Args:
           player: whose turns.
           states: the level's positions.
-          position: int[n], each history's index into `states`.
-          bound: float64[n], the most that each history can be reached.
-          past: two int[n], the player's previous information state and what it did there, -1 for none.
-          weight: float64[n], how many penalties memorizing costs there.
+          level: its histories.
+          own: int64[n], which of them are the player's turns.
+          bound: float64[n], the most that each of these can be reached.
           threshold: information states with a smaller bound are cut, times their weight.
 
         Returns:
@@ -164,11 +162,13 @@ class InformationStates:
           ValueError: the histories of one differ in the player's own past: no perfect recall; or in weight.
           Reopened: see the module docstring.
         """
-        infoset = np.full(len(position), -1, np.int32)
+        assert level.past is not None
+        told = [column[own] for column in (*level.past[player], level.weight)]
+        infoset = np.full(len(own), -1, np.int32)
         names: dict[int, str] = {}
         local: dict[str, int] = {}
-        members = np.zeros(len(position), np.int64)
-        for k, where in enumerate(position.tolist()):
+        members = np.zeros(len(own), np.int64)
+        for k, where in enumerate(level.position[own].tolist()):
             if where not in names:
                 names[where] = states[where].information_state_string(player)
             members[k] = local.setdefault(names[where], len(local))
@@ -176,7 +176,7 @@ class InformationStates:
         order = np.argsort(members, kind="stable")
         ends = np.cumsum(np.bincount(members, minlength=len(local)))
         for (name, group), histories in zip(local.items(), np.split(order, ends[:-1]), strict=bool(local)):
-            met = set(zip(*(column[histories].tolist() for column in (*past, weight)), strict=True))
+            met = set(zip(*(column[histories].tolist() for column in told), strict=True))
             infoset[histories] = self._find(player, name, met, float(sums[group]), threshold)
         return infoset
 
@@ -195,8 +195,8 @@ class InformationStates:
             where = f"where player {player} forgets its own past in information state {name!r}"
             raise ArgumentError(f"expected a game with perfect recall, got {self._game_name}, {where}")
         if len(met) > 1:
-            got = f"different ones in {name!r}"
-            raise ArgumentError(f"expected weight to be alike within an information state, got {got}")
+            same = "the same at all histories of an information state"
+            raise ArgumentError(f"expected weight to be {same}, got different ones in {name!r}")
         if index is not None:
             return index
         if key in self._cut:
@@ -259,17 +259,17 @@ class StopBounds:
         self,
         level: Level,
         reach: npt.NDArray[np.float64],
-        own_value: npt.NDArray[np.float64],
+        value: npt.NDArray[np.float64],
         decides: npt.NDArray[np.bool_],
         leaf: npt.NDArray[np.bool_],
-        position: npt.NDArray[np.int32] | None = None,
+        position: npt.NDArray[np.int32] | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
 
         Args:
           level: its histories.
           reach: float64[n], pi(h).
-          own_value: float64[n], u(h) of the player; NaN where it was not evaluated.
+          value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
           position: int[n], numbers in the whole tree of what shares a price, -1 for what is not to be ruled
@@ -280,7 +280,7 @@ class StopBounds:
           matter any more.
         """
         most, weight = reach * self._utility_max, level.weight
-        stop = np.where(leaf | decides, reach * own_value, np.nan)
+        stop = np.where(leaf | decides, reach * value, np.nan)
         upper = np.where(leaf, stop, most)
         price = self._penalty * weight if position is None else np.zeros(len(weight))
         upper[decides] = np.maximum(stop[decides], (most - price)[decides])
