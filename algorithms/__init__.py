@@ -28,7 +28,6 @@ from .preparation.frontier import MemoryFrontier, memory_frontier
 from .preparation.judgment import judge_book
 from .preparation.partial_tree import CertifiedPrecomputation
 from .preparation.robust import RobustPrecomputation, robust_precomputation
-from .preparation.robust_program import robust_strategy
 from .zero_sum.equilibrium import meta_equilibrium
 from .zero_sum.exploitability import MetaEquilibrium, meta_exploitability
 from .zero_sum.regret_minimization import CFR_VARIANTS
@@ -65,7 +64,6 @@ __all__ = [
     "precomputation_plan",
     "restricted_nash",
     "robust_precomputation",
-    "robust_strategy",
     "save_policy",
     "solve",
     "strategies_from_policy",

@@ -35,8 +35,7 @@ no way to distribute is worth less than that, and with its own least value for m
 thresholds the larger one leaves less to choose from, so what one convolution finds, with s times the largest
 of a range of thresholds, bounds them all. Ranges are halved until none is left in which a size may gain.
 
-Nature is the worst for a given set of entries. That is what a player meets who cannot hide the book; one
-who mixes books can be better off (`robust_program`).
+Nature is the worst for a given set of entries. That is what a player meets who cannot hide the book.
 
 Source: contamination is the model of restricted Nash responses (Johanson, Zinkevich and Bowling 2007, with a
 share that depends on the information state: Johanson and Bowling 2009). Robust dynamic programs with a

@@ -32,7 +32,6 @@ from precomp_games.algorithms import (
     precomputation_plan,
     restricted_nash,
     robust_precomputation,
-    robust_strategy,
 )
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium
 from tests import reference
@@ -167,7 +166,6 @@ def _equilibria(case: _Case, scale: float) -> Answers:
     found["regret minimization"] = few.value, few.nash_conv
     found["NashConv"] = meta_exploitability(tree, nothing).nash_conv
     found["restricted Nash"] = restricted_nash(tree, 0, model_probability=0.3).value
-    found["robust strategy"] = robust_strategy(tree, 1, 0.2).value
     if case.kind == "lottery":  # where memorizing is worth nothing, nobody does, however little it costs
         assert exact.sizes == program.sizes == (0.0, 0.0)
     return found

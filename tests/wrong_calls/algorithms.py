@@ -31,7 +31,6 @@ def table():
     rival_alone = _tree(game, sigma, penalties=(math.inf, 0.001))  # that only player 1 can prepare on
     # That only player 0 can prepare on, and that knows no strategies.
     evaluated = _tree(game, sigma, penalties=(0.001, math.inf), stop_value="evaluate")
-    rivals_evaluated = _tree(game, sigma, penalties=(math.inf, 0.001), stop_value="evaluate")
     kuhn_policy = policy.UniformRandomPolicy(kuhn)
     kuhn_tree = HistoryTree.from_game(kuhn, sigma_pre=last, sigma=kuhn_policy, penalties=0.01)
     mixed = (sigma, MixturePolicy([sigma, random_policy(3)]))
@@ -82,7 +81,6 @@ def table():
         "EntropyBounds.tree": Arg(tree, *no_trees, rival_alone, kuhn_tree),
         "MetaStrategy.tree": for_both,
         "restricted_nash.tree": for_both,
-        "robust_strategy.tree": Arg(tree, *no_trees, rivals_evaluated),
         "robust_precomputation.tree": Arg(evaluated, *no_trees, tree, kuhn_tree),
         **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
         "player": 0,
@@ -105,7 +103,6 @@ def table():
         # what is worth memorizing
         "price": Arg(np.arange(tree.num_infosets), "positions"),
         "budget": 3,
-        "robust_strategy.budget": 2.5,
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
         "contamination": Arg(0.1, 1.5, [0.5, -0.5], lambda _: 2.0, fine=[0.5]),
         "RobustPrecomputation()": robust_precomputation(evaluated, 0, 0.1),
