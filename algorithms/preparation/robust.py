@@ -26,8 +26,10 @@ is. With W(h) for what stopping is worth:
     chance            the largest sum of p_a Phi_a(n_a)   over n_1 + n_2 + ... <= n
     opponent          the largest rho(Phi_1(n_1), Phi_2(n_2), ...) over the same
 
-A table keeps the sizes at which it rises. With a price of lambda for each entry, a size n with less of
-Phi - lambda n than a smaller one is left out: nature's reach is 1 at most, so it does not pay anywhere.
+A table keeps the sizes at which it rises. With a price of lambda for each entry there is less to keep. Whatever
+is memorized and whatever nature plays, Phi_h counts at the root with a factor of at most R_h, the product of
+sigma_pre at own turns, p at chance's and (1 - s) p + s at the opponent's. So a size n with less of
+Phi_h - n lambda / R_h than a smaller one does not pay anywhere, and is left out.
 
 How many entries go where, over outcomes and replies, is a (max, +) convolution where nobody changes p. At the
 opponent's turns it is one for each threshold m, over those n_a with Phi_a(n_a) >= m, to which s m is added:
@@ -45,7 +47,7 @@ Deviations: nature plays at the opponent's turns of the tree. What leaves are wo
 stopping is worth under stop_value="evaluate". A tree that was cut lacks what is rare by the model's reach;
 only with truncate="none" the answer is that of the game.
 
-Cost: for each two replies the product of the lengths of their tables, times the thresholds that are tried; 14
+Cost: for each two replies the product of the lengths of their tables, times the thresholds that are tried; 22
 bytes for each size in a table. A tree like that of a chess opening, of 50,000 histories, takes 0.1 s for all
 sizes up to 200.
 """
@@ -79,7 +81,7 @@ from precomp_games.tree.meta_strategy import (
 from .best_precomputation import memorized_states
 from .decisions import Decisions
 
-_BYTES = 14  # of a size in a table
+_BYTES = 22  # of a size in a table
 _MOST_SIZES = 2**31 - 2**20
 _TIE = 1e-14  # of the largest of the values that are compared: less is rounding
 
@@ -191,7 +193,7 @@ def robust_precomputation(
         )
     whole = slice(tables.start[0], tables.start[0] + int(tables.length[0]))
     # With a penalty, what is kept rises in value; with a budget, in utility: the last is the best.
-    members = np.flatnonzero(_chosen_entries(tree.arrays, player, share, tables)).astype(np.int32)
+    members = np.flatnonzero(_chosen_entries(tree.arrays, weight, player, share, tables)).astype(np.int32)
     strategy = MetaStrategy.of_set(tree, player, members)
     memorized = np.zeros(tree.num_infosets, bool)
     memorized[tree.entry_infoset[members]] = True
@@ -261,19 +263,6 @@ def worst_values(
 
 
 @kernel
-def worst_reply(share: float, p: np.ndarray, v: np.ndarray, q: np.ndarray) -> float:
-    """Writes what nature plays at a turn into q, and returns q . v, the least that there is."""
-    low = np.argmin(v)
-    for a in range(len(p)):
-        q[a] = p[a] * (1.0 - share)
-    q[low] += share
-    worth = 0.0
-    for a in range(len(p)):
-        worth += q[a] * v[a]
-    return worth
-
-
-@kernel
 def _worst_values(
     tree: TreeArrays,
     played: np.ndarray,
@@ -289,17 +278,19 @@ def _worst_values(
     for h in range(n - 1, -1, -1):
         k = tree.num_children[h]
         child -= k  # children stand in the order of their parents
-        if k == 0 or evaluated[h]:
+        natures = tree.mover[h] == 1 - player
+        if k == 0 or (evaluated[h] and not natures):
             worth[h] = tree.value[h] if player == 0 else utility_sum - tree.value[h]
-        if k == 0:
             continue
-        part = slice(child, child + k)
-        if tree.mover[h] == 1 - player:
-            worth[h] = worst_reply(share[h], played[part], worth[part], nature[part])
-        elif not evaluated[h]:
+        if natures:
+            low = child + np.argmin(worth[child : child + k])
             for c in range(child, child + k):
-                if played[c] > 0.0:
-                    worth[h] += played[c] * worth[c]
+                nature[c] = played[c] * (1.0 - share[h])
+            nature[low] += share[h]
+        for c in range(child, child + k):
+            p = nature[c] if natures else played[c]
+            if p > 0.0:
+                worth[h] += p * worth[c]
     return worth
 
 
@@ -309,11 +300,10 @@ class _Tables(NamedTuple):
     Attributes:
       start: int64[n], where the table of each begins.
       length: int32[n], how many sizes it has; the first is 0.
-      size: int32[], what is memorized at most. utility: float64[], Phi.
+      size: int32[], what is memorized at most.
+      utility: float64[], Phi.
       choice: int16[], at own turns the entry of the menu, -1 for stopping.
-      given: int64[n], where `picked` begins to say for each size in the parent's table which of its own this
-        child has.
-      picked: int32[].
+      least: float64[], what each reply has at least, as the sizes are distributed.
     """
 
     start: np.ndarray
@@ -321,26 +311,27 @@ class _Tables(NamedTuple):
     size: np.ndarray
     utility: np.ndarray
     choice: np.ndarray
-    given: np.ndarray
-    picked: np.ndarray
+    least: np.ndarray
 
 
 class _Turn(NamedTuple):
-    """A turn with k replies, of which c have tables of several sizes.
+    """A turn with k replies, short tables first.
 
     Attributes:
       share: s of the opponent's; 0 where nobody changes p.
       p: float64[k], the model's probabilities, or the entry's, or chance's.
-      where: int64[c], which of the replies have tables.
-      start: int64[c], where their tables begin in `size` and `utility`.
-      length: int64[c], how many sizes they have.
+      reply: int64[k], the histories.
+      fixed: The tables of how many have one size.
+      start: int64[k], where the tables begin in `size` and `utility`.
+      length: int64[k], how many sizes they have.
       size: int32[], growing in each table from 0 on.
       utility: float64[], growing as well.
     """
 
     share: float
     p: np.ndarray
-    where: np.ndarray
+    reply: np.ndarray
+    fixed: int
     start: np.ndarray
     length: np.ndarray
     size: np.ndarray
@@ -348,34 +339,56 @@ class _Turn(NamedTuple):
 
 
 @kernel
-def _set(turn: _Turn, at: np.ndarray, v: np.ndarray) -> None:
-    """Writes what the replies are worth with these rows of their tables."""
-    for j in range(len(at)):
-        v[turn.where[j]] = turn.utility[turn.start[j] + at[j]]
+def _turn_at(tree: TreeArrays, share: float, own: bool, h: int, child: int, e: int, tables: _Tables) -> _Turn:
+    """What an entry plays at an own turn, or chance or nature at another; children begin at `child`."""
+    k, count = tree.num_children[h], 0
+    reply, p = np.empty(k, np.int64), np.empty(k)
+    for c in range(child, child + k):
+        part = tree.sigma_pre[c] if own else tree.sigma[c]
+        if own and len(tree.entry) > 0 and tree.entry[c] != e:
+            part = 0.0
+        if part > 0.0 or share > 0.0:
+            reply[count], p[count] = c, part
+            count += 1
+    reply, p = reply[:count], p[:count]
+    order = np.argsort(tables.length[reply], kind="mergesort")
+    reply, p = reply[order], p[order]
+    length = tables.length[reply].astype(np.int64)
+    fixed = np.searchsorted(length, 2)
+    return _Turn(share, p, reply, fixed, tables.start[reply], length, tables.size, tables.utility)
 
 
 @kernel
-def _thresholds(turn: _Turn, v: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+def _worth(turn: _Turn, pick: np.ndarray, r: int) -> float:
+    """What the turn is worth with the rows that a convolution picks with r entries."""
+    worth, least = 0.0, np.inf
+    for a in range(len(turn.p)):
+        row = turn.start[a] + pick[a, r]
+        worth += turn.p[a] * turn.utility[row]
+        least = min(least, turn.utility[row])
+        r -= turn.size[row]
+    return (1.0 - turn.share) * worth + turn.share * least
+
+
+@kernel
+def _thresholds(turn: _Turn, width: int) -> tuple[np.ndarray, np.ndarray]:
     """(float64[t], least values that all replies can have, growing; int64[width], the last for r entries).
 
     The first is what they are worth at least in any case.
     """
-    _set(turn, turn.length - 1, v)
-    high = np.min(v)
-    _set(turn, np.zeros(len(turn.where), np.int64), v)
-    values, last = [np.min(v)], np.zeros(width, np.int64)
+    last = np.zeros(width, np.int64)
+    values, high = [np.min(turn.utility[turn.start])], np.min(turn.utility[turn.start + turn.length - 1])
     if turn.share > 0.0:
-        values.append(high)
-        for j in range(len(turn.where)):
-            for row in range(turn.start[j], turn.start[j] + turn.length[j]):
+        for a in range(len(turn.p)):
+            for row in range(turn.start[a], turn.start[a] + turn.length[a]):
                 if values[0] < turn.utility[row] <= high:
                     values.append(turn.utility[row])
     levels = np.unique(np.array(values))
     for t in range(1, len(levels)):
         needed = 0
-        for j in range(len(turn.where)):
-            part = turn.utility[turn.start[j] : turn.start[j] + turn.length[j]]
-            needed += turn.size[turn.start[j] + np.searchsorted(part, levels[t])]
+        for a in range(turn.fixed, len(turn.p)):
+            part = turn.utility[turn.start[a] : turn.start[a] + turn.length[a]]
+            needed += turn.size[turn.start[a] + np.searchsorted(part, levels[t])]
         if needed >= width:
             return levels[:t], last
         last[needed:] = t
@@ -383,102 +396,84 @@ def _thresholds(turn: _Turn, v: np.ndarray, width: int) -> tuple[np.ndarray, np.
 
 
 @kernel
-def _convolve(
-    turn: _Turn, v: np.ndarray, least: float, wanted: np.ndarray, best: np.ndarray, pick: np.ndarray
-) -> None:
-    """Writes best[j, r], the most of (1 - s) p . v with r entries for tables from j on, and j's row in it.
+def _convolve(turn: _Turn, least: float, wanted: np.ndarray, best: np.ndarray, pick: np.ndarray) -> None:
+    """Writes best[a, r], the most of (1 - s) p . v with r entries for replies from a on, and a's row in it.
 
     Args:
-      turn: with a table at least.
-      v: float64[k], what the replies without tables are worth.
+      turn: see there.
       least: rows that are worth less do not count.
-      wanted: bool[width], the numbers of entries for all tables that matter; -inf is written for the others.
-      best: float64[c + 1, width].
-      pick: int64[c, width].
+      wanted: bool[width], the numbers of entries for all replies that matter; -inf is written for the others.
+      best: float64[k + 1, width], of which nothing is written for replies whose tables have one size.
+      pick: int64[k, width].
     """
-    tables, width = len(turn.where), len(wanted)
+    k, width, fixed = len(turn.p), len(wanted), turn.fixed
     constant = 0.0
-    for j in range(tables):
-        v[turn.where[j]] = 0.0
-    for a in range(len(v)):
-        constant += (1.0 - turn.share) * turn.p[a] * v[a]
-    best[:tables], best[tables], pick[:] = -np.inf, constant, 0
-    first, needed, most = np.empty(tables, np.int64), 0, 0  # rows, and the entries that these take
-    for j in range(tables):
-        part = turn.utility[turn.start[j] : turn.start[j] + turn.length[j]]
-        first[j] = np.searchsorted(part, least)
-        needed += turn.size[turn.start[j] + first[j]]
+    for a in range(fixed):
+        constant += (1.0 - turn.share) * turn.p[a] * turn.utility[turn.start[a]]
+    best[:k], best[k], pick[:] = -np.inf, constant, 0
+    first, needed, most = np.zeros(k, np.int64), 0, 0  # rows, and the entries that these take
+    for a in range(fixed, k):
+        first[a] = np.searchsorted(turn.utility[turn.start[a] : turn.start[a] + turn.length[a]], least)
+        needed += turn.size[turn.start[a] + first[a]]
     for r in range(width):
         if wanted[r]:
             most = r
     room = most - needed
     needed = 0
-    for j in range(tables - 1, -1, -1):
-        part, begin = (1.0 - turn.share) * turn.p[turn.where[j]], turn.start[j]
-        needed += turn.size[begin + first[j]]
-        if j == tables - 1:  # with nothing to share with, a row serves up to the next one
-            for row in range(first[j], turn.length[j]):
-                best[j, turn.size[begin + row] :] = part * turn.utility[begin + row] + constant
-                pick[j, turn.size[begin + row] :] = row
+    for a in range(k - 1, fixed - 1, -1):
+        part, begin = (1.0 - turn.share) * turn.p[a], turn.start[a]
+        needed += turn.size[begin + first[a]]
+        if a == k - 1:  # with nothing to share with, a row serves up to the next one
+            for row in range(first[a], turn.length[a]):
+                best[a, turn.size[begin + row] :] = part * turn.utility[begin + row] + constant
+                pick[a, turn.size[begin + row] :] = row
             continue
         for r in range(needed, needed + room + 1):
-            if j > 0 or wanted[r]:
-                for row in range(first[j], turn.length[j]):
+            if a > fixed or wanted[r]:
+                for row in range(first[a], turn.length[a]):
                     if turn.size[begin + row] > r:
                         break
-                    here = part * turn.utility[begin + row] + best[j + 1, r - turn.size[begin + row]]
-                    if here > best[j, r]:
-                        best[j, r], pick[j, r] = here, row
+                    here = part * turn.utility[begin + row] + best[a + 1, r - turn.size[begin + row]]
+                    if here > best[a, r]:
+                        best[a, r], pick[a, r] = here, row
 
 
 @kernel
-def _distribute(turn: _Turn, v: np.ndarray, width: int, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-    """(what at most 0, 1, ..., width - 1 entries are worth, int64[c, width] the rows for that).
+def _distribute(turn: _Turn, width: int, price: float) -> tuple[np.ndarray, np.ndarray]:
+    """(float64[width]: what at most 0, 1, ... entries are worth, float64[width]: the threshold for that).
 
-    Args:
-      turn: see there.
-      v: float64[k], what the replies without tables are worth; the others are scratch.
-      width: see above.
-      penalty: a size that is not worth this much more for each entry than a smaller one may be left out.
+    A size that is not worth the price for each entry more than a smaller one may be left out.
     """
-    tables = len(turn.where)
-    best, chosen, q = np.full(width, -np.inf), np.zeros((tables, width), np.int64), np.empty(len(v))
-    if tables == 0:
-        best[:] = worst_reply(turn.share, turn.p, v, q)
-        return best, chosen
-    levels, last = _thresholds(turn, v, width)
-    found, pick = np.empty((tables + 1, width)), np.empty((tables, width), np.int64)
-    wanted, at, largest = np.empty(width, np.bool_), np.empty(tables, np.int64), 0.0
-    for a in range(len(v)):
-        largest = max(largest, abs(v[a]))
+    best, least = np.full(width, -np.inf), np.full(width, -np.inf)
+    pick = np.zeros((len(turn.p), width), np.int64)
+    if turn.fixed == len(turn.p):
+        best[0] = _worth(turn, pick, 0)
+        return best, least
+    levels, last = _thresholds(turn, width)
+    found = np.empty((len(turn.p) + 1, width))
+    wanted, largest = np.empty(width, np.bool_), np.max(np.abs(turn.utility[turn.start]))
     # Ranges of thresholds that may gain something, with what was found at one below, which bounds them all.
     waiting = [(0, len(levels) - 1, np.full(width, np.inf))]
     while len(waiting) > 0:
         low, high, bound = waiting.pop()
         pays = -np.inf
         for r in range(width):
-            pays = max(pays, best[r] - penalty * r)
+            pays = max(pays, best[r] - price * r)
             here = bound[r] + turn.share * levels[min(high, last[r])]
-            wanted[r] = last[r] >= low and here > max(best[r], pays + penalty * r) + _TIE * largest
+            wanted[r] = last[r] >= low and here > max(best[r], pays + price * r) + _TIE * largest
         if low > high or not wanted.any():
             continue
-        _convolve(turn, v, levels[low], wanted, found, pick)
+        _convolve(turn, levels[low], wanted, found, pick)
         for r in range(width):
             if wanted[r]:
-                rest = r
-                for j in range(tables):
-                    at[j] = pick[j, rest]
-                    rest -= turn.size[turn.start[j] + at[j]]
-                _set(turn, at, v)
-                here = worst_reply(turn.share, turn.p, v, q)
+                here = _worth(turn, pick, r)
                 if here > best[r]:
-                    best[r] = here
-                    chosen[:, r] = at
-        bound = np.where(wanted, found[0], -np.inf)
+                    best[r], least[r] = here, levels[low]
+        bound = np.where(wanted, found[turn.fixed], -np.inf)
         middle = (low + high) // 2 + 1
         waiting.append((low + 1, middle - 1, bound))
         waiting.append((middle, high, bound))
-    return best, chosen
+    return best, least
 
 
 @kernel
@@ -505,122 +500,97 @@ def _tables_of(
       most: sizes that there is room for.
     """
     n = len(tree.parent)
-    start, count, given_at = np.zeros(n, np.int64), np.ones(n, np.int32), np.zeros(n, np.int64)
-    room = 4 * n + 1024
-    size, utility, choice = np.zeros(room, np.int32), np.empty(room), np.full(room, -1, np.int16)
-    picked = np.zeros(room, np.int32)
-    used, given, child = 0, 0, n
-    menus = len(tree.entry) > 0
+    price = np.full(n, penalty)  # lambda / R
+    for h in range(1, n):
+        before = tree.parent[h]
+        part = (1.0 - share[before]) * tree.sigma[h] + share[before]
+        if tree.mover[before] == player:
+            part = tree.sigma_pre[h] if tree.infoset[before] >= 0 else 0.0
+        price[h] = price[before] / part if part > 0.0 else np.inf
+    room, used, child = 4 * n + 1024, 0, n
+    start, length = np.zeros(n, np.int64), np.ones(n, np.int32)
+    size, choice = np.zeros(room, np.int32), np.full(room, -1, np.int16)
+    utility, least = np.empty(room), np.empty(room)
+    tables = _Tables(start, length, size, utility, choice, least)
     for h in range(n - 1, -1, -1):
         k = tree.num_children[h]
         child -= k
-        decides = tree.mover[h] == player and tree.infoset[h] >= 0
+        own = tree.mover[h] == player
         entries, own_weight = 1, 0
-        if decides:
-            own_weight = weight[tree.infoset[h]]
-            entries = tree.first_entry[tree.infoset[h] + 1] - tree.first_entry[tree.infoset[h]]
-        elif tree.mover[h] == player:
-            entries = 0  # it has stopped by then
+        if own:  # where it has stopped by then, there are none
+            infoset = tree.infoset[h]
+            entries = tree.first_entry[infoset + 1] - tree.first_entry[infoset] if infoset >= 0 else 0
+            own_weight = weight[infoset] if infoset >= 0 else 0
         # How wide the table can be at most.
-        width = 1
-        for e in range(entries):
-            total = own_weight + 1
-            for c in range(child, child + k):
-                if not decides or not menus or tree.entry[c] == e:
-                    total += size[start[c] + count[c] - 1]
-            width = max(width, total)
-        width = min(width, budget + 1) if k > 0 else 1
+        width = 1 + own_weight
+        for c in range(child, child + k):
+            width += size[start[c] + length[c] - 1]
+        width = min(width, budget + 1)
         if used + width + 1 > most:
-            return False, _Tables(start, count, size, utility, choice, given_at, picked)
+            return False, tables
         if used + width > len(size):
             more = 2 * (used + width) - len(size)
             size = np.concatenate((size, np.empty(more, np.int32)))
-            utility = np.concatenate((utility, np.empty(more)))
             choice = np.concatenate((choice, np.empty(more, np.int16)))
+            utility = np.concatenate((utility, np.empty(more)))
+            least = np.concatenate((least, np.empty(more)))
+            tables = _Tables(start, length, size, utility, choice, least)
         start[h] = used
         size[used], utility[used], choice[used] = 0, worth[h], -1
-        if k == 0 or entries == 0 or (width == 1 and own_weight == 1) or (decides and penalty == np.inf):
+        if k == 0 or entries == 0 or width <= own_weight or price[h] == np.inf:
             used += 1
             continue
-        best, which = np.full(width, -np.inf), np.full(width, -1, np.int16)
-        joins = np.zeros((k, width), np.int32)
-        if decides:
+        best, which, at_least = np.full(width, -np.inf), np.full(width, -1, np.int16), np.empty(width)
+        if own:
             best[:] = worth[h]
         for e in range(entries):
-            # What nature, chance or the entry plays, and where there are tables of several sizes.
-            p, v, replies = np.empty(k), np.empty(k), 0
-            at, where, tables, below = np.empty(k, np.int64), np.empty(k, np.int64), 0, 1
-            for c in range(child, child + k):
-                if decides:
-                    p[replies] = tree.sigma_pre[c] if not menus or tree.entry[c] == e else 0.0
-                else:
-                    p[replies] = tree.sigma[c]
-                if p[replies] > 0.0 or share[h] > 0.0:
-                    v[replies] = utility[start[c]]
-                    if count[c] > 1:
-                        at[tables], where[tables] = c, replies
-                        tables += 1
-                        below += size[start[c] + count[c] - 1]
-                    replies += 1
+            turn = _turn_at(tree, share[h], own, h, child, e, tables)
+            below = 1
+            for a in range(turn.fixed, len(turn.p)):
+                below += size[turn.start[a] + turn.length[a] - 1]
             below = min(width - own_weight, below)
-            if replies == 0 or below < 1:
-                continue
-            shortest = np.argsort(count[at[:tables]], kind="mergesort")  # first
-            at, where = at[:tables][shortest], where[:tables][shortest]
-            turn = _Turn(share[h], p[:replies], where, start[at], count[at].astype(np.int64), size, utility)
-            found, chosen = _distribute(turn, v[:replies], below, penalty)
+            found, levels = _distribute(turn, below, price[h])
             for r in range(below):
                 if found[r] > best[r + own_weight]:
                     best[r + own_weight], which[r + own_weight] = found[r], e
-                    for j in range(tables):
-                        joins[at[j] - child, r + own_weight] = chosen[j, r]
+                    at_least[r + own_weight] = levels[r]
         # What is kept of it: where it rises, and pays.
         largest = 0.0
         for r in range(width):
             if best[r] > -np.inf:
                 largest = max(largest, abs(best[r]))
-        kept, last = 0, -np.inf
+        last, length[h] = -np.inf, 0
         for r in range(width):
-            if kept == 0 or best[r] - penalty * r > last + _TIE * largest:
-                size[used + kept], utility[used + kept] = r, best[r]
-                choice[used + kept] = which[r] if decides else -1
-                for c in range(k):
-                    joins[c, kept] = joins[c, r]
-                last = best[r] - penalty * r
-                kept += 1
-        count[h] = kept
-        if given + kept * k > len(picked):
-            picked = np.concatenate((picked, np.empty(given + 2 * kept * k, np.int32)))
-        for c in range(child, child + k):
-            if count[c] > 1:
-                given_at[c] = given
-                for r in range(kept):
-                    picked[given + r] = joins[c - child, r]
-                given += kept
-        used += kept
-    return True, _Tables(start, count, size, utility, choice, given_at, picked)
+            if length[h] == 0 or best[r] - price[h] * r > last + _TIE * largest:
+                size[used], utility[used], choice[used], least[used] = r, best[r], which[r], at_least[r]
+                last = best[r] - price[h] * r
+                length[h] += 1
+                used += 1
+    return True, tables
 
 
 @kernel
-def _chosen_entries(tree: TreeArrays, player: int, share: np.ndarray, tables: _Tables) -> np.ndarray:
+def _chosen_entries(
+    tree: TreeArrays, weight: np.ndarray, player: int, share: np.ndarray, tables: _Tables
+) -> np.ndarray:
     """bool[E]: the entries of the set that the root's table has last."""
     n = len(tree.parent)
     memorized = np.zeros(tree.first_entry[-1], np.bool_)
     rows, child = np.full(n, -1, np.int64), 1
     rows[0] = tables.length[0] - 1
     for h in range(n):
-        k, at, entry = tree.num_children[h], rows[h], 0
-        if at >= 0 and k > 0 and tree.mover[h] == player:
-            entry = tables.choice[tables.start[h] + at]
-            if entry >= 0:
-                memorized[tree.first_entry[tree.infoset[h]] + entry] = True
-        for c in range(child, child + k):
-            if tree.mover[h] == player:
-                own = tree.entry[c] if len(tree.entry) else 0
-                plays = own == entry and tree.sigma_pre[c] > 0.0
-            else:
-                plays = tree.sigma[c] > 0.0 or share[h] > 0.0
-            if plays and at >= 0:
-                rows[c] = tables.picked[tables.given[c] + at] if tables.length[c] > 1 else 0
-        child += k
+        at, own = tables.start[h] + rows[h], tree.mover[h] == player
+        if rows[h] >= 0 and tree.num_children[h] > 0 and tables.choice[at] >= 0:
+            count = tables.size[at]
+            if own:
+                count -= weight[tree.infoset[h]]
+                memorized[tree.first_entry[tree.infoset[h]] + tables.choice[at]] = True
+            turn = _turn_at(tree, share[h], own, h, child, int(tables.choice[at]), tables)
+            wanted = np.arange(count + 1) == count
+            found, pick = np.empty((len(turn.p) + 1, count + 1)), np.empty((len(turn.p), count + 1), np.int64)
+            _convolve(turn, tables.least[at], wanted, found, pick)
+            for a in range(len(turn.p)):
+                rows[turn.reply[a]] = pick[a, count]
+                count -= tables.size[turn.start[a] + pick[a, count]]
+        child += tree.num_children[h]
     return memorized

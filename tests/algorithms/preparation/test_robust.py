@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from precomp_games.algorithms import MetaStrategy, best_precomputation, robust_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
-from precomp_games.algorithms.preparation.robust import _distribute, _Turn, worst_reply
+from precomp_games.algorithms.preparation.robust import _convolve, _distribute, _Turn, _worth
 from tests.algorithms.preparation.cases import TINY, evaluation, one_sided, scored
 from tests.random_games import SUPPORTS, expand, policy_pairs, random_menu, random_tree, sides
 
@@ -109,7 +109,7 @@ def _contamination(seed, tree):
     """One share, one for each history, or one for each state."""
     rng = np.random.default_rng([seed, 5])
     if seed % 3 == 0:
-        return float(rng.choice([0.0, 0.05, rng.random(), 1.0]))
+        return float(rng.choice([0.0, 10.0 ** -rng.uniform(0, 12), rng.random(), 1.0]))
     if seed % 3 == 1:
         return rng.random(tree.num_histories) ** 2
     return lambda state: 0.3 / len(state.legal_actions()) + 0.01 * len(state.history())
@@ -172,19 +172,6 @@ def test_against_all_sets(cases):
     assert tried > cases(400) / 2 and larger > tried
 
 
-def test_the_worst_reply(cases):
-    """Of one turn, by linear programming; tiny shares and ties as well."""
-    rng = np.random.default_rng(1)
-    for seed in range(cases(200)):
-        p = rng.dirichlet(np.ones(2 + seed % 4))
-        v = np.round(rng.uniform(-1, 2, len(p)), 1 if seed % 3 else 12)
-        p[seed % 2] *= seed % 5 > 0
-        p /= p.sum()
-        share, q = float(rng.choice([rng.random(), 10.0 ** -rng.uniform(0, 12)])), np.empty(len(p))
-        value = worst_reply(share, p, v, q)
-        assert value == pytest.approx(least(share, p, v), abs=1e-9) == q @ v
-
-
 def test_how_entries_are_distributed_at_a_turn(cases):
     """Tables of many sizes below some replies, against all ways to distribute."""
     rng = np.random.default_rng(2)
@@ -200,26 +187,26 @@ def test_how_entries_are_distributed_at_a_turn(cases):
         p[0] *= seed % 4 > 0
         p /= p.sum()
         share, width = float(rng.choice([0.0, 0.02, 0.2, 0.7, 1.0])), 60
-        v, q = np.full(k + 1, 0.4), np.empty(k + 1)
         best = np.full(width, -np.inf)
         for ways in itertools.product(*map(range, counts)):
             total = sum(sizes[j][b] for j, b in enumerate(ways))
             if total < width:
-                v[1:] = [utilities[j][b] for j, b in enumerate(ways)]
-                best[total] = max(best[total], worst_reply(share, p, v, q))
+                v = np.append(0.4, [utilities[j][b] for j, b in enumerate(ways)])
+                best[total] = max(best[total], (1.0 - share) * (p @ v) + share * v.min())
         best = np.maximum.accumulate(best)
-        where, start = np.arange(1, k + 1), np.append(0, np.cumsum(counts)[:-1])
+        length = np.append(1, counts)  # the first reply has one size
         turn = _Turn(
-            share, p, where, start, counts, np.concatenate(sizes).astype(np.int32), np.concatenate(utilities)
-        )
-        found, chosen = _distribute(turn, v, width, 0.0)
+            share, p, np.arange(k + 1), 1, np.append(0, np.cumsum(length)[:-1]), length,
+            np.concatenate([[0], *sizes]).astype(np.int32), np.concatenate([[0.4], *utilities]),
+        )  # fmt: skip
+        found, thresholds = _distribute(turn, width, 0.0)
         assert found == pytest.approx(best, abs=1e-12)
+        pick = np.empty((k + 1, width), int)
         for r in range(width):
-            v[1:] = [utilities[j][chosen[j, r]] for j in range(k)]
-            assert sum(sizes[j][chosen[j, r]] for j in range(k)) <= r
-            assert found[r] == pytest.approx(worst_reply(share, p, v, q), abs=1e-14)
+            _convolve(turn, thresholds[r], np.arange(width) == r, np.empty((k + 2, width)), pick)
+            assert _worth(turn, pick, r) == found[r]
         price = 0.02
-        paying = _distribute(turn, v, width, price)[0] - price * np.arange(width)
+        paying = _distribute(turn, width, price)[0] - price * np.arange(width)
         assert np.maximum.accumulate(paying) == pytest.approx(
             np.maximum.accumulate(best - price * np.arange(width)), abs=1e-12
         )
