@@ -23,11 +23,10 @@ from .preparation.best_precomputation import (
 )
 from .preparation.certified_sampling import certified_precomputation
 from .preparation.confirmed import confirmed_precomputation
-from .preparation.entropy_bounds import EntropyBounds, entropy_lower_bound, theorem_2_bound
+from .preparation.entropy_bounds import EntropyBounds
 from .preparation.frontier import MemoryFrontier, memory_frontier
 from .preparation.judgment import judge_book
-from .preparation.partial_tree import CertifiedPrecomputation
-from .preparation.robust import RobustPrecomputation, robust_precomputation
+from .preparation.robust import robust_precomputation
 from .zero_sum.equilibrium import meta_equilibrium
 from .zero_sum.exploitability import MetaEquilibrium, meta_exploitability
 from .zero_sum.regret_minimization import CFR_VARIANTS
@@ -38,21 +37,18 @@ from .zero_sum.tables import load_policy, save_policy
 __all__ = [
     "CFR_VARIANTS",
     "BestPrecomputation",
-    "CertifiedPrecomputation",
     "EntropyBounds",
     "Equilibrium",
     "MemoryFrontier",
     "MetaEquilibrium",
     "MetaGamePolicy",
     "MetaStrategy",
-    "RobustPrecomputation",
     "best_first_precomputation",
     "best_of_frontier",
     "best_precomputation",
     "best_response",
     "certified_precomputation",
     "confirmed_precomputation",
-    "entropy_lower_bound",
     "judge_book",
     "load_policy",
     "memorized_states",
@@ -67,6 +63,5 @@ __all__ = [
     "save_policy",
     "solve",
     "strategies_from_policy",
-    "theorem_2_bound",
     "value_against_components",
 ]

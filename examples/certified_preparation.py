@@ -25,7 +25,8 @@ import pyspiel
 from absl import flags
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import CertifiedPrecomputation, best_precomputation, certified_precomputation
+from precomp_games.algorithms import best_precomputation, certified_precomputation
+from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import default_position_key
 
 FLAGS = flags.FLAGS

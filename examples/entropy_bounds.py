@@ -26,7 +26,7 @@ import sweeps
 from absl import flags
 
 from precomp_games import HistoryTree
-from precomp_games.algorithms import EntropyBounds, best_precomputation, entropy_lower_bound, meta_equilibrium
+from precomp_games.algorithms import EntropyBounds, best_precomputation, meta_equilibrium
 from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
 from precomp_games.chess import preparation_tree
 
@@ -141,12 +141,10 @@ def equilibrium(tree: HistoryTree, player: int) -> dict[str, Any]:
     rival = solved.strategies[1 - player]
     bounds = EntropyBounds(tree, player, opponent=rival)
     value = best_precomputation(tree, player, opponent=rival).value
-    scaled, price = (value - bounds.low) / bounds.range, tree.penalties[player] / bounds.range
     best: tuple[float, float, float] = (-1.0, 0.0, 0.0)
     for v in bounds.thresholds(40).tolist():
-        part, p_norm = (v - bounds.low) / bounds.range, bounds.lines(v).p_norm
-        demanded = entropy_lower_bound(scaled, part, p_norm, price, bounds.moves)
-        best = max(best, (demanded, part * p_norm, v))
+        likely = (v - bounds.low) / bounds.range * bounds.lines(v).p_norm
+        best = max(best, (bounds.entropy_lower_bound(value, v, tree.penalties[player]), likely, v))
     lines = bounds.lines(best[2])
     found = {"value": value, "v": best[2], "p_norm": lines.p_norm, "entropy": lines.entropy}
     row = {f"equilibrium_{name}": number for name, number in found.items()}

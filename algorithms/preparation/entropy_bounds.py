@@ -18,9 +18,9 @@ and w - value - lambda L, put 1 - eps = (value + lambda L) / (w - c); then
 
     H(v) >= (w - value - lambda L - c) / (w - c) log(c / (lambda L)).                                    (*)
 
-`entropy_lower_bound` is (*) with the best c. It holds for any strategy of the opponent, where `value` is
-what the best preparation against that strategy is worth. In equilibrium, that is the value of the meta-game
-to within the NashConv.
+`EntropyBounds.entropy_lower_bound` is (*) with the best c. It holds for any strategy of the opponent, where
+`value` is what the best preparation against that strategy is worth. In equilibrium, that is the value of the
+meta-game to within the NashConv.
 
 Everything here is about the game that a tree stands for. Its cut leaves are worth u^sigma, so strategies
 have the same utilities there as in the base game. Bounds of the tree therefore bound the game too, with the
@@ -38,20 +38,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy, check_memorization_set
+from precomp_games.tree.meta_strategy import MetaStrategy
 
 from .decisions import Decisions
-
-_ROUNDING = 1e-9  # of the range of utilities
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,12 +115,7 @@ class EntropyBounds:
 
     @public
     def __init__(
-        self,
-        tree: HistoryTree,
-        player: checks.Player,
-        *,
-        opponent: MetaStrategy | None = None,
-        utilities: tuple[float, float] | None = None,
+        self, tree: HistoryTree, player: checks.Player, *, opponent: MetaStrategy | None = None
     ) -> None:
         """Makes the passes over the tree.
 
@@ -131,13 +124,11 @@ class EntropyBounds:
             menu.
           player: 0 or 1.
           opponent: a `MetaStrategy` of the other player's; None: it plays its sigma.
-          utilities: the least and the most that the player can get; by default the game's.
 
         Raises:
           ValueError: an argument is not as above.
         """
         decisions = Decisions.against(tree, player, opponent)
-        self._reach, self._worth = decisions.history_reach, decisions.worth
         if tree.infoset_keys is not None:
             raise ArgumentError(f"expected a game of perfect information, got {tree.game_string!r}")
         if decisions.has_choice:
@@ -145,23 +136,13 @@ class EntropyBounds:
                 f"expected sigma_pre of player {player} to be a policy, since the bounds are on "
                 f"lines that it plays, got menus to choose among on {tree}"
             )
-        if utilities is None:
-            low, high = tree.game.min_utility(), tree.game.max_utility()
-            if low == high:  # any range will do where all payoffs are equal
-                high = low + max(1.0, abs(low))
-            utilities = (low, high) if player == 0 else (tree.utility_sum - high, tree.utility_sum - low)
-        low, high = _least_and_most(utilities)
-        got = self._worth[(tree.num_children == 0) & (self._reach > 0.0)]
-        slack = _ROUNDING * (high - low)
-        if not ((got >= low - slack) & (got <= high + slack)).all():
-            raise ArgumentError(
-                "expected utilities to be (least, most) of what the player can get, which is from "
-                f"{got.min():g} to {got.max():g} on this tree, got {utilities!r}"
-            )
+        low, high = tree.game.min_utility(), tree.game.max_utility()
         self.tree = tree
         self.player = player
-        self.low, self.range = low, high - low
+        self.low = low if player == 0 else tree.utility_sum - high
+        self.range = high - low or max(1.0, abs(low))  # any range will do where all payoffs are equal
         self.moves = len(tree.levels) - 1  # L, of the tree
+        self._reach, self._worth = decisions.history_reach, decisions.worth
         self._gain, self.unprepared = decisions.gains()
         # Elsewhere nobody asks what stopping is worth, and evaluated trees do not know it.
         self._own = (tree.player == player) | (tree.num_children == 0)
@@ -180,12 +161,7 @@ class EntropyBounds:
         _first(self.tree.parent, self._own & (self._worth >= v), self._reach, first)
         histories = np.flatnonzero(first)
         histories = histories[np.argsort(-self._reach[histories], kind="stable")]
-        return AdvantageLines(
-            v=v,
-            histories=histories.astype(np.int32),
-            reach=self._reach[histories],
-            worth=self._worth[histories],
-        )
+        return AdvantageLines(v, histories.astype(np.int32), self._reach[histories], self._worth[histories])
 
     @public
     def thresholds(self, count: checks.PositiveInt = 20) -> np.ndarray:
@@ -213,8 +189,7 @@ class EntropyBounds:
         lines = self.lines(v)
         z = lines_needed(lines.entropy, 1.0 - epsilon)
         count = int(min(z, len(lines.histories)))
-        members = self.leading_to(lines.histories[:count])
-        scaled = (v - self.low) / self.range
+        members = self._leading_to(lines.histories[:count])
         return AdvantageSet(
             v=v,
             epsilon=epsilon,
@@ -223,18 +198,16 @@ class EntropyBounds:
             memorization_set=members,
             utility=self._utility(members),
             size_bound=self.moves * z,
-            utility_bound=self.low + self.range * (1.0 - epsilon) * scaled * lines.p_norm,
+            utility_bound=self._promise(lines, epsilon),
         )
 
-    @public
-    def leading_to(self, histories: np.ndarray) -> np.ndarray:
-        """int32: the player's information states among the ancestors of histories.
+    def _promise(self, lines: AdvantageLines, epsilon: float) -> float:
+        """The utility that Theorem 1 promises."""
+        return self.low + self.range * (1.0 - epsilon) * ((lines.v - self.low) / self.range) * lines.p_norm
 
-        Raises:
-          ValueError: `histories` are not indices of the tree's.
-        """
-        histories, tree = checks.check_indices(histories, self.tree.num_histories, "histories"), self.tree
-        marked = np.zeros(tree.num_histories, np.bool_)
+    def _leading_to(self, histories: np.ndarray) -> np.ndarray:
+        """int32: the player's information states among the ancestors of histories."""
+        tree, marked = self.tree, np.zeros(self.tree.num_histories, np.bool_)
         for h in histories.tolist():
             h = int(tree.parent[h])
             while h >= 0 and not marked[h]:
@@ -243,17 +216,8 @@ class EntropyBounds:
         own = np.flatnonzero(marked & (tree.player == self.player) & (tree.infoset >= 0))
         return np.sort(tree.infoset[own])
 
-    @public
-    def utility(self, memorization_set: np.ndarray) -> float:
-        """What playing a memorization set is worth to the player, penalties aside.
-
-        Raises:
-          ValueError: the set holds what is not the player's to memorize, or lacks what comes before it.
-        """
-        return self._utility(check_memorization_set(memorization_set, self.tree, self.player))
-
     def _utility(self, members: np.ndarray) -> float:
-        """Of a set that is known to be one: `_prefixes` makes hundreds, and checks would be a fifth of it."""
+        """What playing a set is worth to the player, penalties aside."""
         return self.unprepared + float(self._gain[members].sum())
 
     @public
@@ -277,119 +241,78 @@ class EntropyBounds:
         return self._best(penalty, count, promise=False)
 
     def _best(self, penalty: float, count: int, promise: bool) -> AdvantageSet:
-        best: tuple[float, float, float] | None = None
+        """What has the greatest (value, v, epsilon); to memorize nothing where there is nothing else."""
+        found = [(-math.inf, self.low, 0.5)]
         for v in self.thresholds(count).tolist():
             if v <= self.low:
                 continue
             lines = self.lines(v)
             if promise:
-                scaled = (v - self.low) / self.range * lines.p_norm
                 for epsilon in np.linspace(0.0, 1.0, 201)[1:-1].tolist():
-                    z = lines_needed(lines.entropy, 1.0 - epsilon)
-                    value = self.low + self.range * (1.0 - epsilon) * scaled - penalty * self.moves * z
-                    best = max(best or (-math.inf, v, epsilon), (value, v, epsilon))
+                    price = penalty * self.moves * lines_needed(lines.entropy, 1.0 - epsilon)
+                    found.append((self._promise(lines, epsilon) - price, v, epsilon))
                 continue
-            for value, z in self._prefixes(lines, penalty):
-                best = max(best or (-math.inf, v, 0.5), (value, v, _loss(lines.entropy, z)))
-        if best is None:  # nothing is worth more than the least utility: memorize nothing
-            best = (self.low, self.low, 0.5)
-        return self.construct(best[1], best[2])
+            k = len(lines.histories)
+            for z in {2**power for power in range(k.bit_length())} | ({k} - {0}):
+                members = self._leading_to(lines.histories[:z])
+                value = self._utility(members) - penalty * len(members)
+                found.append((value, v, _loss(lines.entropy, z)))
+        _, v, epsilon = max(found)
+        return self.construct(v, epsilon)
 
-    def _prefixes(self, lines: AdvantageLines, penalty: float) -> list[tuple[float, int]]:
-        """(value, z) of the sets that lead to the z likeliest lines, for z = 1, 2, 4, ... and all."""
-        counts = [2**k for k in range(len(lines.histories).bit_length())]
-        prefixes = []
-        for z in sorted({*counts, len(lines.histories)} - {0}):
-            members = self.leading_to(lines.histories[:z])
-            prefixes.append((self._utility(members) - penalty * len(members), z))
-        return prefixes
+    @public
+    def entropy_lower_bound(self, value: float, v: float, penalty: checks.PositiveFloat) -> float:
+        """(*) above with the best c: the least that H(v) can be, in nats; 0 where nothing follows.
+
+        Args:
+          value: the most that any preparation is worth against the opponent, the player's own penalties
+            included; in the base game's utility, as `v` and `penalty`.
+          v: the advantage.
+          penalty: lambda of the player.
+
+        Raises:
+          ValueError: an argument is no finite number, or the penalty not positive.
+        """
+        value, paid = self._share(value), penalty / self.range * self.moves
+        w = self._share(v) * self.lines(v).p_norm
+        room = w - value - paid
+        # Below c = lambda L the logarithm is negative.
+        if room <= paid or value + paid <= 0.0:
+            return 0.0
+        c = np.geomspace(paid, room, 4000)[1:-1]
+        bound = (room - c) / (w - c) * np.log(c / paid)
+        return max(0.0, float(bound.max()))
+
+    @public
+    def theorem_2_bound(self, value: float, v: float, penalty: checks.PositiveFloat) -> float:
+        """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
+
+        That is where v <= value + 0.01, with utilities in [0, 1], and where lambda L >= e^-5.
+
+        Args:
+          value: the value of the meta-game, the opponent's costs included.
+          v: the advantage.
+          penalty: lambda of the player.
+
+        Raises:
+          ValueError: an argument is no finite number, or the penalty not positive.
+        """
+        lacking = self._share(v) - self._share(value) - 0.01
+        room = math.log(1.0 / (penalty / self.range * self.moves)) - 5.0
+        return lacking * room if lacking > 0.0 and room > 0.0 else 0.0
+
+    def _share(self, utility: float) -> float:
+        """A utility as one in [0, 1]."""
+        return min(max((utility - self.low) / self.range, 0.0), 1.0)
 
 
-@public
-def lines_needed(
-    entropy: checks.NonNegativeFloat, mass: Annotated[float, checks.Gt(0.0), checks.Lt(1.0)]
-) -> float:
-    """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`.
+def lines_needed(entropy: float, mass: float) -> float:
+    """Lemma 2: of any distribution of this entropy, so many of the likeliest have at least `mass`, in (0, 1).
 
     Returns ceil(mass e^(entropy / (1 - mass))), math.inf where it is beyond floats.
-
-    Raises:
-      ValueError: the entropy is negative, or `mass` not between 0 and 1.
     """
     exponent = entropy / (1.0 - mass)
-    if exponent > 700.0:
-        return math.inf
-    return float(math.ceil(mass * math.exp(exponent)))
-
-
-def _share(value: Any, name: str) -> float:
-    """A number in [0, 1], where rounding may have taken it a little beyond."""
-    number = checks.check_number(value, name)
-    if not -_ROUNDING <= number <= 1.0 + _ROUNDING:
-        raise ArgumentError(f"expected {name} in [0, 1], got {number!r}")
-    return min(max(number, 0.0), 1.0)
-
-
-Share = Annotated[float, checks.Check(_share)]
-"""A number in [0, 1], up to rounding."""
-
-
-@public
-def entropy_lower_bound(
-    value: Share, v: Share, p_norm: Share, penalty: checks.PositiveFloat, moves: checks.PositiveInt
-) -> float:
-    """(*) above with the best c: the least entropy of the advantage lines, in nats; 0 where nothing follows.
-
-    Args:
-      value: the most that any preparation is worth against the opponent, the player's own penalties included.
-        Like all of these numbers it belongs to a game with utilities in [0, 1], and so lies in [0, 1].
-      v: the advantage, in [0, 1].
-      p_norm: P(v), the probability of coming to an advantage line.
-      penalty: lambda of the player.
-      moves: L.
-
-    Raises:
-      ValueError: an argument is not as above.
-    """
-    paid = penalty * moves
-    w = v * p_norm
-    room = w - value - paid
-    # Below c = lambda L the logarithm is negative.
-    if room <= paid or value + paid <= 0.0:
-        return 0.0
-    c = np.geomspace(paid, room, 4000)[1:-1]
-    bound = (room - c) / (w - c) * np.log(c / paid)
-    return max(0.0, float(bound.max()))
-
-
-@public
-def theorem_2_bound(
-    value: Share, v: Share, penalty: checks.PositiveFloat, moves: checks.PositiveInt
-) -> float:
-    """Theorem 2 as the paper states it, for a sigma_pre that always wins; 0 where it says nothing.
-
-    That is where v <= value + 0.01, and where lambda L >= e^-5.
-
-    Args:
-      value: the value of the meta-game, the opponent's costs included.
-      v: the advantage, in [0, 1].
-      penalty: lambda of the player.
-      moves: L.
-
-    Raises:
-      ValueError: an argument is not as above.
-    """
-    lacking, room = v - value - 0.01, math.log(1.0 / (penalty * moves)) - 5.0
-    return lacking * room if lacking > 0.0 and room > 0.0 else 0.0
-
-
-def _least_and_most(utilities: Any) -> tuple[float, float]:
-    """The two of `utilities`."""
-    if isinstance(utilities, tuple | list) and len(utilities) == 2:
-        low, high = (checks.check_number(u, "utilities") for u in utilities)
-        if low < high:
-            return low, high
-    raise ArgumentError(f"expected utilities to be (least, most), got {shown(utilities)}")
+    return math.inf if exponent > 700.0 else float(math.ceil(mass * math.exp(exponent)))
 
 
 def _loss(entropy: float, z: int) -> float:

@@ -26,9 +26,9 @@ is. With W(h) for what stopping is worth:
     chance            the largest sum of p_a Phi_a(n_a)   over n_1 + n_2 + ... <= n
     opponent          the largest rho(Phi_1(n_1), Phi_2(n_2), ...) over the same
 
-A table keeps the sizes at which it rises. With a price of lambda for each entry there is less to keep. Whatever
-is memorized and whatever nature plays, Phi_h counts at the root with a factor of at most R_h, the product of
-sigma_pre at own turns, p at chance's and (1 - s) p + s at the opponent's. So a size n with less of
+A table keeps the sizes at which it rises. With a price of lambda for each entry there is less to keep.
+Whatever is memorized and whatever nature plays, Phi_h counts at the root with a factor of at most R_h, the
+product of sigma_pre at own turns, p at chance's and (1 - s) p + s at the opponent's. So a size n with less of
 Phi_h - n lambda / R_h than a smaller one does not pay anywhere, and is left out.
 
 How many entries go where, over outcomes and replies, is a (max, +) convolution where nobody changes p. At the
@@ -354,7 +354,7 @@ def _turn_at(tree: TreeArrays, share: float, own: bool, h: int, child: int, e: i
     order = np.argsort(tables.length[reply], kind="mergesort")
     reply, p = reply[order], p[order]
     length = tables.length[reply].astype(np.int64)
-    fixed = np.searchsorted(length, 2)
+    fixed = int(np.searchsorted(length, 2))
     return _Turn(share, p, reply, fixed, tables.start[reply], length, tables.size, tables.utility)
 
 

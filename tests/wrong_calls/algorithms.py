@@ -8,13 +8,10 @@ from open_spiel.python import policy
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, MixturePolicy
 from precomp_games.algorithms import (
-    EntropyBounds,
     MetaStrategy,
     best_precomputation,
-    certified_precomputation,
     memory_frontier,
     meta_equilibrium,
-    robust_precomputation,
     save_policy,
     solve,
 )
@@ -45,7 +42,6 @@ def table():
     learned = best.memorization_set.tolist()
     known = np.flatnonzero(tree.entry_player == 0)[:2]
     no_sets = [rivals_set, learned[1:], [0.9, 1.9], [True], [tree.num_infosets], "0", [learned]]
-    no_members = [learned[1:], [1.0], [True], [tree.num_infosets], [-1]]
 
     halves = tuple(_halves(tree, player) for player in (0, 1))
     others = tuple(_halves(other_tree, player) for player in (0, 1))
@@ -74,7 +70,6 @@ def table():
     while decision.is_chance_node():
         decision = decision.child(decision.legal_actions()[0])
     kuhn_start, board = kuhn.new_initial_state(), pyspiel.load_game("tic_tac_toe").new_initial_state()
-    bounds = EntropyBounds(tree, 0)
     return {
         # trees, players and strategies
         "tree": Arg(tree, *no_trees, rival_alone),
@@ -98,14 +93,12 @@ def table():
         "plan": halves[0].plan(),
         "rng": np.random.default_rng(1),
         "memorization_set": Arg(learned, *no_sets),
-        "EntropyBounds.memorization_set": Arg(learned, *no_members),
         "own_entries": Arg([], rival, [10**6]),
         # what is worth memorizing
         "price": Arg(np.arange(tree.num_infosets), "positions"),
         "budget": 3,
         "budgets": Arg([1, 2], [2, 1], [], fine=[(1, 2, 3)]),
         "contamination": Arg(0.1, 1.5, [0.5, -0.5], lambda _: 2.0, fine=[0.5]),
-        "RobustPrecomputation()": robust_precomputation(evaluated, 0, 0.1),
         "keep": Arg(known, fine=[known[:1]]),  # fewer of them are as good
         "frontier": memory_frontier(tree, 0),
         "k": Arg(1, 10**6),
@@ -117,7 +110,6 @@ def table():
         "book": Arg(best, tree, rival),
         "position_key": str,
         "BestPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
-        "RobustPrecomputation.sigma": Arg(sigma, three_policies, one_of_two),
         "MetaStrategy.sigma": Arg((sigma, None), three_policies, one_of_two),
         # games that are too large for trees
         "game": Arg(
@@ -156,9 +148,6 @@ def table():
         "solve.method": Arg("cfr+", "cfr++"),
         "Equilibrium()": solve(alone),
         "MetaEquilibrium()": meta_equilibrium(tree, iterations=10),
-        "CertifiedPrecomputation()": certified_precomputation(
-            pyspiel.load_game("tic_tac_toe"), sigma, sigma, 0.1, 0, max_rollouts=10
-        ),
         "MemoryFrontier.plot.most": Arg(3.0, -1.0),
         "save_policy.policy": Arg(table_of_kuhn, kuhn_policy, {}),
         "save_policy.path": Arg(f"{folder()}/saved.npz", fine=["nonsense"]),
@@ -168,23 +157,12 @@ def table():
             decision, meta_start, game.new_initial_state(), kuhn_start, kuhn_start.child(0).child(1), board
         ),
         # entropy bounds
-        "utilities": Arg(
-            (-1.0, 2.0), (0.0, 0.5), (2.0, -1.0), (0.0, math.inf), (1.0, 1.0), (False, True), (-1.0,)
-        ),
         "epsilon": 0.25,
-        "v": Arg(0.25, 1.5),
-        "lines.v": 0.25,  # an advantage, in utility
+        "v": 0.25,
         "construct.v": Arg(0.25, -1.5),
-        "histories": Arg(
-            bounds.lines(0.5).histories.tolist(),
-            *[[tree.num_histories], [-1], [1.0], [True]],
-            fine=[(1, 2, 3)],
-        ),
-        "value": Arg(0.25, 1.5),
-        "p_norm": Arg(1.0, 1.5),
+        "value": 0.25,
         "entropy_lower_bound.penalty": Arg(0.001, 0.0),
         "theorem_2_bound.penalty": Arg(0.001, 0.0),
-        "moves": Arg(4, 0, 3.0),
     }
 
 

@@ -15,7 +15,6 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
 from precomp_games.algorithms import (
-    CertifiedPrecomputation,
     best_first_precomputation,
     best_of_frontier,
     best_precomputation,
@@ -28,6 +27,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
+from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key

@@ -14,7 +14,7 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
-from precomp_games.algorithms import CertifiedPrecomputation
+from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
 from precomp_games.chess.game import (

@@ -8,7 +8,6 @@ import pytest
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import (
-    EntropyBounds,
     MetaStrategy,
     best_precomputation,
     memorized_states,
@@ -101,14 +100,6 @@ def test_a_tree_from_a_file_knows_what_is_played_where_one_stops(tree, tmp_path)
     for history in decisions:
         state = tree.state(history)
         assert there.action_probabilities(state) == pytest.approx(here.action_probabilities(state))
-
-
-def test_entropy_bounds_take_sets_in_any_order():
-    bounds = EntropyBounds(_tree(penalties=(0.001, math.inf)), 0)
-    best = best_precomputation(bounds.tree, 0)
-    assert bounds.utility(best.memorization_set) == pytest.approx(best.utility)
-    with pytest.raises(ValueError, match=r"EntropyBounds\(\): expected utilities .* which is from -"):
-        EntropyBounds(bounds.tree, 0, utilities=(0.0, 0.5))
 
 
 def test_a_tree_that_was_cut_elsewhere_is_another_one():

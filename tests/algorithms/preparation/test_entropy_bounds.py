@@ -13,9 +13,7 @@ from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_equ
 from precomp_games.algorithms.preparation.entropy_bounds import (
     EntropyBounds,
     _loss,
-    entropy_lower_bound,
     lines_needed,
-    theorem_2_bound,
 )
 from tests import reference
 from tests.algorithms.preparation.cases import names_of, one_sided
@@ -157,16 +155,17 @@ def test_theorem_1(truncate, cases):
                     product = (1.0 - epsilon) * math.exp(bounds.lines(float(v)).entropy / epsilon)
                     ceilings += product < 1.0
                     checked += made.size > 0
-            leading = bounds.leading_to(bounds.lines(float(v)).histories[: made.lines])
-            assert made.memorization_set.tolist() == leading.tolist()
+            leading = {
+                int(tree.infoset[h])
+                for line in bounds.lines(float(v)).histories[: made.lines].tolist()
+                for h in map(tree.find, (tree.actions(line)[:k] for k in range(len(tree.actions(line)))))
+                if tree.player[h] == player and tree.infoset[h] >= 0
+            }
+            assert made.memorization_set.tolist() == sorted(leading)
             chosen = [frozenset(), frozenset()]
             chosen[player] = names_of(tree, player, made.memorization_set)
             played = reference.expected_utility(game, tuple(chosen), pre, sigma)
-            assert (
-                made.utility
-                == bounds.utility(leading)
-                == pytest.approx(played if player == 0 else 1.0 - played, abs=1e-9)
-            )
+            assert made.utility == pytest.approx(played if player == 0 else 1.0 - played, abs=1e-9)
     assert checked > cases(200) and ceilings > cases(80)
 
 
@@ -195,6 +194,12 @@ def test_bound_construction_and_optimum_are_in_order(cases):
 
 class SureWinGame(RandomTreeGame):
     """Player 0 answers each of player 1's moves rightly or wrongly, and wins 1 iff never wrongly."""
+
+    def min_utility(self):
+        return 0.0
+
+    def max_utility(self):
+        return 1.0
 
     def new_initial_state(self):
         return SureWinState(self)
@@ -243,10 +248,10 @@ def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
         lines = bounds.lines(float(v))
         assert lines.p_norm == pytest.approx(1.0)  # it always wins in the end
         if v > value + 0.01:
-            bound = theorem_2_bound(value, float(v), penalty, bounds.moves)
+            bound = bounds.theorem_2_bound(value, float(v), penalty)
             assert lines.entropy >= bound
             stated += bound > 0.0
-        bound = entropy_lower_bound(own, float(v), lines.p_norm, penalty, bounds.moves)
+        bound = bounds.entropy_lower_bound(own, float(v), penalty)
         assert lines.entropy >= bound
         proven += bound > 0.0
     if rounds == 4:
@@ -255,10 +260,13 @@ def test_theorem_2_in_equilibrium(replies, rounds, penalty, own_penalty):
 
 def test_theorem_2_says_nothing_where_it_does_not_speak():
     # Two negative factors: nothing is lacking, and lambda L is beyond e^-5. Their product was 5.35.
-    assert theorem_2_bound(0.9, 0.1, 0.5, 10) == 0.0
-    assert theorem_2_bound(0.9, 0.1, 1e-6, 10) == 0.0
-    assert theorem_2_bound(0.1, 0.9, 0.5, 10) == 0.0
-    assert theorem_2_bound(0.1, 0.9, 1e-6, 10) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
+    tree = one_sided(_sure_win(2, 5), 0, lambda state: {0: 1.0}, _policy(0.5, np.ones(2)))
+    bounds = EntropyBounds(tree, 0)
+    assert bounds.moves == 10
+    assert bounds.theorem_2_bound(0.9, 0.1, 0.5) == 0.0
+    assert bounds.theorem_2_bound(0.9, 0.1, 1e-6) == 0.0
+    assert bounds.theorem_2_bound(0.1, 0.9, 0.5) == 0.0
+    assert bounds.theorem_2_bound(0.1, 0.9, 1e-6) == pytest.approx(0.79 * (5.0 * math.log(10.0) - 5.0))
 
 
 @pytest.mark.parametrize("sure", [True, False])
@@ -282,12 +290,12 @@ def test_the_bounds_never_exceed_the_true_entropy(sure, cases):
         for v in (*bounds.thresholds(8), *rng.random(6)):
             v = min(float(v), 1.0)
             lines = bounds.lines(v)
-            bound = entropy_lower_bound(best.value, v, lines.p_norm, best.penalty, bounds.moves)
+            bound = bounds.entropy_lower_bound(best.value, v, best.penalty)
             assert 0.0 <= bound <= lines.entropy
             proven += bound > 0.0
             if sure:
                 assert lines.p_norm == pytest.approx(1.0)
-                bound = theorem_2_bound(best.value, v, best.penalty, bounds.moves)
+                bound = bounds.theorem_2_bound(best.value, v, best.penalty)
                 assert 0.0 <= bound <= lines.entropy
                 stated += bound > 0.0
     assert proven > cases(8) and (stated > cases(8) or not sure)
@@ -302,8 +310,7 @@ def test_the_general_bound_on_any_game(cases):
             value = best_precomputation(tree, 0, opponent=rival).value
             for v in bounds.thresholds(10):
                 lines = bounds.lines(float(v))
-                value_and_v = ((u - bounds.low) / bounds.range for u in (value, float(v)))
-                bound = entropy_lower_bound(*value_and_v, lines.p_norm, penalty / bounds.range, bounds.moves)
+                bound = bounds.entropy_lower_bound(value, float(v), penalty)
                 assert lines.entropy >= bound
 
 
