@@ -136,7 +136,7 @@ class EntropyBounds:
                 f"expected sigma_pre of player {player} to be a policy, since the bounds are on "
                 f"lines that it plays, got menus to choose among on {tree}"
             )
-        low, high = tree.game.min_utility(), tree.game.max_utility()
+        low, high = float(tree.game.min_utility()), float(tree.game.max_utility())
         self.tree = tree
         self.player = player
         self.low = low if player == 0 else tree.utility_sum - high
