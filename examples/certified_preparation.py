@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import common
 import pyspiel
@@ -26,7 +27,6 @@ from absl import flags
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, certified_precomputation
-from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.algorithms.search import default_position_key
 
 FLAGS = flags.FLAGS
@@ -53,7 +53,7 @@ common.define_memory_flag()
 flags.adopt_module_key_flags(common)
 
 
-def tell(found: CertifiedPrecomputation, work: str, pressed: bool, folder: pathlib.Path) -> None:
+def tell(found: Any, work: str, pressed: bool, folder: pathlib.Path) -> None:
     """Prints the certificate and writes result.json."""
     by = "by Ctrl-C" if pressed else "at --limit"
     sure = "certain" if found.confidence == 1.0 else f"with probability {found.confidence:g}"
