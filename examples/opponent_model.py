@@ -41,7 +41,6 @@ from precomp_games.chess.data.move_counts import (
     GameTable,
     GameWeights,
     MoveCounts,
-    own_states,
     predicted_rows,
 )
 from precomp_games.chess.model.count_fit import HALF_LIVES, CountFit, RollingCounts
@@ -125,7 +124,7 @@ def test_years(found: people.KnownPerson) -> list[int]:
 def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since: int) -> tuple[Any, str]:
     """The engine's softmax with lapses, fitted to the person's moves before the first year."""
     table = found.table.select(found.table.years < since)
-    states, own = own_states(table), table.own
+    states, own = table.own_states(), table.own
     played = zip(table.keys[own].tolist(), table.actions[own].tolist(), strict=True)
     # Each position counts once: where a person's games are many, the counts say what it plays.
     moves = {(states[key].board.epd(), move_of(action).uci()): 1 for key, action in played}
@@ -282,7 +281,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def all_scores(compared: list[Model], table: GameTable, years: list[int]) -> dict[str, Score]:
-    states = own_states(table.select(table.years < years[-1] + 1))
+    states = table.select(table.years < years[-1] + 1).own_states()
     bar = common.progress_bar(compared, desc="Predicting")
     return {model.name: score(model, table, years, states) for model in bar}
 

@@ -297,6 +297,11 @@ class ChessState(pyspiel.State):
         """Whether the game is over."""
         return self._position.white_utility is not None
 
+    def repeats(self, move: chess.Move) -> bool:
+        """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
+        earlier = self._position.earlier
+        return bool(earlier) and board_after(self.board, move).epd() in earlier
+
     def ending(self) -> str | None:
         """Why the game is over, in words; None if it goes on."""
         if not self.is_terminal():
@@ -352,12 +357,6 @@ def position_key(state: ChessState) -> str:
     position = state._position
     clock = (str(position.board.halfmove_clock),) if position.rules.fifty_moves else ()
     return " | ".join((position.epd, *clock, *sorted(position.earlier)))
-
-
-def repeats(state: ChessState, move: chess.Move) -> bool:
-    """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
-    position = state._position
-    return bool(position.earlier) and board_after(position.board, move).epd() in position.earlier
 
 
 @public

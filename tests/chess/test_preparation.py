@@ -25,7 +25,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.data.book import points
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
-from precomp_games.chess.game import RULES_OF_CHESS, repeats
+from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import WdlUtility, centipawns, score_utility, softmax
 from precomp_games.chess.study.words import OpponentWords
 
@@ -165,7 +165,7 @@ def test_who_remembers_the_game_repeats_nothing_while_ahead(cases):
             else:
                 assert {move_of(action).uci() for action in row} == set(allowed)
                 left_out += len(others) - len(row)
-            back = [action for action in state.legal_actions() if repeats(state, move_of(action))]
+            back = [action for action in state.legal_actions() if state.repeats(move_of(action))]
             action = int(rng.choice(back or list(row)))
             state.apply_action(action)
             board.push(move_of(action))
@@ -173,7 +173,7 @@ def test_who_remembers_the_game_repeats_nothing_while_ahead(cases):
     forgetful = pyspiel.load_game("python_chess", {"fen": fen}).new_initial_state()
     for move in ("a1a2", "h8h7", "a2a1"):
         forgetful.apply_action(action_of(chess.Move.from_uci(move)))
-    assert not repeats(forgetful, chess.Move.from_uci("h7h8"))  # where no rule counts, nothing is remembered
+    assert not forgetful.repeats(chess.Move.from_uci("h7h8"))  # where no rule counts, nothing is remembered
 
 
 def test_how_an_engine_plays():

@@ -136,11 +136,24 @@ class Node:
     exit: BookExit | None = None
     mass: float = 0.0
 
-    def child(self, move: chess.Move) -> Node | None:
-        """The node after `move`, made if need be; None if the move is illegal."""
-        if move not in self.children and is_legal(self.board, move):
-            self.children[move] = Node(board_after(self.board, move))
-        return self.children.get(move)
+    def line(self, history: Sequence[chess.Move], what: str = "") -> list[Node]:
+        """This node and those after each of some moves, made if need be.
+
+        Raises:
+          ValueError: a move is illegal; `what` has legal ones.
+        """
+        nodes = [self]
+        for ply, move in enumerate(history, start=1):
+            node = nodes[-1]
+            if move not in node.children:
+                if not is_legal(node.board, move):
+                    text = " ".join(each.uci() for each in history)
+                    raise ArgumentError(
+                        f"expected {what}legal moves, got {move.uci()} as move {ply} of {text}"
+                    )
+                node.children[move] = Node(board_after(node.board, move))
+            nodes.append(node.children[move])
+        return nodes
 
 
 class Book(Result):
@@ -242,13 +255,7 @@ class Book(Result):
 
     def _add(self, position: BookPosition) -> Node:
         """Checks a position and puts it into the trie."""
-        text = str(position)
-        node = self._root
-        for ply, move in enumerate(position.history, start=1):
-            child = node.child(move)
-            if child is None:
-                raise ArgumentError(f"expected legal moves, got {move.uci()} as move {ply} of {text}")
-            node = child
+        text, node = str(position), self._root.line(position.history)[-1]
         if node.board.turn != self.side:
             color = chess.COLOR_NAMES[self.side]
             raise ArgumentError(f"expected {color} to move after each history, got {text}")
@@ -304,15 +311,10 @@ def trie_with_exits(book: Book, exits: Exits) -> Node:
         return book._root
     root = Book(book.start, book.side, book.positions)._root
     for each in exits:
-        node = root
-        node.mass += each.reach
-        for move in each.history:
-            child = node.child(move)
-            if child is None:
-                raise ArgumentError(f"expected exits with legal moves, got {move.uci()} in {each!r}")
-            node = child
+        nodes = root.line(each.history, "exits with ")
+        nodes[-1].exit = each
+        for node in nodes:
             node.mass += each.reach
-        node.exit = each
     _measure_flows(root)
     return root
 

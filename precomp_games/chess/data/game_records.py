@@ -33,17 +33,10 @@ import chess.pgn
 
 from precomp_games._support import checks
 from precomp_games._support.checks import public
+from precomp_games.chess.data import pgn_files
 from precomp_games.chess.data.movetext import result_of
 from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
-from precomp_games.chess.data.pgn_files import (
-    MAX_TAG,
-    GameReport,
-    GameText,
-    GameVisitor,
-    game_texts,
-    pgn_names,
-    visited,
-)
+from precomp_games.chess.data.pgn_files import GameReport, GameVisitor
 from precomp_games.chess.game import action_of
 
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
@@ -163,7 +156,7 @@ def read_games(
     report = GameReport() if report is None else report
     wanted = excluded = None
     if player is not None or without is not None:
-        names = pgn_names(path)
+        names = pgn_files.pgn_names(path)
         if player is not None:
             wanted = resolve_names(player, names, path)
             report.names = tuple(name for name in names if name_words(name) in wanted)
@@ -179,11 +172,11 @@ def read_games(
             )
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
     seen = None if copies else dict[int, float | None]()
-    return _records(game_texts(path, report), wanted, reader, max_games, report, seen)
+    return _records(path, wanted, reader, max_games, report, seen)
 
 
 def _records(
-    texts: Iterator[GameText],
+    path: str,
     wanted: Names | None,
     reader: Callable[[], _Game],
     max_games: int,
@@ -191,15 +184,13 @@ def _records(
     seen: dict[int, float | None] | None,
 ) -> Iterator[GameRecord]:
     before = report.games  # of other files, of which the report tells as well
-    for text in texts:
-        # Most of a large file is games of others, for which python-chess would take its time.
-        names = [tag_text(name)[:MAX_TAG] for name in _SIDE.findall(text.text)] if wanted is not None else []
-        if wanted is not None and names and not any(name_words(name) in wanted for name in names):
-            report.left_out[_OTHERS] += 1
-            continue
-        for game, whole in visited(text, reader, report):
-            if not whole:
-                game.stop("a game that cannot be read")
+    for text in pgn_files.game_texts(path, report):
+        if wanted is not None:  # most of a large file is games of others: python-chess would take its time
+            names = [tag_text(name)[: pgn_files.MAX_TAG] for name in _SIDE.findall(text.text)]
+            if names and not any(name_words(name) in wanted for name in names):
+                report.left_out[_OTHERS] += 1
+                continue
+        for game in pgn_files.visited(text, reader, report):
             reason = game.reason or _reason(game, seen, report)
             if reason is not None:
                 report.left_out[reason] += 1

@@ -43,16 +43,9 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.results import Shown
-from precomp_games.chess.data.game_records import SPEEDS, GameRecord, position_hash, read_games
+from precomp_games.chess.data.game_records import MAX_PLIES, SPEEDS, GameRecord, position_hash, read_games
 from precomp_games.chess.data.pgn_files import GameReport
-from precomp_games.chess.game import (
-    MAX_PLIES,
-    ChessGame,
-    ChessState,
-    UnfinishedStates,
-    action_of,
-    check_unfinished,
-)
+from precomp_games.chess.game import ChessGame, ChessState, UnfinishedStates, action_of, check_unfinished
 from precomp_games.policies.mixtures import refuse_mixture_inside
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, is_of_history
 
@@ -118,6 +111,28 @@ class GameTable:
         first = np.cumsum([0, *(part.num_games for part in parts[:-1])], dtype=np.int32)
         columns["game"] += np.repeat(first, [len(part.game) for part in parts])
         return GameTable(**columns)
+
+    def own_states(self) -> dict[int, ChessState]:
+        """A state at each position in which a half-move counts, by `position_hash`.
+
+        Each is the first one of the table; positions in which the game is over have none.
+
+        Raises:
+            ValueError: games that do not begin at the usual position.
+        """
+        root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
+        states: dict[int, ChessState] = {}
+        state, current = root, -1
+        columns = (self.keys, self.actions, self.game, self.own)
+        for key, action, game, own in zip(*(column.tolist() for column in columns), strict=True):
+            if game != current:
+                state, current = root.clone(), game
+            if state.is_terminal():
+                continue  # such as with two kings, where people have played on
+            if own:
+                states.setdefault(key, state.clone())
+            state.apply_action(action)
+        return states
 
 
 def game_tables(records: Iterable[GameRecord]) -> Iterator[GameTable]:
@@ -421,13 +436,13 @@ def predicted_rows(
     Args:
         policy: who is asked.
         table: the games.
-        states: of all its positions, if they are at hand: `own_states` of it, or of a table that it is from.
+        states: `own_states()` of it, or of a table that it is from, if they are at hand.
 
     Raises:
         ValueError: no policy, or games that do not begin at the usual position.
     """
     ask = as_batch_policy(policy)
-    states = own_states(table) if states is None else states
+    states = table.own_states() if states is None else states
     keys = table.keys[table.own].tolist()
     asked = [key for key in dict.fromkeys(keys) if key in states]
     rows: dict[int, Mapping[int, float]] = {}
@@ -435,29 +450,6 @@ def predicted_rows(
         part = asked[first : first + _STATES]
         rows.update(zip(part, ask([states[key] for key in part]), strict=True))
     return [rows.get(key, {}) for key in keys]
-
-
-def own_states(table: GameTable) -> dict[int, ChessState]:
-    """A state at each position in which a half-move counts, by `position_hash`.
-
-    Each is the first one of the table; positions in which the game is over have none.
-
-    Raises:
-        ValueError: games that do not begin at the usual position.
-    """
-    root = ChessGame({"max_plies": MAX_PLIES}).new_initial_state()
-    states: dict[int, ChessState] = {}
-    state, current = root, -1
-    columns = (table.keys, table.actions, table.game, table.own)
-    for key, action, game, own in zip(*(column.tolist() for column in columns), strict=True):
-        if game != current:
-            state, current = root.clone(), game
-        if state.is_terminal():
-            continue  # such as with two kings, where people have played on
-        if own:
-            states.setdefault(key, state.clone())
-        state.apply_action(action)
-    return states
 
 
 PolyglotWeights = Annotated[str, checks.one_of(("frequency", "score", "uniform"))]

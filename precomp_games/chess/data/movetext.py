@@ -13,7 +13,6 @@ import dataclasses
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import chess.pgn
 
@@ -246,26 +245,15 @@ def _language(tags: str, tokens: list[_Token], languages: tuple[str, ...]) -> tu
 def _plies(tags: str, tokens: list[_Token], language: str) -> int:
     """How many half-moves of a game can be read in a language."""
     text = f"{tags}\n{' '.join(_written(tokens, language, {}))}\n"
-    return chess.pgn.read_game(io.StringIO(text), Visitor=_Plies) or 0
+    board = chess.pgn.read_game(io.StringIO(text), Visitor=_Readable)
+    return 0 if board is None else len(board.move_stack)
 
 
-class _Plies(chess.pgn.BaseVisitor[int]):
-    """Counts the moves of a main line up to one that cannot be read."""
-
-    def __init__(self) -> None:
-        self.count, self.broken = 0, False
-
-    def begin_variation(self) -> Any:
-        return chess.pgn.SKIP
-
-    def visit_move(self, board: chess.Board, move: chess.Move) -> None:
-        self.count += not self.broken
+class _Readable(chess.pgn.BoardBuilder):
+    """Plays a main line up to a move that cannot be read."""
 
     def handle_error(self, error: Exception) -> None:
-        self.broken = True
-
-    def result(self) -> int:
-        return self.count
+        """What follows is passed over."""
 
 
 def _written(tokens: Iterable[_Token], language: str, small: Mapping[str, str]) -> Iterator[str]:

@@ -175,6 +175,10 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
             raise ValueError(f"expected one move, got {san!r} for {len(moves)}")
         return moves.pop()
 
+    def stop(self, why: str) -> None:
+        """Takes no more moves of what is being read."""
+        raise NotImplementedError
+
     def visit_board(self, board: chess.Board) -> None:
         """Looks at the first board, which is that of the start."""
         if not self._started:
@@ -247,8 +251,8 @@ def _languages(path: str) -> tuple[str, ...]:
     return languages_of("".join(lines))
 
 
-def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Iterator[tuple[V, bool]]:
-    """A visitor of its own for each game of a text, and whether python-chess read it to its end.
+def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Iterator[V]:
+    """A visitor of its own for each game of a text; it is stopped where python-chess cannot read on.
 
     A text has one game, but for those that stand behind it without tags. What is not in English is told.
     """
@@ -260,12 +264,11 @@ def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Ite
         reader.small = each.small
         try:
             whole = chess.pgn.read_game(io.StringIO(each.text), Visitor=functools.partial(_same, reader))
-        except _PARSER_ERRORS:
-            yield reader, False
-        else:
             if whole is None:
                 continue
-            yield reader, True
+        except _PARSER_ERRORS:
+            reader.stop("a game that cannot be read")
+        yield reader
         if each.pieces:
             report.pieces[each.pieces] += 1
 
@@ -326,12 +329,10 @@ def _lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:
                 line = raw.decode(report.encoding, errors="replace")
                 report.recoded += 1
             line = line.replace("\r\n", "\n")
-            yield from (((done, line),) if "\r" not in line else ((done, each) for each in _split(line)))
+            parts = io.StringIO(line.replace("\r", "\n"), newline="\n") if "\r" in line else (line,)
+            for each in parts:
+                yield done, each
             done += len(raw)
-
-
-def _split(line: str) -> io.StringIO:
-    return io.StringIO(line.replace("\r", "\n"), newline="\n")
 
 
 def _code_page(path: str, start: int) -> str:

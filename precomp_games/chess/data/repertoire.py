@@ -240,21 +240,18 @@ class _Reader:
         report, name, read = self.report, os.path.basename(path), 0
         self.source = f"{name}, game 1"
         self.tags = self.whole = self.broken = 0
-        for text in game_texts(path, report):
-            for game, whole in visited(text, functools.partial(_Lines, self), report):
-                if not whole:
-                    game.cut("a game that cannot be read")
-                game.end_game()
-                if game.reason is not None:
-                    report.left_out[game.reason] += 1
-                    continue
-                if text.too_long:
-                    game.cut("too much text")
-                read += 1
-                report.games += 1
-                self.source = f"{name}, game {read + 1}"
-                if read >= max_games:
-                    break
+        visitor = functools.partial(_Lines, self)
+        games = ((text, game) for text in game_texts(path, report) for game in visited(text, visitor, report))
+        for text, game in games:
+            game.end_game()
+            if game.reason is not None:
+                report.left_out[game.reason] += 1
+                continue
+            if text.too_long:
+                game.stop("too much text")
+            read += 1
+            report.games += 1
+            self.source = f"{name}, game {read + 1}"
             if read >= max_games:
                 report.left_out["games beyond the number that is read"] += 1
                 break
@@ -270,32 +267,23 @@ class _Reader:
         self.source = os.path.basename(path)
         self.report.left_out.update(book.left_out)
         self.report.strange.update(book.strange)
-        waiting: collections.deque[tuple[chess.Board, tuple[int, ...]]] = collections.deque()
         met: set[str] = set()
-
-        def meet(board: chess.Board, history: tuple[int, ...]) -> None:
-            if len(history) < self.max_plies and (epd := board.epd()) not in met:
-                met.add(epd)
-                waiting.append((board, history))
-
-        def replies(board: chess.Board, history: tuple[int, ...]) -> None:
-            for move in list(board.legal_moves):
-                after = board_after(board, move)
-                if book.at(after):
-                    meet(after, (*history, action_of(move)))
-
-        begin = self.start.copy(stack=False)
-        if begin.turn == self.side:
-            meet(begin, ())
-        else:
-            replies(begin, ())
+        waiting = collections.deque[tuple[chess.Board, tuple[int, ...]]]([(self.start.copy(stack=False), ())])
         while waiting:
             board, history = waiting.popleft()
+            if board.turn != self.side:
+                replies = ((move, board_after(board, move)) for move in list(board.legal_moves))
+                waiting += [(after, (*history, action_of(move))) for move, after in replies if book.at(after)]
+                continue
+            epd = board.epd()
+            if len(history) >= self.max_plies or epd in met:
+                continue
+            met.add(epd)
             ranked = sorted((-weight, action) for action, weight in book.at(board).items() if weight > 0.0)
             for _, action in ranked:
                 used += 1
-                self.add(board.epd(), history, action)
-                replies(board_after(board, move_of(action)), (*history, action))
+                self.add(epd, history, action)
+                waiting.append((board_after(board, move_of(action)), (*history, action)))
         self.report.entries += used
         others = len(book) - used - book.strange[REPEATED] - book.strange[UNWEIGHTED]
         if others > 0:
@@ -326,7 +314,7 @@ class _Lines(GameVisitor):
         self._open = [_Variation()]
         self._pending: tuple[str, tuple[int, ...], int] | None = None
 
-    def cut(self, why: str, *, short: bool = False) -> None:
+    def stop(self, why: str, *, short: bool = False) -> None:
         """Reads no more of a variation; `short` is one that shows nothing of prose."""
         self._reader.report.cut[why] += 1
         if self._open:
@@ -349,10 +337,10 @@ class _Lines(GameVisitor):
         if self.reason is not None:
             return chess.pgn.SKIP
         if len(self._open) > _MAX_DEPTH:
-            self.cut("variations within too many others", short=True)
+            self.stop("variations within too many others", short=True)
             return chess.pgn.SKIP
         if above.passed_over:
-            self.cut("a variation of what cannot be read", short=above.short)
+            self.stop("a variation of what cannot be read", short=above.short)
             return chess.pgn.SKIP
         return None
 
@@ -373,12 +361,12 @@ class _Lines(GameVisitor):
         try:
             move = super().parse_san(board, san)
         except ValueError:
-            self.cut("a move that cannot be read")
+            self.stop("a move that cannot be read")
             return chess.Move.null()
         if not move:
-            self.cut("a null move", short=self._open[-1].read > 0)
+            self.stop("a null move", short=self._open[-1].read > 0)
         elif len(board.move_stack) >= self._reader.max_plies:
-            self.cut("a line that is too long", short=True)
+            self.stop("a line that is too long", short=True)
         return move
 
     def visit_move(self, board: chess.Board, move: chess.Move) -> None:

@@ -32,6 +32,7 @@ simplification 3 for utilities.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Protocol
@@ -48,26 +49,11 @@ from precomp_games._support.results import Shown
 from precomp_games.chess.engines import searches
 from precomp_games.chess.engines.searches import MATE_CP, Line, Multipv, SearchLimit, SearchResult
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores, searches_to_see
-from precomp_games.chess.game import (
-    MAX_PLIES,
-    ChessGame,
-    ChessState,
-    UnfinishedStates,
-    action_of,
-    check_unfinished,
-    repeats,
-)
+from precomp_games.chess.game import ChessGame, ChessState, UnfinishedStates, action_of, check_unfinished
 
 # Python-chess's models, by Stockfish's versions.
-_WDL_MODELS: dict[str, chess.engine.WdlModel] = {
-    "12": "sf12",
-    "14": "sf14",
-    "14.1": "sf14",
-    "15": "sf15",
-    "15.1": "sf15.1",
-    "16": "sf16",
-    "16.1": "sf16.1",
-}
+_WDL_MODELS: dict[str, Any] = {"12": "sf12", "14": "sf14", "14.1": "sf14"}
+_WDL_MODELS |= {version: f"sf{version}" for version in ("15", "15.1", "16", "16.1")}
 
 Scale = Annotated[float, checks.Gt(0.0), checks.Lt(MATE_CP)]
 """Centipawns between 0 and a mate's."""
@@ -273,7 +259,7 @@ def _going_on(state: ChessState, lines: tuple[Line, ...]) -> tuple[Line, ...]:
     if centipawns(lines[0]) <= 0:
         return lines
     ahead = (line for line in lines if centipawns(line) > 0)
-    return tuple(line for line in ahead if not repeats(state, chess.Move.from_uci(line.move))) or lines
+    return tuple(line for line in ahead if not state.repeats(chess.Move.from_uci(line.move))) or lines
 
 
 @public
@@ -294,7 +280,7 @@ class EngineMenu:
     multipv: Multipv
     count: int
     window_cp: float
-    max_plies: Annotated[int, checks.Ge(0), checks.Le(MAX_PLIES)] = MAX_PLIES
+    max_plies: float = math.inf
 
     @public
     def entries_batch(self, states: UnfinishedStates) -> list[list[int]]:
@@ -306,14 +292,14 @@ class EngineMenu:
         within = [state.ply < self.max_plies for state in states]
         asked = [state.epd for state, looks in zip(states, within, strict=True) if looks]
         results = iter(self.engine.search(asked, self.limit, self.multipv))
-        return [self._entries(next(results)) if looks else [] for looks in within]
-
-    def _entries(self, result: SearchResult) -> list[int]:
-        least = centipawns(result.lines[0]) - self.window_cp
+        lines = [next(results).lines if looks else () for looks in within]
         return [
-            action_of(chess.Move.from_uci(line.move))
-            for line in result.lines[: self.count]
-            if centipawns(line) >= least
+            [
+                action_of(chess.Move.from_uci(line.move))
+                for line in each[: self.count]
+                if centipawns(line) >= centipawns(each[0]) - self.window_cp
+            ]
+            for each in lines
         ]
 
 

@@ -29,14 +29,9 @@ from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts, Polyg
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
 from precomp_games.chess.game import board_key
 from precomp_games.chess.model import calibration as fits
+from precomp_games.chess.model import engine_policies
 from precomp_games.chess.model.calibration import CalibratedUtility
-from precomp_games.chess.model.engine_policies import (
-    ANSWERS,
-    EngineEvaluation,
-    EngineMenu,
-    EnginePolicy,
-    score_utility,
-)
+from precomp_games.chess.model.engine_policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.model.opponents import opponent_policy
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.play.match import MatchResult, play_match
@@ -166,14 +161,14 @@ def leaf_value(settings: PreparationSettings, analyst: EngineLike) -> EngineEval
     utility = (
         named_calibration(settings)
         if settings.kind.fitted
-        else score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
+        else engine_policies.score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
     )
     return EngineEvaluation(analyst, settings.analyst_limit, settings.multipv, utility)
 
 
 def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -> None:
     """Refuses an engine without scores for an opponent that plays by scores."""
-    if opponent is not None and settings.opponent_plays not in ANSWERS:
+    if opponent is not None and settings.opponent_plays not in engine_policies.ANSWERS:
         check_scores(opponent, "opponent")
 
 

@@ -32,13 +32,7 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games.chess.data import move_counts
-from precomp_games.chess.data.move_counts import (
-    CountsPolicy,
-    GameSelection,
-    GameTable,
-    GameWeights,
-    MoveCounts,
-)
+from precomp_games.chess.data.move_counts import CountsPolicy, GameSelection, GameTable, GameWeights
 from precomp_games.chess.data.names import printable_name
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
@@ -74,7 +68,7 @@ class GamesPolicy(CountsPolicy):
     def __init__(
         self,
         game: pyspiel.Game,
-        counts: MoveCounts,
+        counts: move_counts.MoveCounts,
         alpha: float,
         prior: PolicyLike | None,
         report: GameReport,
@@ -150,7 +144,7 @@ def prior_of_moves(
         states: see `predicted_rows`.
     """
     if policy is None:
-        policy = CountsPolicy(ChessGame(), MoveCounts.of_tables([]))
+        policy = CountsPolicy(ChessGame(), move_counts.MoveCounts.of_tables([]))
     rows = move_counts.predicted_rows(policy, table, states)
     played = table.actions[table.own].tolist()
     return np.array([row.get(action, 0.0) for row, action in zip(rows, played, strict=True)], np.float64)
@@ -236,7 +230,7 @@ def policy_of_tables(
             fitted = rolling_fit(table, prior, weights=weights, before=before)
             alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
         tables = [table]
-    counts = MoveCounts.of_tables(tables, weights)
+    counts = move_counts.MoveCounts.of_tables(tables, weights)
     read.check_read(report)
     if math.isfinite(before) and not len(counts):
         raise ArgumentError(f"expected dated games before {before:g} in {read.path!r}, got none")

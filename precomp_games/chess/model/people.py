@@ -36,13 +36,7 @@ from precomp_games._support.checks import ArgumentError
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
 from precomp_games.chess.data.book import points
-from precomp_games.chess.data.move_counts import (
-    CountsPolicy,
-    GameSelection,
-    GameTable,
-    GameWeights,
-    own_states,
-)
+from precomp_games.chess.data.move_counts import CountsPolicy, GameSelection, GameTable, GameWeights
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.stored_engine import ScoringEngine, StoredEngine
@@ -143,7 +137,7 @@ class KnownPerson:
         Each move counts once in each position: where its games are many, they say what it plays.
         """
         table = self.table.select(self.table.years < before) if math.isfinite(before) else self.table
-        states = own_states(table)
+        states = table.own_states()
         own = zip(table.keys[table.own].tolist(), table.actions[table.own].tolist(), strict=True)
         moves = {(states[key].epd, move_of(action).uci()): 1 for key, action in own if key in states}
         return fit_engines(
@@ -379,7 +373,7 @@ def fit_distrust(
     Raises:
         ValueError: no moves whose reply could be worse than expected.
     """
-    states = own_states(table)
+    states = table.own_states()
     rows = model.action_probabilities_batch(list(states.values()))
     replies = {key: _likely(row, min_probability) for key, row in zip(states, rows, strict=True)}
     played = [

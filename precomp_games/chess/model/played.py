@@ -40,7 +40,6 @@ def pgn_moves(
     player: str | None = None,
     *,
     skip_plies: checks.NonNegativeInt = 0,
-    max_games: checks.PositiveInt = MAX_GAMES,
     report: GameReport | None = None,
 ) -> Moves:
     """How often each (position as EPD, move in UCI notation) was played in a file of games.
@@ -51,7 +50,6 @@ def pgn_moves(
         path: the file.
         player: whose moves, as the White and Black tags have the name (see `read_games`). None: everyone's.
         skip_plies: how many half-moves at the start of each game are left out, as known by heart.
-        max_games: how many games, of that player, are read.
         report: what was read and what was not is added to it.
 
     Raises:
@@ -60,7 +58,7 @@ def pgn_moves(
         OSError: the file cannot be read.
     """
     moves: collections.Counter[tuple[str, str]] = collections.Counter()
-    for game in _games(path, player, skip_plies, max_games, report):
+    for game in _games(path, player, skip_plies, report):
         for ply in range(skip_plies, len(game.actions)):
             if game.mover(ply) in game.own:
                 moves[game.keys[ply], move_of(game.actions[ply]).uci()] += 1
@@ -73,7 +71,6 @@ def pgn_results(
     player: str | None = None,
     *,
     skip_plies: checks.NonNegativeInt = 0,
-    max_games: checks.PositiveInt = MAX_GAMES,
     report: GameReport | None = None,
 ) -> list[tuple[list[str], float]]:
     """Positions in which a player was to move, and what it scored, for each finished game in a file.
@@ -84,7 +81,6 @@ def pgn_results(
         path: see `pgn_moves`, as for the rest.
         player: who.
         skip_plies: how many half-moves at the start of each game are left out.
-        max_games: how many games, of that player, are read.
         report: what was read and what was not is added to it.
 
     Raises:
@@ -94,7 +90,7 @@ def pgn_results(
     """
     results: list[tuple[list[str], float]] = []
     report = GameReport() if report is None else report
-    for game in _games(path, player, skip_plies, max_games, report):
+    for game in _games(path, player, skip_plies, report):
         white = game_records.WHITE_SCORES.get(game.result)
         if white is None:
             report.left_out["games without a result"] += 1
@@ -108,14 +104,11 @@ def pgn_results(
     return results
 
 
-def _games(
-    path: Any, player: str | None, skip_plies: int, max_games: int, report: GameReport | None
-) -> Iterator[GameRecord]:
+def _games(path: Any, player: str | None, skip_plies: int, report: GameReport | None) -> Iterator[GameRecord]:
     """Each game of that player, with EPDs as keys."""
     report = GameReport() if report is None else report
-    how: dict[str, Any] = {"max_games": max_games, "setups": True, "report": report}
     any_long = False
-    for game in game_records.read_games(path, player, key=chess.Board.epd, **how):
+    for game in game_records.read_games(path, player, setups=True, key=chess.Board.epd, report=report):
         any_long = any_long or len(game.actions) > skip_plies
         yield game
     if not any_long:
