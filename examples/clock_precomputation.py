@@ -35,14 +35,7 @@ from chess import Move
 from precomp_games import ClockGame, HistoryTree, SearchClock
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
 from precomp_games.algorithms.search import SearchBudget, alpha_beta, default_evaluator, default_position_key
-from precomp_games.chess import (
-    EngineEvaluation,
-    SearchLimit,
-    StoredEngine,
-    action_of,
-    position_key,
-    preparation_policies,
-)
+from precomp_games.chess import EngineEvaluation, SearchLimit, StoredEngine, action_of, position_key
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess with an engine's nodes, in place of --game.")
@@ -253,7 +246,7 @@ def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     # A book that goes on to the last ply is scored there, and not a draw by the rules of `ChessGame`.
     base = dataclasses.replace(settings, max_plies=settings.max_plies + _BEYOND).game()
     with chess_runs.engines() as engines:
-        policies = preparation_policies(settings, engines.analyst, engines.opponent)
+        policies = engines.policies(settings)
         book, replies = policies.sigma_pre[player], policies.sigma[1 - player]
         clock = SearchClock(nodes_per_tick=settings.opponent_limit.nodes, moves=_MOVES.value)
         plies = base.get_parameters()["max_plies"]  # ticks enough for the opponent

@@ -48,7 +48,6 @@ from precomp_games.chess import (
     Book,
     ChessGame,
     ChessState,
-    PreparationPolicies,
     PreparationSettings,
     SearchLimit,
     action_of,
@@ -60,6 +59,7 @@ from precomp_games.chess import (
 )
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, MoveCounts
+from precomp_games.chess.model.model import PreparationPolicies
 from precomp_games.chess.plan.controls import MAIN_LINES
 from precomp_games.chess.plan.prepare import distrusted_shares
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
@@ -288,7 +288,7 @@ def books_of(
     sizes: Sequence[int],
 ) -> dict[tuple[str, int], Book]:
     """The prepared books and the controls of each size."""
-    control = functools.partial(control_book, settings, engines.analyst, engines.opponent, policies=policies)
+    control = functools.partial(control_book, settings, policies)
     found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
     for size in sizes:
         found["most reached", size] = control(positions=size)

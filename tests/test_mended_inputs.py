@@ -22,9 +22,9 @@ from precomp_games.chess import (
     EngineError,
     EnginePool,
     EvaluationStore,
+    Preparation,
     SearchLimit,
     StoredEngine,
-    read_preparation,
 )
 from precomp_games.chess.data.move_counts import PolyglotCounts
 from precomp_games.chess.engines.searches import Line, SearchResult
@@ -191,7 +191,7 @@ def test_exits_of_a_result_are_checked(tmp_path, change):
     told = told | {"exits": [told["exits"][0] | change]}
     (tmp_path / "result.json").write_text(json.dumps(told))
     with pytest.raises(ValueError, match=next(iter(change))):
-        read_preparation(tmp_path)
+        Preparation.read(tmp_path)
 
 
 @pytest.mark.parametrize("spec", ["s(e=m,t=\udc85)", "x" * 10_000, "cfr(" * 3000, f"uniform(a={'9' * 5000})"])

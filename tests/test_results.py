@@ -112,7 +112,7 @@ def test_frames_need_pandas(monkeypatch):
         made("best").to_frame()
 
 
-_NO_RESULTS = {"NodeValues", "PreparationPolicies", "SequenceGame"}
+_NO_RESULTS = {"NodeValues", "SequenceGame"}
 
 
 def test_public_classes_say_what_they_are():

@@ -23,10 +23,10 @@ from precomp_games.chess import (
     Drill,
     EngineError,
     EvaluationStore,
+    Preparation,
     PreparationSettings,
-    preparation_policies,
-    read_preparation,
 )
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.commands import spar
 from precomp_games.commands.uci import main
 from precomp_games.policies import specs as policy_specs
@@ -220,7 +220,7 @@ def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name
         for value in VALUES[number % 2 :: 8 // cases(8)]:
             path.write_text(json.dumps(_with(told, where, value)))
             try:
-                made = read_preparation(tmp_path)
+                made = Preparation.read(tmp_path)
                 json.dumps(made.to_json(), indent=1)
                 assert BookPage(made).facts and str(made) and made.columns()
             except ValueError as error:
@@ -228,7 +228,7 @@ def test_whatever_stands_in_a_field_a_result_is_read_or_refused_in_one_line(name
     for value in VALUES:  # the whole file, too
         path.write_text(json.dumps(value))
         with pytest.raises(ValueError, match=r"expected a result\.json of precomp-games prepare, got"):
-            read_preparation(tmp_path)
+            Preparation.read(tmp_path)
 
 
 def _places(told, above=()):
@@ -347,8 +347,8 @@ def test_settings_say_by_whom_they_are_trusted(tmp_path):
         preparation_policies(dataclasses.replace(fit, trusted=False), HashEngine())
     for trusted in (True, False):
         with pytest.raises(ValueError, match="trusted"):
-            read_preparation(preparation(tmp_path / str(trusted), trusted=trusted))
-    assert not read_preparation(preparation(tmp_path / "x")).settings.trusted
+            Preparation.read(preparation(tmp_path / str(trusted), trusted=trusted))
+    assert not Preparation.read(preparation(tmp_path / "x")).settings.trusted
 
 
 def test_game_strings_are_not_trusted(evil, tmp_path):
@@ -409,7 +409,7 @@ _EXCEPTIONS = {
         _WRITE,
     ),
     **dict.fromkeys(("save_calibration", "write_exports", "write_match_pgn", "write_pgn"), _WRITE),
-    **dict.fromkeys(("write_preparation", "write_polyglot", "write_report"), _WRITE),
+    **dict.fromkeys(("Preparation.write", "write_polyglot", "write_report"), _WRITE),
     **dict.fromkeys(("DaskEngine", "EnginePlayer", "EnginePool", "MatchEngine", "find_engine"), _START),
 }
 

@@ -40,14 +40,13 @@ from precomp_games.chess import (
     Drill,
     EngineError,
     EvaluationStore,
+    Preparation,
     PreparationSettings,
     SearchLimit,
     StoredEngine,
     games_policy,
     opponent_policy,
-    preparation_policies,
     read_games,
-    read_preparation,
     read_repertoire,
     write_pgn,
     write_polyglot,
@@ -57,7 +56,7 @@ from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
 from precomp_games.chess.model.calibration import load_calibration
-from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, preparation_policies
 from precomp_games.chess.model.opponents import polyglot_policy
 from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.chess.plan.sparring import SparringGames
@@ -230,7 +229,7 @@ def _hostile_results() -> Iterable[bytes]:
 
 
 def _use_result(path: pathlib.Path) -> object:
-    found = read_preparation(path.parent)
+    found = Preparation.read(path.parent)
     engine: Any = _Engine()
     policies = preparation_policies(found.settings, engine)
     state = found.settings.game().new_initial_state()
@@ -242,7 +241,7 @@ def _use_result(path: pathlib.Path) -> object:
 
 
 READERS["result"] = Reader(
-    ("read_preparation",),
+    ("Preparation.read",),
     lambda: [json.dumps(samples.results()[0]).encode()],
     _hostile_results,
     _use_result,
@@ -292,7 +291,7 @@ def _use_model(path: pathlib.Path) -> object:
 
 
 READERS["opponent_data"] = Reader(
-    ("read_preparation",), lambda: [_model_file()[2]], _hostile_models, _use_model, "opponent.npz"
+    ("Preparation.read",), lambda: [_model_file()[2]], _hostile_models, _use_model, "opponent.npz"
 )
 
 

@@ -154,6 +154,12 @@ def as_json(value: Any) -> Any:
     return repr(value) if isinstance(value, Shown) else _text(value)
 
 
+def rows_of(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
+    """A result's `columns()` by rows, in Python's numbers."""
+    lists = [np.asarray(column).tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
 def html_table(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A small table for a notebook."""
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from precomp_games.chess.engines.stored_engine import StoredEngine
     from precomp_games.chess.game import ChessGame, ChessState, action_of, board_key, move_of, position_key
     from precomp_games.chess.model.engine_policies import EngineEvaluation, EnginePolicy
-    from precomp_games.chess.model.model import Engines, PreparationPolicies, preparation_policies
+    from precomp_games.chess.model.model import Engines
     from precomp_games.chess.model.opponents import games_policy, opponent_policy
     from precomp_games.chess.model.settings import PreparationSettings
     from precomp_games.chess.plan.controls import control_book
     from precomp_games.chess.plan.judging import judge_repertoire
-    from precomp_games.chess.plan.preparation import Preparation, read_preparation, write_preparation
+    from precomp_games.chess.plan.preparation import Preparation
     from precomp_games.chess.plan.prepare import prepare
     from precomp_games.chess.plan.trees import preparation_book, preparation_tree
     from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
@@ -45,8 +45,8 @@ else:
             "play.match": "MatchComparison book_exits play_match",
             "plan.controls": "control_book",
             "plan.judging": "judge_repertoire",
-            "model.model": "Engines PreparationPolicies preparation_policies",
-            "plan.preparation": "Preparation read_preparation write_preparation",
+            "model.model": "Engines",
+            "plan.preparation": "Preparation",
             "plan.prepare": "prepare",
             "model.settings": "PreparationSettings",
             "plan.trees": "preparation_book preparation_tree",
@@ -76,7 +76,6 @@ __all__ = [
     "GameReport",
     "MatchComparison",
     "Preparation",
-    "PreparationPolicies",
     "PreparationSettings",
     "SearchLimit",
     "StoredEngine",
@@ -92,16 +91,13 @@ __all__ = [
     "play_match",
     "position_key",
     "preparation_book",
-    "preparation_policies",
     "preparation_tree",
     "prepare",
     "read_games",
-    "read_preparation",
     "read_repertoire",
     "write_exports",
     "write_pgn",
     "write_polyglot",
-    "write_preparation",
     "write_report",
 ]
 

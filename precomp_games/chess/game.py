@@ -149,7 +149,7 @@ class _Position:
         """
         board = self.board
         move = move_of(action)
-        if not is_legal(board, move) or self.white_utility is not None:
+        if not is_legal(board, move) or self.ending is not None:
             raise ArgumentError(
                 f"expected a legal action in {board.fen()!r} at ply "
                 f"{self.ply} of {self.rules.max_plies}, got {action} ({move.uci()})"
@@ -167,26 +167,32 @@ class _Position:
     @functools.cached_property
     def actions(self) -> list[int]:
         """Legal action ids, ascending; empty when the game is over. Callers must not change it."""
-        moves = self.board.generate_legal_moves() if self.white_utility is None else ()
+        moves = self.board.generate_legal_moves() if self.ending is None else ()
         return sorted(map(_number_of, moves))
 
     @functools.cached_property
-    def white_utility(self) -> float | None:
-        """White's utility if the game is over, otherwise None."""
-        board = self.board
+    def ending(self) -> str | None:
+        """Why the game is over, in words; None if it goes on."""
+        board, rules = self.board, self.rules
         # Mate comes before the draws: a mate on the last half-move counts.
         if not any(board.generate_legal_moves()):
-            if board.is_check():
-                return 0.0 if board.turn == chess.WHITE else 1.0
+            return "checkmate" if board.is_check() else "stalemate"
+        if board.is_insufficient_material():
+            return "insufficient material"
+        if self.ply >= rules.max_plies:
+            return "too long"
+        if rules.fifty_moves and board.halfmove_clock >= _FIFTY_MOVES:
+            return "fifty moves"
+        # The third occurrence needs four half-moves from each to the next.
+        repeated = len(self.earlier) >= 8 and self.earlier.count(self.epd) >= 2
+        return "threefold repetition" if repeated else None
+
+    @property
+    def white_utility(self) -> float:
+        """White's utility, the game being over."""
+        if self.ending != "checkmate":
             return 0.5
-        drawn = (
-            self.ply >= self.rules.max_plies
-            or board.is_insufficient_material()
-            or (self.rules.fifty_moves and board.halfmove_clock >= _FIFTY_MOVES)
-            # The third occurrence needs four half-moves from each to the next.
-            or (len(self.earlier) >= 8 and self.earlier.count(self.epd) >= 2)
-        )
-        return 0.5 if drawn else None
+        return 0.0 if self.board.turn == chess.WHITE else 1.0
 
 
 def _restore_position(fen: str, ply: int, rules: tuple[Any, ...], earlier: tuple[str, ...]) -> _Position:
@@ -289,13 +295,13 @@ class ChessState(pyspiel.State):
 
     def current_player(self) -> int:
         """0 for White, 1 for Black, or pyspiel's terminal player."""
-        if self._position.white_utility is not None:
+        if self.is_terminal():
             return int(pyspiel.PlayerId.TERMINAL)
         return 0 if self._position.board.turn == chess.WHITE else 1
 
     def is_terminal(self) -> bool:
         """Whether the game is over."""
-        return self._position.white_utility is not None
+        return self._position.ending is not None
 
     def repeats(self, move: chess.Move) -> bool:
         """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
@@ -304,22 +310,14 @@ class ChessState(pyspiel.State):
 
     def ending(self) -> str | None:
         """Why the game is over, in words; None if it goes on."""
-        if not self.is_terminal():
-            return None
-        board, rules = self.board, self._position.rules
-        if not any(board.generate_legal_moves()):
-            return "checkmate" if board.is_check() else "stalemate"
-        if board.is_insufficient_material():
-            return "insufficient material"
-        if self.ply >= rules.max_plies:
-            return "too long"
-        fifty = rules.fifty_moves and board.halfmove_clock >= _FIFTY_MOVES
-        return "fifty moves" if fifty else "threefold repetition"
+        return self._position.ending
 
     def returns(self) -> list[float]:
         """Utilities of White and Black, in [0, 1] with sum 1; zeros until the game is over."""
+        if not self.is_terminal():
+            return [0.0, 0.0]
         white = self._position.white_utility
-        return [0.0, 0.0] if white is None else [white, 1.0 - white]
+        return [white, 1.0 - white]
 
     def _legal_actions(self, player: int) -> list[int]:
         del player  # pyspiel asks for the player to move only.

@@ -8,12 +8,11 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from precomp_games._support.files import atomic_write
+from precomp_games._support.results import rows_of as rows_of
 
 if TYPE_CHECKING:
     from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium
@@ -64,12 +63,6 @@ def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-
-
-def rows_of(columns: Mapping[str, Iterable[Any]]) -> list[dict[str, Any]]:
-    """A result's `columns()` by rows, in Python's numbers."""
-    lists = [np.asarray(column).tolist() for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:

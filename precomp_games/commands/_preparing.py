@@ -29,7 +29,6 @@ from precomp_games.chess.plan.preparation import (
     PlanStep,
     Preparation,
     WholeTree,
-    write_preparation,
 )
 from precomp_games.chess.plan.prepare import is_by_games, prepare
 from precomp_games.chess.study.words import more_points, points, range_words, signed_points
@@ -203,7 +202,7 @@ def best_book_in(folder: pathlib.Path) -> Iterator[Callable[[Preparation], None]
     def improved(made: Preparation) -> None:
         nonlocal written
         if made.book.positions and made.book.positions != written:
-            write_preparation(made, folder)
+            made.write(folder)
             written = made.book.positions
 
     try:

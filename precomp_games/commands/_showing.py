@@ -16,7 +16,7 @@ from precomp_games._support.checks import one_line, pasteable
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.preparation import Preparation, WholeTree, read_preparation
+from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.page import BookPage, report_matches, write_report
@@ -100,7 +100,7 @@ def earlier_runs(given: flags.FlagValues) -> list[Earlier]:
             there = [each for each in folders if (each / "result.json").is_file()]
             if not there:
                 raise ValueError(f"--from: expected {expected}, got {str(path)!r}, with no preparation in it")
-            found += [Earlier(folder, read_preparation(folder)) for folder in there]
+            found += [Earlier(folder, Preparation.read(folder)) for folder in there]
     wanted = [each for each in found if not given["side"].present or each.made.side == given.side]
     if not wanted:
         none = f"no preparation of {given.side.capitalize()}'s"

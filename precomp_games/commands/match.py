@@ -29,7 +29,7 @@ from typing import Annotated, Any, NamedTuple
 from absl import flags
 
 from precomp_games._support import checks
-from precomp_games._support.deadlines import OutOfTimeError, as_far_as_time_goes, limited, part, seconds_left
+from precomp_games._support.deadlines import OutOfTimeError, limited, part, seconds_left
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.engines.pool import EngineError
@@ -39,7 +39,7 @@ from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.controls import MAIN_LINES, control_book
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.plan.prepare import exits_of
-from precomp_games.chess.plan.trees import penalties, preparation_book, preparation_tree
+from precomp_games.chess.plan.trees import looked_far, preparation_book, preparation_tree
 from precomp_games.chess.play.match import (
     ExitScore,
     MatchComparison,
@@ -56,7 +56,6 @@ from precomp_games.commands._files import end_of, figure, output_folder, print_t
 from precomp_games.commands._flags import EngineFlags, Listed, MinutesFlags, define_flags
 from precomp_games.commands._showing import FolderFlags, as_said, earlier_runs, print_games, told_opponent
 from precomp_games.commands.prepare import match_line
-from precomp_games.tree.history_tree import HistoryTree
 
 _SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
@@ -132,16 +131,13 @@ def _against(given: flags.FlagValues, settings: PreparationSettings) -> Preparat
 def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
     """Other books of the size, by name."""
     size, settings = len(made.book), made.settings
-    players = (engines.analyst, engines.opponent)
-    yield "most reached", control_book(settings, *players, positions=size)
-    yield "main lines", control_book(settings, *players, positions=size, moves=MAIN_LINES)
+    policies = engines.policies(dataclasses.replace(settings, menu=1))
+    yield "most reached", control_book(settings, policies, positions=size)
+    yield "main lines", control_book(settings, policies, positions=size, moves=MAIN_LINES)
     if settings.menu > 1 or settings.evaluation != "linear":
         plain = dataclasses.replace(settings, menu=1, evaluation="linear")
 
-        def look(penalty: float) -> HistoryTree:
-            return preparation_tree(dataclasses.replace(plain, penalty=penalty), *players)
-
-        _, tree = as_far_as_time_goes(penalties(plain.penalty), plain.penalty, look)
+        tree = looked_far(plain, lambda each: preparation_tree(each, engines.analyst, engines.opponent))
         best = best_of_frontier(memory_frontier(tree, settings.player), size)
         yield "linear evaluation", preparation_book(tree, settings.player, best.states())
 

@@ -46,7 +46,7 @@ from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.people import FITTED, ModelledPerson, model_person, read_person
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.preparation import Preparation, WholeTree, write_preparation
+from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
 from precomp_games.chess.study.words import OpponentWords, guesses_words, more_points, points
@@ -296,7 +296,7 @@ def _prepared(
     rows = _position_rows(made, against)
     extra = memory_lines(made, own)
     more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _share_of_guesses(made)}
-    write_preparation(made, own, more)
+    made.write(own, more)
     if rows:
         write_csv(own / "positions.csv", rows)
     else:

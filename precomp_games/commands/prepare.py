@@ -37,7 +37,7 @@ from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.plan.controls import play_neighbors
-from precomp_games.chess.plan.preparation import Preparation, write_preparation
+from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.words import points, range_words, signed_points
 from precomp_games.commands._engines import open_engines
@@ -112,13 +112,13 @@ def run(given: flags.FlagValues) -> None:
             made = prepared(given, settings, engines, given.budget, kept)
         searches, asked = engines.searches, len(needed)
         extra = memory_lines(made, folder)
-        write_preparation(made, folder)  # whatever ends the games, the book is there
+        made.write(folder)  # whatever ends the games, the book is there
         print_preparation(given, made, extra, needed=asked, searches=searches)
         try:
             matches = _matches(given, made, engines)
             made = _among_neighbors(given, made, engines)
         finally:
-            write_preparation(made, folder)
+            made.write(folder)
             files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
             files = ", plan.csv, plan.png" if given.plan else files
             print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")

@@ -52,12 +52,7 @@ from precomp_games.chess.engines.searches import SearchLimit, named_options, wea
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.preparation import (
-    BySparring,
-    Preparation,
-    read_preparation,
-    write_preparation,
-)
+from precomp_games.chess.plan.preparation import BySparring, Preparation
 from precomp_games.chess.plan.prepare import with_exits
 from precomp_games.chess.plan.sparring import (
     SparringGames,
@@ -273,7 +268,7 @@ class Sparring:
         """The book that all games make; where its match has begun, the one that it began with."""
         games, count = self.read(), len(self.read("last.pgn").records)
         if count and (self.folder / "result.json").is_file():
-            made = read_preparation(self.folder)
+            made = Preparation.read(self.folder)
             before = [getattr(made.settings, name) for name in ("player", "fen")]
             if before != [self.settings.player, self.settings.fen]:
                 raise ValueError(
@@ -294,7 +289,7 @@ class Sparring:
             f"{len(games.records)} games",
             flush=True,
         )
-        write_preparation(made, self.folder)
+        made.write(self.folder)
         return made
 
     def _finished(self, made: Preparation, games: SparringGames) -> Preparation:
@@ -336,7 +331,7 @@ class Sparring:
                 f"the start position, got none in {self.given.games!r}"
             )
         made = self._finished(self.plan(games, last=True), games)
-        write_preparation(made, self.folder)
+        made.write(self.folder)
         print(f"Scored              {_Round(0, None, [score for _, score in played])}")
         self._tell_changes(games, (), made.book)
         print(
@@ -368,7 +363,7 @@ class Sparring:
             made = dataclasses.replace(
                 made, utility=last.score, unprepared=unprepared, value=last.score, search=search
             )
-            write_preparation(made, self.folder)
+            made.write(self.folder)
         played = "".join(f", {name}.pgn" for name in _LAST if (self.folder / f"{name}.pgn").is_file())
         rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
         if rows:

@@ -31,7 +31,7 @@ from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
 from precomp_games.chess.model.model import modelled_play
-from precomp_games.chess.plan.preparation import Preparation, read_preparation
+from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.play.players import LONGEST_LINE, EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.study.words import OpponentWords
@@ -96,7 +96,7 @@ def _opponent(given: flags.FlagValues) -> UciEngine:
     """The modelled opponent of a preparation."""
     if given.book is not None or given.play != "engine":
         raise ValueError("--opponent: expected no --book and no --play beside it")
-    preparation = read_preparation(given.opponent)
+    preparation = Preparation.read(given.opponent)
     return _modelled(given, preparation, 1 - preparation.settings.player, None)
 
 
@@ -107,7 +107,7 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
         raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
     if not os.path.exists(path):
         raise ValueError(f"--book: expected a Polyglot file or a folder, got {path!r}, which is not there")
-    preparation = read_preparation(path) if os.path.isdir(path) else None
+    preparation = Preparation.read(path) if os.path.isdir(path) else None
     if given.play == "engine":
         player = EnginePlayer(find_engine(given.engine))
         return UciEngine(

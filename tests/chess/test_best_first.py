@@ -10,9 +10,9 @@ from precomp_games.chess import (
     action_of,
     position_key,
     preparation_book,
-    preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.trees import certified_book
 from tests.chess.test_preparation import HashEngine
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from precomp_games.chess import EngineEvaluation, PreparationSettings, SearchLimit, preparation_policies
+from precomp_games.chess import EngineEvaluation, PreparationSettings, SearchLimit
 from precomp_games.chess.engines.searches import Line
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.calibration import (
@@ -22,6 +22,7 @@ from precomp_games.chess.model.calibration import (
     played_samples,
     save_calibration,
 )
+from precomp_games.chess.model.model import preparation_policies
 from tests.chess.test_preparation import HashEngine
 from tests.random_games import uniform
 

@@ -6,16 +6,10 @@ import chess
 import pytest
 
 from precomp_games.algorithms import confirmed_precomputation
-from precomp_games.chess import (
-    PreparationSettings,
-    SearchLimit,
-    board_key,
-    book_exits,
-    play_match,
-    preparation_policies,
-)
+from precomp_games.chess import PreparationSettings, SearchLimit, board_key, book_exits, play_match
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import EngineMenu
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.trees import certified_book
 from tests.chess.test_preparation import HashEngine
 

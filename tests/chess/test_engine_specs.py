@@ -17,9 +17,9 @@ from precomp_games.chess import (
     SearchLimit,
     board_key,
     opponent_policy,
-    preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.model.opponents import _options
 from precomp_games.chess.plan.trees import equilibrium_tree
 from precomp_games.chess.study.words import OpponentWords

@@ -21,13 +21,13 @@ from precomp_games.chess import (
     action_of,
     find_engine,
     opponent_policy,
-    preparation_policies,
     preparation_tree,
 )
 from precomp_games.chess.engines import pool as pool_module
 from precomp_games.chess.engines.searches import game_text
 from precomp_games.chess.engines.uci import SearchCommand
 from precomp_games.chess.game import move_of
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.policies.rows import is_of_history
 from tests.chess import fake_engine
 

@@ -11,15 +11,14 @@ from precomp_games.algorithms import best_precomputation, judge_book
 from precomp_games.chess import (
     PreparationSettings,
     preparation_book,
-    preparation_policies,
     preparation_tree,
     read_repertoire,
     write_pgn,
     write_polyglot,
 )
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.judging import (
-    _numbered,
-    _sans,
+    _written,
     known_entries,
     line_of,
     repertoire_policies,
@@ -131,5 +130,7 @@ def test_lines_are_written_as_python_chess_writes_them(cases) -> None:
                 line.append(rng.choice(list(board.legal_moves)))
                 board.push(line[-1])
             lines.append(tuple(line))
-        for moves, sans in zip(lines, _sans(start, lines), strict=True):
-            assert (_numbered(start, sans) or "(start)") == line_of(start, moves)
+        told = [moves for moves in lines if moves]
+        for (*before, last), (text, san) in zip(told, _written(start, told), strict=True):
+            assert (text or "(start)") == line_of(start, before)
+            assert start.variation_san([*before, last]).endswith(san)

@@ -1,5 +1,6 @@
 """Matches: the rules, seeds, what is expected against brute force, exits, intervals and files."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -20,9 +21,9 @@ from precomp_games.chess import (
     control_book,
     play_match,
     preparation_book,
-    preparation_policies,
     preparation_tree,
 )
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.play.match import MatchGame, MatchResult, write_match_pgn
 from precomp_games.policies.playouts import mean_interval
 from tests.chess.test_book import book_of, entry, games_of
@@ -346,7 +347,7 @@ def test_games_are_written_as_pgn(tmp_path):
 
 @functools.cache
 def controlled(player, menu=0):
-    """(settings, engine, {history: reach} where we always play the analyst's first move, by brute force)."""
+    """(settings, policies, {history: reach} where we play the analyst's first move, by brute force)."""
     settings = PreparationSettings(player=player, opponent_temperature_cp=40.0, max_plies=9, menu=menu)
     engine = HashEngine()
     opponent = preparation_policies(settings, engine).sigma[1 - player]
@@ -364,14 +365,15 @@ def controlled(player, menu=0):
                 row = opponent.action_probabilities(state)
             following += [(state.child(action), reach * p) for action, p in row.items()]
         level = following
-    return settings, engine, found
+    chosen = preparation_policies(dataclasses.replace(settings, menu=max(1, menu)), engine)
+    return settings, chosen, found
 
 
 @pytest.mark.parametrize(("player", "menu"), [(0, 0), (1, 0), (1, 4)])
 def test_the_most_reached_positions(player, menu):
-    settings, engine, known = controlled(player, menu)
+    settings, policies, known = controlled(player, menu)
     for count in (0, 1, 9, 10_000):
-        book = control_book(settings, engine, positions=count)
+        book = control_book(settings, policies, positions=count)
         assert len(book) == min(count, len(known))
         taken = [p.reach for p in book.positions]
         assert taken == pytest.approx(sorted(known.values(), reverse=True)[:count])
@@ -383,9 +385,9 @@ def test_the_most_reached_positions(player, menu):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_main_line_and_its_departures(player):
-    settings, engine, known = controlled(player)
-    assert len(control_book(settings, engine, positions=10_000, moves=10)) == len(known)
-    book = control_book(settings, engine, positions=9, moves=3)
+    settings, policies, known = controlled(player)
+    assert len(control_book(settings, policies, positions=10_000, moves=10)) == len(known)
+    book = control_book(settings, policies, positions=9, moves=3)
     lines = [book.positions[k : k + 3] for k in (0, 3, 6)]
     learnt = set()
     for line in lines:

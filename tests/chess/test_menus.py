@@ -11,13 +11,13 @@ from precomp_games.chess import (
     SearchLimit,
     move_of,
     preparation_book,
-    preparation_policies,
     preparation_tree,
     write_pgn,
 )
 from precomp_games.chess.data.book import points
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.model.engine_policies import EngineMenu
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.trees import certified_book
 from tests.chess.test_best_first import _best_first
 from tests.chess.test_preparation import HashEngine

@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games.chess import (
-    ChessGame,
-    PreparationSettings,
-    action_of,
-    preparation_policies,
-    read_preparation,
-    write_polyglot,
-)
+from precomp_games.chess import ChessGame, Preparation, PreparationSettings, action_of, write_polyglot
 from precomp_games.chess.model.calibration import load_calibration, save_calibration
-from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, preparation_policies
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -85,7 +78,7 @@ def test_the_opponent_is_the_same_without_its_files(spec, player, here, tmp_path
     before = made(settings, tmp_path / "out").sigma[1 - player]
     here.rename(tmp_path / "moved")
     os.chdir("/")
-    found = read_preparation(tmp_path / "out").settings
+    found = Preparation.read(tmp_path / "out").settings
     assert not found.trusted
     after = preparation_policies(found, HashEngine()).sigma[1 - player]
     for san in ("e4 e5 Nf3 Nc6 Bb5 a6", "d4 d5 c4 e6", "Nf3 Nf6 a4"):
@@ -99,7 +92,7 @@ def test_a_calibration_lies_there_too(here, tmp_path):
     settings = PreparationSettings(evaluation="calibrated", calibration="fit.json", trusted=True)
     made(settings, tmp_path / "out")
     (here / "fit.json").unlink()
-    found = read_preparation(tmp_path / "out").settings
+    found = Preparation.read(tmp_path / "out").settings
     assert preparation_policies(found, HashEngine()).leaf_value.utility.prior_games == 7.5
     # Data of other settings are not taken.
     with pytest.raises(ValueError, match="a calibration that is shipped"):
@@ -113,7 +106,7 @@ def test_where_nothing_is_named_or_an_engine_nothing_is_written(here, tmp_path):
     for number, spec in enumerate((engine, f"games(file=games.pgn,prior={engine})")):
         made(PreparationSettings(opponent=spec, trusted=True), tmp_path / str(number))
         with pytest.raises(ValueError, match="opens and runs nothing"):
-            preparation_policies(read_preparation(tmp_path / str(number)).settings, HashEngine())
+            preparation_policies(Preparation.read(tmp_path / str(number)).settings, HashEngine())
 
 
 def test_data_that_are_none(here, tmp_path):
@@ -134,8 +127,8 @@ def test_data_that_are_none(here, tmp_path):
     )
     for told, changed in wrong:
         write_archive(path, header | told, arrays | changed)
-        with pytest.raises(ValueError, match="expected what write_preparation"):
-            read_preparation(tmp_path / "out")
+        with pytest.raises(ValueError, match=r"expected what Preparation\.write"):
+            Preparation.read(tmp_path / "out")
     for part in (
         {"name": "counts", "source": 5, "alpha": 1.0},
         {"name": "counts", "source": 0, "alpha": -1.0},
@@ -146,7 +139,7 @@ def test_data_that_are_none(here, tmp_path):
     ):
         write_archive(path, header | {"opponent": part}, arrays)
         with pytest.raises(ValueError, match="expected data of an opponent, got others"):
-            preparation_policies(read_preparation(tmp_path / "out").settings, HashEngine())
+            preparation_policies(Preparation.read(tmp_path / "out").settings, HashEngine())
 
 
 # -- sparring ------------------------------------------------------------------------------------------------
@@ -185,7 +178,7 @@ def test_sparring_with_ones_own_engine(here, tmp_path, monkeypatch, capsys):
     engine = engine_file(tmp_path, slow=False)
     own = [f"--opponent_engine={engine}", "--opponent_option=Hash=64", "--opponent_option=Style=Wild"]
     prepared(here, f"--engine={engine}", *own, "--r=1e-6")
-    assert read_preparation(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
+    assert Preparation.read(here / "out").engines == ("Fake 1.0", "Fake 1.0 [Hash=64, Style=Wild]")
     best = f"bestmove {fake_engine.ranked(AFTER_D4, 3)[0]}"
     assert answer(monkeypatch, capsys, "--opponent=out", *own) == best
     same = ["--engine_option=Hash=64", "--engine_option=Style=Wild"]

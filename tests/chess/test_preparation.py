@@ -19,7 +19,6 @@ from precomp_games.chess import (
     action_of,
     move_of,
     preparation_book,
-    preparation_policies,
     preparation_tree,
     write_pgn,
 )
@@ -27,6 +26,7 @@ from precomp_games.chess.data.book import points
 from precomp_games.chess.engines.searches import MATE_CP, MAX_CP, MAX_MATE, Line, SearchResult
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import WdlUtility, centipawns, score_utility, softmax
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.study.words import OpponentWords
 
 PENALTY = 0.002

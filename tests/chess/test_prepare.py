@@ -31,8 +31,6 @@ from precomp_games.chess import (
     preparation_book,
     preparation_tree,
     prepare,
-    read_preparation,
-    write_preparation,
 )
 from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
@@ -98,8 +96,8 @@ def test_what_is_written_is_read_again(settings, how, engines, tmp_path):
     assert (made.standard_error is not None) == ("games" in how)
     assert made.score_name == ("Expected score" if "games" in how else "Analyst's score")
     assert (made.score_note == "") == ("games" in how)
-    write_preparation(made, tmp_path, {"more": 1})
-    read = read_preparation(tmp_path)
+    made.write(tmp_path, {"more": 1})
+    read = Preparation.read(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"book.bin", "book.pgn", "result.json"}
     data = json.loads((tmp_path / "result.json").read_text())
     assert data == json.loads(json.dumps(made.to_json())) | {"more": 1}
@@ -164,8 +162,8 @@ def test_neighbors_of_the_model_are_tried_with_the_book_and_without(engines, tmp
         assert [each.score, each.unprepared] == [score.mean() for score in scores]
         assert each.gain == each.score - each.unprepared
         assert each.standard_error == pytest.approx(math.hypot(*(stats.sem(score) for score in scores)))
-    write_preparation(made, tmp_path)
-    assert read_preparation(tmp_path).neighbors == made.neighbors
+    made.write(tmp_path)
+    assert Preparation.read(tmp_path).neighbors == made.neighbors
     several = dataclasses.replace(SETTINGS, opponent_temperature_cp=(5.0, 20.0), opponent_weights=(1, 2))
     assert neighbors(several)["twice the r"].opponent_temperature_cp == (10.0, 40.0)
     assert neighbors(several)["r = 5 alone"].opponent_temperature_cp == 5.0
@@ -238,8 +236,8 @@ def test_the_best_book_so_far_can_be_written_at_any_time(by_games, engines, tmp_
         assert each.unfinished and each.budget == 6 and len(each.book) <= 6
         assert each.standard_error is None  # no games have said what it is worth
         assert sum(each.gains) == pytest.approx(each.utility - each.unprepared)
-        write_preparation(each, tmp_path)
-        assert read_preparation(tmp_path).book.positions == each.book.positions
+        each.write(tmp_path)
+        assert Preparation.read(tmp_path).book.positions == each.book.positions
     if by_games and made.book.positions:  # which is told before its games
         assert told[-1].book.positions[0].history == made.book.positions[0].history
     prepare(SETTINGS, engines, improved=lambda _: pytest.fail("of a whole tree nothing is known before"))
@@ -271,21 +269,27 @@ def test_a_choice_needs_no_plan(engines):
         {"settings": {"trusted": True}},
     ],
 )
-def test_json_that_is_no_preparation(wrong, engines):
+def test_json_that_is_no_preparation(wrong, engines, tmp_path):
     data = json.loads(json.dumps(prepare(SETTINGS, engines).to_json()))
-    assert Preparation.from_json(data).utility == data["utility"]
-    with pytest.raises(ValueError, match=r"expected a result of precomp-games prepare, got"):
-        Preparation.from_json(data | wrong)
+    assert read_of(data, tmp_path).utility == data["utility"]
+    with pytest.raises(ValueError, match=r"Preparation\.read\(\): expected a result\.json of precomp"):
+        read_of(data | wrong, tmp_path)
 
 
-def test_an_evaluation_is_one_that_files_can_tell(engines):
+def test_an_evaluation_is_one_that_files_can_tell(engines, tmp_path):
     data = json.loads(json.dumps(prepare(SETTINGS, engines).to_json()))
     data["memorized"][0]["evaluation"] = {"cp": 10**400}
     with pytest.raises(ValueError, match="expected cp to be an integer from -1000000 to 1000000"):
-        Preparation.from_json(data)
+        read_of(data, tmp_path)
 
 
-def test_games_of_a_person_are_told_once_and_read_again(engines):
+def read_of(data, folder):
+    """The preparation that JSON has."""
+    (folder / "result.json").write_text(json.dumps(data))
+    return Preparation.read(folder)
+
+
+def test_games_of_a_person_are_told_once_and_read_again(engines, tmp_path):
     move = chess.Move.from_uci
     game = PlayedGame("Ann", "Bob", 1999, "1-0", (move("e2e4"), move("c7c5")))
     other = PlayedGame("Carol", "Bob", None, "*")
@@ -294,13 +298,13 @@ def test_games_of_a_person_are_told_once_and_read_again(engines):
     made = dataclasses.replace(prepare(SETTINGS, engines), games=behind, person=person)
     data = json.loads(json.dumps(made.to_json()))
     assert len(data["played_games"]) == 2 and data["played_games"][0]["moves"] == "e2e4 c7c5"
-    read = Preparation.from_json(data)
+    read = read_of(data, tmp_path)
     assert (read.games, read.person) == (behind, person)
     # Results of before have each reply's games as they are, and none of their moves.
     old = {"white": "Ann", "black": "Bob", "year": 1999, "result": "1-0"}
     replies = [{"after": ["e2e4"], "count": 1, "games": [old]}]
     without = {name: value for name, value in data.items() if name not in ("played_games", "person")}
-    read = Preparation.from_json(without | {"replies": replies})
+    read = read_of(without | {"replies": replies}, tmp_path)
     assert read.person is None
     assert read.games == {(move("e2e4"),): ReplyGames(1, (dataclasses.replace(game, moves=()),))}
 

@@ -3,7 +3,8 @@
 import chess
 import pytest
 
-from precomp_games.chess import PreparationSettings, preparation_policies, read_games, read_repertoire
+from precomp_games.chess import PreparationSettings, read_games, read_repertoire
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.review import AT_ITS_END, BY_OPPONENT, BY_OWNER, review_games
 from tests.chess.test_preparation import HashEngine
 

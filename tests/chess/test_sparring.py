@@ -16,13 +16,14 @@ from precomp_games.chess import (
     EnginePool,
     Engines,
     EvaluationStore,
+    Preparation,
     PreparationSettings,
     StoredEngine,
     action_of,
     opponent_policy,
     play_match,
-    read_preparation,
 )
+from precomp_games.chess.data.game_records import RESULTS, GameRecord, position_hash
 from precomp_games.chess.model.calibration import expected_score, score_features
 from precomp_games.chess.plan.sparring import (
     SparringGames,
@@ -61,6 +62,32 @@ def sparred(settings, engines, games=30, opponent=None):
     return play_match(book, opponent or sigma[rival], sigma[1 - rival], games, max_plies=40)
 
 
+def games_of(result, name="Opponent"):
+    """The games of a match as if they had been read."""
+    records, book = [], result.book
+    for game in result.games:
+        board, keys = book.start.copy(stack=False), []
+        for move in game.moves:
+            keys.append(position_hash(board))
+            board.push(move)
+        white = game.score if book.side == chess.WHITE else 1.0 - game.score
+        ours = range(0 if book.start.turn == book.side else 1, len(game.moves), 2)
+        record = GameRecord(
+            *(("", name) if book.side == chess.WHITE else (name, "")),
+            own=(not book.side,),
+            first=book.start.turn,
+            year=None,
+            ratings=(None, None),
+            speed="",
+            result=RESULTS[white],
+            keys=tuple(keys),
+            actions=tuple(map(action_of, game.moves)),
+            booked=frozenset(ply for ply in ours if game.left is None or ply < game.left),
+        )
+        records.append(record)
+    return SparringGames(name, tuple(records))
+
+
 # -- what games say of an opponent -------------------------------------------------------------------------
 
 
@@ -68,7 +95,7 @@ def sparred(settings, engines, games=30, opponent=None):
 def test_the_model_is_counts_with_the_weight_of_one_game_behind_them(engines, player):
     settings = settings_of(player=player, opponent_temperature_cp=200.0, top_k=3)
     result = sparred(settings, engines)
-    games = SparringGames.of_matches([result])
+    games = games_of(result)
     policy = informed_policies(settings, engines, games).sigma[1 - player]
     prior = engines.policies(settings).sigma[1 - player]
     state = settings.game().new_initial_state()
@@ -95,7 +122,7 @@ def test_who_one_of_several_is(engines):
     several = f"mixture({','.join(f'{letter}={one}' for letter, one in zip('abcdefgh', each, strict=True))})"
     settings = settings_of(opponent=several, trusted=True)
     model = opponent_policy(settings.game(), several, engines.opponent)
-    games = SparringGames.of_matches([sparred(settings, engines, games=4, opponent=model.policies[5])])
+    games = games_of(sparred(settings, engines, games=4, opponent=model.policies[5]))
     log = np.log(model.weights.copy())
     for record, _ in games.against(settings):
         state = settings.played_game().new_initial_state()
@@ -148,7 +175,7 @@ def test_scores_of_games_say_what_the_analysts_are_worth(engines):
     """The most likely coefficients, by a search over them with the prior written out."""
     settings = settings_of()
     evaluation = engines.policies(settings).leaf_value
-    games = SparringGames.of_matches([sparred(settings, engines, games=12)])
+    games = games_of(sparred(settings, engines, games=12))
     taught = _taught(games, settings)
     value, counted = _learned(evaluation, taught)
     fitted = value.utility
@@ -175,7 +202,7 @@ def test_a_move_of_the_book_leaves_more_time_for_later_ones(engines, player):
     settings, clock = settings_of(player=player), Clock(1.0, 0.01)
     plain = engines.policies(settings).leaf_value
     evaluation = _timed(plain, clock, player)
-    games = SparringGames.of_matches([sparred(settings, engines, games=3)])
+    games = games_of(sparred(settings, engines, games=3))
     taught = [(passed[1:], score) for passed, score in _taught(games, settings)]  # one move was a book's
 
     def logits(value, states):
@@ -204,7 +231,7 @@ def test_where_games_are_lost_the_book_plays_something_else(engines):
     move = first.book.positions[0].moves[0].move
     policies = engines.policies(settings)
     result = play_match(first.book, policies.sigma[1], policies.sigma[0], 40, max_plies=40)
-    games = SparringGames.of_matches([result])
+    games = games_of(result)
     assert all(
         left_at(record, chess.WHITE) == game.left
         for record, game in zip(games.records, result.games, strict=True)
@@ -258,7 +285,7 @@ def test_a_sparring_goes_on_where_it_was(fake, tmp_path, capsys):
     for name in ("book.bin", "book.pgn", "result.json", "rounds.csv", "rounds.png", "last.pgn"):
         assert (folder / name).exists()
     assert (folder / "without.pgn").read_text().count("[Result ") == 2
-    assert read_preparation(folder).settings.calibration == "engines"  # what moves are worth under a clock
+    assert Preparation.read(folder).settings.calibration == "engines"  # what moves are worth under a clock
     first = (folder / "games.pgn").read_text()
     assert first.count("[Result ") == 2
     status, again, err = ran(capsys, *how, "--play=2", "--last=2")  # there is nothing left to do
@@ -292,7 +319,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
     assert status == 0, err
     assert asked == [(Clock(5.0, 0.1), 0.03, -1.0), (Clock(5.0, 0.1), 0.03, 0.6)]  # a round's, and the last
     assert "keeps no limit of nodes" not in said
-    settings = read_preparation(tmp_path / "o (1), a=b").settings
+    settings = Preparation.read(tmp_path / "o (1), a=b").settings
     assert settings.min_probability == 1e-3
     assert "d=uci(nodes=10000,r=5,top_k=4),per=move)" in settings.opponent
     assert settings.opponent.startswith('games(file="o (1), a=b/games.pgn",')

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from precomp_games.chess import read_preparation, write_preparation
-from precomp_games.commands import _preparing, main, opponent
+from precomp_games.chess import Preparation
+from precomp_games.commands import main
 from precomp_games.commands._app import progress_bar, running_until
 from precomp_games.commands._preparing import looking_until
 from tests.chess import fake_engine
@@ -47,7 +47,7 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
     few = ["--max_evaluations=300", "--menu=3", "--penalty=1e-4", "--max_plies=20", "--match_games=0"]
     fen = "--fen=8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"
     words = ["prepare", f"--engine={script}", fen, "--play_budget=6", "--neighbors=0", *few]
-    write, written = write_preparation, []
+    write, written = Preparation.write, []
 
     def pressed(made, folder):
         write(made, folder)
@@ -55,10 +55,10 @@ def test_ctrl_c_keeps_the_best_book_so_far(presses, tmp_path, monkeypatch, capsy
         for _ in range(presses if len(written) == 2 else 0):
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(_preparing, "write_preparation", pressed)
+    monkeypatch.setattr(Preparation, "write", pressed)
     status = main(["precomp-games", *words, "--output_dir=out"])
     said = capsys.readouterr()
-    made = read_preparation(tmp_path / "out")
+    made = Preparation.read(tmp_path / "out")
     assert "Looks no further; Ctrl-C again ends the program." in said.out
     if presses == 1:
         assert status == 0 and not made.unfinished, said.err
@@ -160,7 +160,7 @@ def test_an_opponent_in_no_time(person, capsys):
     assert said.count("by --minutes=0, at --penalty=0.128, not yet 0.0005") == 2
     assert (person / "none" / "report.html").is_file()
     for side in ("white", "black"):
-        made = read_preparation(person / "none" / side)
+        made = Preparation.read(person / "none" / side)
         assert "fit=rolling" not in made.settings.opponent and "alpha=" in made.settings.opponent
     judged = ["--from=none", "--book=mine.pgn", "--side=white", "--penalty=0.0005"]
     for words, files in (
@@ -177,7 +177,7 @@ def test_an_opponent_in_no_time(person, capsys):
 @pytest.mark.parametrize("presses", [1, 2])
 def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypatch):
     """Once, as White is written, and Black is looked at a little; twice, amid Black, and White is there."""
-    write, written = write_preparation, []
+    write, written = Preparation.write, []
 
     def pressed(made, folder, *more):
         write(made, folder, *more)
@@ -186,7 +186,7 @@ def test_an_opponent_that_is_ended_has_a_page(presses, person, capsys, monkeypat
             for _ in range(presses if len(written) == presses else 0):
                 os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(opponent, "write_preparation", pressed)
+    monkeypatch.setattr(Preparation, "write", pressed)
     output = f"ended_{presses}"
     few = ["--behind=uniform", "--penalty=0.01", "--evaluation=linear", "--distrust=0.05"]
     status, said, err = ran(person, capsys, *lee(output, *few))

@@ -13,7 +13,7 @@ import chess.pgn
 import pytest
 from absl import flags
 
-from precomp_games.chess import Book, SearchLimit, read_preparation
+from precomp_games.chess import Book, Preparation, SearchLimit
 from precomp_games.commands import judge, main, match, opponent
 from precomp_games.commands._showing import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
@@ -70,7 +70,7 @@ def test_one_command_prepares_both_colors(folder, prepared):
     }
     page = (made / "report.html").read_text()
     for side in ("white", "black"):
-        there = read_preparation(made / side)
+        there = Preparation.read(made / side)
         assert there.side == side and there.settings.distrust == 0.05
         assert (len(there.book) > 0) == (side == "white")  # by this engine Black learns nothing
         assert there.settings.opponent.startswith(f'games(file="{_GAMES}",player=Karpov Anatoly; Karpov A.,')
@@ -202,7 +202,7 @@ def test_a_last_game_without_a_move_of_the_person_and_a_name_that_controls_termi
     assert "Distrust" not in said and "an engine thinks" not in said
     result = json.loads((folder / "odd/black/result.json").read_text())
     assert result["model"]["bits"] is None and result["settings"]["distrust"] == 0.0
-    assert read_preparation(folder / "odd/black").settings.opponent.startswith(
+    assert Preparation.read(folder / "odd/black").settings.opponent.startswith(
         "games(file=odd.pgn,player=Kar[31mpov A,"
     )
 
@@ -239,7 +239,7 @@ def flagged(command, *words):
 
 def test_settings_are_those_of_the_run_but_for_what_is_said(folder, prepared, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    before = read_preparation("output/karpov_anatoly/white").settings
+    before = Preparation.read("output/karpov_anatoly/white").settings
     book, settings = book_and_settings(flagged(judge))
     assert "White's of output/karpov_anatoly; --side=black is for the other." in capsys.readouterr().out
     assert len(book) > 0 and not settings.trusted and settings.files is not None

@@ -8,10 +8,10 @@ import pytest
 
 from precomp_games.chess import (
     ChessGame,
+    Preparation,
     PreparationSettings,
     action_of,
     games_policy,
-    read_preparation,
 )
 from precomp_games.chess.data.move_counts import GameSelection, MoveCounts
 from precomp_games.chess.study.words import points
@@ -72,7 +72,7 @@ def test_shipped_sample(tmp_path):
     assert told["seldom"]["positions"] == len(rare)
     assert told["seldom"]["share"] == pytest.approx(math.fsum(rare) / adds)
     assert f"{len(rare)} of {len(rows)} positions" in said
-    made = read_preparation(tmp_path / "out" / "white")
+    made = Preparation.read(tmp_path / "out" / "white")
     assert len(made.book) == len(rows)
     # A position hangs on a guess where a reply on the way to it is one.
     guessed = [

@@ -24,6 +24,7 @@ from precomp_games.chess.model.calibration import (
     save_calibration,
 )
 from precomp_games.chess.model.engine_policies import LinearUtility
+from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.play.match import MATCH_PLIES
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -75,8 +76,8 @@ def table():
 
     repertoire = face.read_repertoire(files.repertoire, chess.WHITE)
     with_menu = dataclasses.replace(settings, menu=2, max_plies=4, penalty=0.05)
-    policies = face.preparation_policies(with_menu, analyst)
-    without_menu = face.preparation_policies(dataclasses.replace(with_menu, menu=0), analyst)
+    policies = preparation_policies(with_menu, analyst)
+    without_menu = preparation_policies(dataclasses.replace(with_menu, menu=0), analyst)
     with_a_menu = Arg(policies, without_menu)
     drill = face.Drill(book, ":memory:", seed=1)
     now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -188,8 +189,7 @@ def table():
         "announce": Arg(None, fine=...),
         "enough": Arg(None, fine=...),
         **dict.fromkeys(("preparation", "made"), Arg(made, face.Preparation)),
-        "from_json.data": Arg(made.to_json(), {"settings": 5}),
-        "write_preparation.folder": Arg(folder(), fine=["nonsense"]),
+        "write.folder": Arg(folder(), fine=["nonsense"]),
         "more": Arg(None, fine=[{"a": "b"}]),
         "PreparationSettings.player": Arg(0, 2),
         "penalty": Arg(0.001, 0.0),
@@ -211,9 +211,8 @@ def table():
         "tree": Arg(tree, other_tree, game),
         "preparation_book.player": Arg(0, 1),
         "preparation_book.states": Arg(states, other_states or 0, states[0]),
-        "policies": face.preparation_policies(small, analyst),
+        "policies": preparation_policies(small, analyst),
         "control_book.policies": with_a_menu,
-        "found": Arg(_certified("python_chess(max_plies=2)"), tree, _certified("tic_tac_toe")),
         "BookPosition.history": Arg((), "e2e4", ["e2e4"]),
         "BookPosition.moves": Arg((face.BookMove(_MOVE, 1.0),), (), [_MOVE]),
         "others": Arg((), [_MOVE]),
@@ -254,7 +253,7 @@ def table():
         "control_book.moves": Arg(3, 0),
         "results": Arg([], [7]),
         # for chess programs
-        "read_preparation.folder": Arg(folder(), fine=...),
+        "read.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
         "seed": Arg(1, fine=[None, 10**30, [1], (1, 2, 3)]),  # of any size, several, or none
         # drills

@@ -439,7 +439,7 @@ def book_game(
     exits: Exits,
     seen: Mapping[tuple[chess.Move, ...], int] | None = None,
     guess: str = "a guess: never seen",
-) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None]]]:
+) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None, tuple[chess.Move, ...]]]]:
     """A book as a game with variations and comments, as `write_pgn` writes it.
 
     Args:
@@ -449,27 +449,26 @@ def book_game(
       guess: what is said of a reply that was never seen.
 
     Returns:
-      The game, and each of its nodes with the one of the trie, parents first; None beside a move of ours
-      after which the trie has nothing.
+      The game, and each of its nodes with the one of the trie and the moves up to there, parents first; None
+      beside a move of ours after which the trie has nothing.
 
     Raises:
       ValueError: see `write_pgn`.
     """
     game = chess.pgn.Game()
     game.setup(book.start)
-    pairs: list[tuple[chess.pgn.GameNode, Node | None]] = [(game, trie_with_exits(book, exits))]
-    histories: list[tuple[chess.Move, ...]] = [()]
-    # Both grow as they go: a trie is as deep as games are long, which the recursion limit may not allow for.
-    for (pgn_node, node), history in zip(pairs, histories, strict=True):
+    nodes: list[tuple[chess.pgn.GameNode, Node | None, tuple[chess.Move, ...]]]
+    nodes = [(game, trie_with_exits(book, exits), ())]
+    # This grows as it goes: a trie is as deep as games are long, which the recursion limit may not allow for.
+    for pgn_node, node, history in nodes:
         if node is None:
             continue
         for move, comment in _continuations(node):
             after = (*history, move)
             if seen is not None and pgn_node.turn() != book.side:
                 comment = ", ".join(filter(None, (comment, _seen(seen.get(after, 0), guess))))
-            pairs.append((pgn_node.add_variation(move, comment=comment), node.children.get(move)))
-            histories.append(after)
-    return game, pairs
+            nodes.append((pgn_node.add_variation(move, comment=comment), node.children.get(move), after))
+    return game, nodes
 
 
 def _seen(games: int, guess: str) -> str:

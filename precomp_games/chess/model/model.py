@@ -359,7 +359,7 @@ class ModelFiles:
             return cls(dict(header["named"]), dict(header["opponent"]), sources, fit)
         except _PROBLEMS as error:
             raise ArgumentError(
-                f"expected what write_preparation() writes, got {os.fspath(path)!r} ({one_line(repr(error))})"
+                f"expected what Preparation.write() writes, got {os.fspath(path)!r} ({one_line(repr(error))})"
             ) from None
 
     def policy(self, game: pyspiel.Game, engine: StoredEngine | None) -> PolicyLike:

@@ -131,7 +131,7 @@ class PreparationSettings(Shown):
         that the analyst reports.
       trusted: Whether `opponent` and `calibration` may name files and engines, which are then opened and
         run (see `make_policy`). False of settings that come from a file; `as_dict` leaves it out.
-      files: What these files came to (`ModelFiles`), where `read_preparation` found it in the folder; it is
+      files: What these files came to (`ModelFiles`), where `Preparation.read` found it in the folder; it is
         played where settings are not trusted. `as_dict` leaves it out as well.
     """
 

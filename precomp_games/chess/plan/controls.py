@@ -32,10 +32,9 @@ from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.deadlines import time_is_up
 from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.searches import MAX_LIMIT, MAX_MULTIPV, SearchLimit
-from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine
 from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.model.engine_policies import ANSWERS
-from precomp_games.chess.model.model import Engines, PreparationPolicies, preparation_policies
+from precomp_games.chess.model.model import Engines, PreparationPolicies
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Neighbor, Preparation
 from precomp_games.policies.rows import as_batch_policy, entry_rows, menu_rows, policy_rows
@@ -51,38 +50,49 @@ _UNITS = {"nodes": "nodes", "movetime_ms": "time", "depth": "depth"}
 @public
 def control_book(
     settings: PreparationSettings,
-    analyst: ScoringEngine,
-    opponent: EngineLike | None = None,
+    policies: PreparationPolicies,
     *,
     positions: checks.NonNegativeInt,
     moves: checks.PositiveInt = 1,
-    policies: PreparationPolicies | None = None,
 ) -> Book:
     """The analyst's first move where games come most often, in lines of `moves` moves of ours.
 
     Args:
-      settings: what `preparation_policies` takes.
-      analyst: see there.
-      opponent: see there.
+      settings: whose book, and from where.
+      policies: of these settings, see `Engines.policies`, with a menu of at least 1: its first entry counts.
       positions: how many to learn; fewer where games end before.
       moves: how many of our moves a line is followed for, from the most reached position that is not learnt
         yet. 1: the most reached positions. `MAIN_LINES`: the main line and its likeliest departures.
-      policies: of `preparation_policies`, with a menu of 1, where they have been made already.
 
     Raises:
-      ValueError, EngineError: as `preparation_tree`, or a number that is none.
+      ValueError, EngineError: as `preparation_tree`, policies without a menu, or a number that is none.
     """
-    lines = _Lines(settings, analyst, opponent, policies)
+    player, menu = settings.player, policies.sigma_pre[settings.player]
+    if not hasattr(menu, "entries_batch"):
+        raise ArgumentError(f"expected policies with a menu for the book's side, got {shown(menu)}")
+    replies = as_batch_policy(policies.sigma[1 - player])
+
+    def ours(state: ChessState, reach: float) -> list[tuple[ChessState, float]]:
+        """The positions of ours that come next, and how often."""
+        if state.is_terminal() or state.current_player() == player:
+            return [] if state.is_terminal() else [(state, reach)]
+        rows = policy_rows(replies, [state], name="opponent", min_probability=settings.min_probability)
+        children = [(state.child(a), reach * p) for a, p in entry_rows(rows)[0][0].items()]
+        return [each for each in children if not each[0].is_terminal()]
+
     learnt: list[BookPosition] = []
     # Equally often: the shorter history, then the first by its moves.
-    heap = [(-reach, state.ply, state.history(), state) for state, reach in lines.first()]
+    first = ours(settings.game().new_initial_state(), 1.0)
+    heap = [(-reach, state.ply, state.history(), state) for state, reach in first]
     heapq.heapify(heap)
     while heap and len(learnt) < positions:
         loss, _, _, state = heapq.heappop(heap)
         reach = -loss
         for left in reversed(range(min(moves, positions - len(learnt)))):
-            position, following = lines.learn(state, reach)
-            learnt.append(position)
+            action = next(iter(entry_rows(menu_rows(menu, [state], name="analyst"))[0][0]))
+            move = BookMove(move_of(action), 1.0)
+            learnt.append(BookPosition(tuple(state.moves()), (move,), reach, 0.0))
+            following = ours(state.child(action), reach)
             following.sort(key=lambda each: (-each[1], each[0].history()))
             ahead = following.pop(0) if left and following else None
             for other, often in following:
@@ -91,43 +101,6 @@ def control_book(
                 break
             state, reach = ahead
     return Book(settings.game().start_board, settings.side, learnt)
-
-
-class _Lines:
-    """The analyst's first moves, and what the opponent answers."""
-
-    def __init__(self, settings: Any, analyst: Any, opponent: Any, policies: Any) -> None:
-        # With a menu of one, its first entry is the analyst's first move, however many a preparation has.
-        if policies is None:
-            policies = preparation_policies(dataclasses.replace(settings, menu=1), analyst, opponent)
-        self._settings = settings
-        self._menu = policies.sigma_pre[settings.player]
-        if not hasattr(self._menu, "entries_batch"):
-            raise ArgumentError(f"expected policies with a menu for the book's side, got {shown(self._menu)}")
-        self._replies = as_batch_policy(policies.sigma[1 - settings.player])
-
-    def first(self) -> list[tuple[ChessState, float]]:
-        """The positions in which we are first to move, and how often they come up."""
-        return self._ours(self._settings.game().new_initial_state(), 1.0)
-
-    def learn(self, state: ChessState, reach: float) -> tuple[BookPosition, list[tuple[ChessState, float]]]:
-        """A position of ours with the analyst's first move, and those of ours that follow it."""
-        rows = menu_rows(self._menu, [state], name="analyst")
-        action = next(iter(entry_rows(rows)[0][0]))
-        move = BookMove(move_of(action), 1.0)
-        position = BookPosition(tuple(state.moves()), (move,), reach, 0.0)
-        return position, self._ours(state.child(action), reach)
-
-    def _ours(self, state: ChessState, reach: float) -> list[tuple[ChessState, float]]:
-        if state.is_terminal():
-            return []
-        if state.current_player() == self._settings.player:
-            return [(state, reach)]
-        rows = policy_rows(
-            self._replies, [state], name="opponent", min_probability=self._settings.min_probability
-        )
-        children = [(state.child(a), reach * p) for a, p in entry_rows(rows)[0][0].items()]
-        return [each for each in children if not each[0].is_terminal()]
 
 
 # -- neighbors ----------------------------------------------------------------------------------------------
@@ -191,7 +164,7 @@ def play_neighbors(
             break
         both = [
             engines.match(each, settings, games, seed=seed, against=against).scores
-            for what, each in (("the book", book), ("no book", Book(book.start, book.side, ())))
+            for each in (book, Book(book.start, book.side, ()))
         ]
         count = min(map(len, both))  # as many as there was time for
         spread = sum(float(scores.var(ddof=1)) for scores in both) if count > 1 else 0.0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -21,15 +22,14 @@ import numpy.typing as npt
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
-from precomp_games._support.deadlines import as_far_as_time_goes
-from precomp_games._support.results import Result
+from precomp_games._support.results import Result, rows_of
 from precomp_games.algorithms.preparation.judgment import BookJudgment, judge_book
 from precomp_games.chess.data.repertoire import Repertoire
 from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.model.engine_policies import EngineMenu
 from precomp_games.chess.model.model import Engines, PreparationPolicies, by_player
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.trees import penalties, preparation_tree
+from precomp_games.chess.plan.trees import looked_far, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
 
 KNOWN = ("positions", "lines")
@@ -126,11 +126,8 @@ def known_entries(tree: HistoryTree, repertoire: Repertoire, known: str = "posit
                 first.append(entry)
                 met.add(state.epd)
             waiting.append((after[action], state.child(action), (*line, action), plays))
-    return KnownEntries(_increasing(first), _increasing(own), frozenset(met))
-
-
-def _increasing(entries: list[int]) -> npt.NDArray[np.int32]:
-    return np.unique(np.array(entries, np.int32))
+    of_set, of_all = (np.unique(np.array(entries, np.int32)) for entries in (first, own))
+    return KnownEntries(of_set, of_all, frozenset(met))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -157,24 +154,42 @@ class RepertoireJudgment(Result):
         "positions" are those of the book, "learn" what to learn next, "holes" the replies without an answer,
         and "not_met" the book's positions that games do not come to, in the order of its files.
         """
-        return {
-            "positions": self._position_rows(),
-            "learn": self._lesson_rows(),
-            "holes": self._hole_rows(),
-            "not_met": self._not_met_rows(),
+        lessons, holes = self.judgment.lessons, self.judgment.holes
+        learn = _told(map(self._entry, lessons.entry.tolist()))
+        answers = map(self._line_and_move, holes.infoset.tolist(), holes.answer.tolist())
+        tables = {
+            "positions": self.columns(),
+            "learn": learn | {"gain": lessons.gain, "with_what_follows": lessons.net_gain},
+            "holes": _told(answers, "answer") | {"reach": holes.reach, "cost": holes.cost},
         }
+        return {name: rows_of(each) for name, each in tables.items()} | {"not_met": self._not_met()}
 
     def columns(self) -> dict[str, Any]:
         """One row for each position of the book: `tables()["positions"]`."""
-        rows = self._position_rows()
-        return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+        judged = self.judgment
+        members, better = judged.memorization_set.tolist(), judged.better.tolist()
+        rank = {entry: k for k, entry in enumerate(judged.drop_order.tolist(), start=1)}
+        return _told(map(self._entry, members)) | {
+            "reach": judged.reach,
+            "gain": judged.gain,
+            "forgetting": judged.forgetting,
+            "drop": [rank[entry] for entry in members],
+            "threshold": judged.threshold,
+            "loss": judged.loss,
+            "better": [self._entry(entry)[1] if entry >= 0 else "" for entry in better],
+        }
 
     def to_json(self) -> dict[str, Any]:
         """What is said of the book as a whole, as JSON has it."""
         judged, report = self.judgment, self.repertoire.report
         counts = (
-            *("positions", "lines", "redundant", "entries"),
-            *("mistakes", "transpositions", "contradictions"),
+            "positions",
+            "lines",
+            "redundant",
+            "entries",
+            "mistakes",
+            "transpositions",
+            "contradictions",
         )
         return {
             "read": {
@@ -193,63 +208,23 @@ class RepertoireJudgment(Result):
             "truncation_loss": judged.best.truncation_loss,
             "best_of_its_moves": judged.own_utility,
             "own_regret": judged.own_regret,
-            "best_book": [
-                dict(zip(("after", "play"), self._entry(entry), strict=True))
-                for entry in judged.best.memorization_set.tolist()
-            ],
+            "best_book": rows_of(_told(map(self._entry, judged.best.memorization_set.tolist()))),
             "tree": {"histories": self.tree.num_histories, "fingerprint": self.tree.fingerprint},
         }
 
-    def _position_rows(self) -> list[dict[str, Any]]:
-        judged, rows = self.judgment, []
-        rank = {entry: k + 1 for k, entry in enumerate(judged.drop_order.tolist())}
-        for k, entry in enumerate(judged.memorization_set.tolist()):
-            after, play = self._entry(entry)
-            better = int(judged.better[k])
-            rows.append(
-                {
-                    "after": after,
-                    "play": play,
-                    "reach": float(judged.reach[k]),
-                    "gain": float(judged.gain[k]),
-                    "forgetting": float(judged.forgetting[k]),
-                    "drop": rank[entry],
-                    "threshold": float(judged.threshold[k]),
-                    "loss": float(judged.loss[k]),
-                    "better": self._entry(better)[1] if better >= 0 else "",
-                }
-            )
-        return rows
-
-    def _lesson_rows(self) -> list[dict[str, Any]]:
-        rows = []
-        for entry, gain, net_gain in zip(*(each.tolist() for each in self.judgment.lessons), strict=True):
-            after, play = self._entry(entry)
-            rows.append({"after": after, "play": play, "gain": gain, "with_what_follows": net_gain})
-        return rows
-
-    def _hole_rows(self) -> list[dict[str, Any]]:
-        rows = []
-        columns = (each.tolist() for each in self.judgment.holes)
-        for infoset, reach, cost, answer in zip(*columns, strict=True):
-            after, play = self._line_and_move(infoset, answer)
-            rows.append({"after": after, "answer": play, "reach": reach, "cost": cost})
-        return rows
-
-    def _not_met_rows(self) -> list[dict[str, Any]]:
-        book, rows = self.repertoire, []
-        not_met = [(epd, position) for epd, position in book.positions.items() if epd not in self.known.met]
-        lines = _sans(book.start, [(*position.history, position.moves[0]) for _, position in not_met])
-        for (epd, position), (*line, play) in zip(not_met, lines, strict=True):
-            rows.append(
-                {
-                    "after": _numbered(book.start, line) or "(start)",
-                    "play": play,
-                    "because": "the opponent" if epd in book.playable else "the book's own first choices",
-                    "source": position.source,
-                }
-            )
-        return rows
+    def _not_met(self) -> list[dict[str, Any]]:
+        book = self.repertoire
+        rest = [(epd, position) for epd, position in book.positions.items() if epd not in self.known.met]
+        lines = _written(book.start, [(*position.history, position.moves[0]) for _, position in rest])
+        return [
+            {
+                "after": after or "(start)",
+                "play": play,
+                "because": "the opponent" if epd in book.playable else "the book's own first choices",
+                "source": position.source,
+            }
+            for (epd, position), (after, play) in zip(rest, lines, strict=True)
+        ]
 
     def _entry(self, entry: int) -> tuple[str, str]:
         return self._line_and_move(int(self.tree.entry_infoset[entry]), entry)
@@ -263,26 +238,30 @@ class RepertoireJudgment(Result):
         return line_of(self.repertoire.start, moves), board.san(move_of(action))
 
 
-def _sans(start: chess.Board, lines: Iterable[tuple[chess.Move, ...]]) -> Iterator[list[str]]:
-    """The moves of lines in SAN. What a line shares with the one before it is played once."""
-    board, before, sans = start.copy(stack=False), tuple[chess.Move, ...](), list[str]()
+def _told(pairs: Iterable[tuple[str, str]], move: str = "play") -> dict[str, Any]:
+    """Columns of lines and of the moves after them."""
+    given = list(pairs)
+    return {"after": [line for line, _ in given], move: [san for _, san in given]}
+
+
+def _written(start: chess.Board, lines: Iterable[tuple[chess.Move, ...]]) -> Iterator[tuple[str, str]]:
+    """Of each line the moves before its last one, as python-chess writes a variation, and that one in SAN.
+
+    What a line shares with the one before it is played once.
+    """
+    board, texts, sans = start.copy(stack=False), [""], list[str]()
     for line in lines:
-        pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, line, strict=False))
-        same = sum(1 for _ in pairs)
-        for _ in before[same:]:
+        same = sum(itertools.takewhile(bool, map(operator.eq, board.move_stack, line)))
+        while len(board.move_stack) > same:
             board.pop()
-        sans = sans[:same] + [board.san_and_push(move) for move in line[same:]]
-        before = line
-        yield sans
-
-
-def _numbered(start: chess.Board, sans: Sequence[str]) -> str:
-    """Moves in SAN from a start position, with their numbers, as python-chess writes a variation."""
-    first, words = start.ply(), list[str]()
-    for ply, san in enumerate(sans, first):
-        dots = ". " if ply % 2 == 0 else "..." if ply == first else ""
-        words.append(f"{ply // 2 + 1}{dots}{san}" if dots else san)
-    return " ".join(words)
+        del texts[same + 1 :], sans[same:]
+        for move in line[same:]:
+            sans.append(board.san(move))
+            dots = ". " if board.turn else "..."
+            number = f"{board.fullmove_number}{dots}" if board.turn or not sans[1:] else ""
+            texts.append(f"{texts[-1]} {number}{sans[-1]}".lstrip())
+            board.push(move)
+        yield texts[-2], sans[-1]
 
 
 def line_of(board: chess.Board, moves: Sequence[chess.Move]) -> str:
@@ -322,18 +301,11 @@ def judge_repertoire(
         policies = engines.policies(settings)
     both = repertoire_policies(policies, repertoire, horizon or repertoire.longest + 1, count)
 
-    def look(penalty: float) -> HistoryTree:
-        each = dataclasses.replace(settings, penalty=penalty)
+    def look(each: PreparationSettings) -> HistoryTree:
         return preparation_tree(each, engines.analyst, engines.opponent, policies=both, truncate="reach")
 
-    looks = penalties(settings.penalty) if engines.can_search else [settings.penalty]
-    penalty, tree = as_far_as_time_goes(looks, settings.penalty, look)
+    tree = looked_far(settings, look, by_steps=engines.can_search)
     entries = known_entries(tree, repertoire, known)
-    judgment = judge_book(
-        tree,
-        repertoire.player,
-        entries.memorization_set,
-        own_entries=entries.own_entries,
-        learn=learn,
-    )
-    return RepertoireJudgment(repertoire, tree, entries, judgment, penalty)
+    own, chosen = entries.own_entries, entries.memorization_set
+    judgment = judge_book(tree, repertoire.player, chosen, own_entries=own, learn=learn)
+    return RepertoireJudgment(repertoire, tree, entries, judgment, tree.penalties[repertoire.player])

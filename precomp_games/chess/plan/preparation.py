@@ -32,26 +32,16 @@ from precomp_games._support.results import Result
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
 from precomp_games.chess.engines.searches import SearchLimit
-from precomp_games.chess.model.model import MODEL_FILE, ModelFiles
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, by_player
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames, rests_on_guesses
 from precomp_games.chess.model.settings import EXPECTED_SCORE, PreparationSettings
 from precomp_games.policies.specs import parsed_spec
 
 _History = tuple[chess.Move, ...]
-# What another kind of value than was written ends in.
-_NO_RESULT = "read_preparation(): expected a result.json of precomp-games prepare, got {!r} ({})"
 _LONGEST = 80  # characters of a person's name
 _MOST = 1_000_000  # centipawns, or moves to mate, of an evaluation
+# What another kind of value than was written ends in.
 _PROBLEMS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-
-def _plain(value: Any, name: str) -> str:
-    return plain_text(checks.check_instance(value, str, name))
-
-
-def _interval(value: Any, name: str) -> tuple[float, float]:
-    low, high = checks.check_numbers(value, 2, name).tolist()
-    return low, high
 
 
 def _counts(value: Any, name: str) -> dict[str, int]:
@@ -59,10 +49,26 @@ def _counts(value: Any, name: str) -> dict[str, int]:
     return {each: checks.check_integer(count, f"{name}.{each}", least=0) for each, count in counts}
 
 
-PlainText = Annotated[str, checks.Check(_plain)]
+def _part(kind: Any) -> checks.Check:
+    """Of a field: an instance of a class, also as JSON has it."""
+    return checks.Check(lambda value, _: value if isinstance(value, kind) else kind(**value))
+
+
+def _parts(kind: Any) -> checks.Check:
+    """The same, of several."""
+    each = _part(kind).function
+    return checks.Check(lambda value, name: tuple(each(given, name) for given in value))
+
+
+PlainText = Annotated[
+    str, checks.Check(lambda value, name: plain_text(checks.check_instance(value, str, name)))
+]
 """A text from outside, as it can be shown."""
 Share = Annotated[float, checks.Ge(0.0), checks.Le(1.0)]
-_Interval = Annotated[tuple[float, float], checks.Check(_interval)]
+_Interval = Annotated[
+    tuple[float, float],
+    checks.Check(lambda value, name: tuple(checks.check_numbers(value, 2, name).tolist())),
+]
 _Counts = Annotated[Mapping[str, int], checks.Check(_counts)]
 
 
@@ -141,7 +147,7 @@ class Stop:
     games: checks.NonNegativeInt
 
 
-_Stops = Annotated[Sequence[Stop], checks.each_of(Stop)]
+_Stops = Annotated[Sequence[Stop], _parts(Stop)]
 
 
 @public
@@ -160,13 +166,13 @@ class WholeTree:
       unfinished: Whether the run goes on.
     """
 
-    plan: Annotated[Sequence[PlanStep], checks.each_of(PlanStep)] = ()
-    kept: Kept | None = None
+    plan: Annotated[Sequence[PlanStep], _parts(PlanStep)] = ()
+    kept: Annotated[Kept, _part(Kept)] | None = None
     learned: checks.NonNegativeInt
     truncation_loss: float | None = None
     components: Annotated[Sequence[float], checks.each_of(float)] = ()
-    robust: AtWorst | None = None
-    tree: LookedAt
+    robust: Annotated[AtWorst, _part(AtWorst)] | None = None
+    tree: Annotated[LookedAt, _part(LookedAt)]
     unfinished: bool = False
 
 
@@ -211,7 +217,7 @@ class ByGames:
     work: _Counts
     rounds: Annotated[Sequence[Mapping[str, Any]], checks.each_of(Mapping)]
     stops: _Stops
-    refused: Refused | None = None
+    refused: Annotated[Refused, _part(Refused)] | None = None
 
 
 @public
@@ -235,10 +241,6 @@ class BySparring:
 
 
 Search = WholeTree | BestFirst | ByGames | BySparring
-_PARTS: Mapping[str, Any] = {
-    **{"plan": PlanStep, "kept": Kept, "robust": AtWorst, "tree": LookedAt},
-    **{"refused": Refused, "stops": Stop},
-}
 
 
 def _search(data: Mapping[str, Any]) -> Search:
@@ -246,12 +248,9 @@ def _search(data: Mapping[str, Any]) -> Search:
     kind: Any = WholeTree if "tree" in data else BestFirst
     if "games" in data:
         kind = BySparring if "played" in data["games"] else ByGames
-    given = {each.name: data[each.name] for each in dataclasses.fields(kind) if each.name in data}
-    for name, part in _PARTS.items():
-        if name in given:
-            many = isinstance(given[name], list)
-            given[name] = [part(**each) for each in given[name]] if many else part(**given[name])
-    found: Search = kind(**given)
+    found: Search = kind(
+        **{field.name: data[field.name] for field in dataclasses.fields(kind) if field.name in data}
+    )
     return found
 
 
@@ -313,7 +312,7 @@ class Preparation(Result):
       frontier: What each size of memory is worth, where the whole tree was looked at; no JSON has it.
     """
 
-    _made_by: ClassVar[str] = "prepare() or read_preparation()"
+    _made_by: ClassVar[str] = "prepare() or Preparation.read()"
 
     settings: PreparationSettings
     book: Book
@@ -335,9 +334,8 @@ class Preparation(Result):
     def __post_init__(self) -> None:
         """Checks the numbers, which may come from a file."""
         for name in ("utility", "unprepared"):
-            object.__setattr__(
-                self, name, checks.check_number(getattr(self, name), name, least=0.0, most=1.0)
-            )
+            share = checks.check_number(getattr(self, name), name, least=0.0, most=1.0)
+            object.__setattr__(self, name, share)
         object.__setattr__(self, "value", checks.check_number(self.value, "value"))
         gains = checks.check_numbers(self.gains, len(self.book), "gains")
         object.__setattr__(self, "gains", tuple(gains.tolist()))
@@ -383,6 +381,12 @@ class Preparation(Result):
         return {history: found.count for history, found in self.games.items()} or None
 
     @property
+    def listed_games(self) -> dict[PlayedGame, int]:
+        """The games behind replies, by number: a game that is behind several is told once."""
+        games = dict.fromkeys(game for behind in self.games.values() for game in behind.games)
+        return {game: number for number, game in enumerate(games)}
+
+    @property
     def guessed(self) -> tuple[int, float]:
         """How many positions rest on guesses, replies that no game has, and what these add in all games."""
         guessed = rests_on_guesses(self.book, self.games)
@@ -405,10 +409,7 @@ class Preparation(Result):
     def to_json(self) -> dict[str, Any]:
         """The preparation for programs, as `from_json` takes it; what the settings name is not in it."""
         positions = zip(self.book.positions, self.gains, strict=True)
-        listed: dict[PlayedGame, int] = {}  # a game is behind several replies, and is told once
-        for behind in self.games.values():
-            for game in behind.games:
-                listed.setdefault(game, len(listed))
+        listed = self.listed_games
         return {
             "settings": self.settings.as_dict(),
             "analyst": self.engines[0],
@@ -441,6 +442,39 @@ class Preparation(Result):
             "neighbors": [dataclasses.asdict(each) for each in self.neighbors],
         }
 
+    @public
+    def write(self, folder: checks.FilePath, more: Mapping[str, Any] | None = None) -> None:
+        """Writes book.bin (Polyglot), book.pgn (variations) and result.json, all or none of them.
+
+        Where the settings name files, what these came to is written as well, as opponent.npz: counts of moves
+        as they were fitted, and a calibration, to be played without the files. It has no games.
+
+        Args:
+          folder: where; it is there already.
+          more: what result.json has besides.
+
+        Raises:
+          ValueError: arguments of another kind.
+          OSError: a file cannot be written.
+        """
+        spec, exits = self.settings.opponent, self.exits
+        person = parsed_spec(spec) if spec else {}
+        if person.get("name") == "games":
+            spec = str(person.get("player") or spec)
+        opponent = plain_text(spec) or self.engines[1]
+        names = by_player(self.player, "Book", opponent)
+        headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
+        if self.standard_error is None:  # what evaluations count is no expected score
+            exits = [dataclasses.replace(each, promised=None) for each in exits]
+        with write_together(folder) as drafts:
+            if self.files is not None:
+                self.files.save(drafts / MODEL_FILE)
+            write_polyglot(self.book, drafts / "book.bin")
+            write_pgn(self.book, drafts / "book.pgn", headers, exits, self.seen)
+            with atomic_write(drafts / "result.json") as file:
+                json.dump(self.to_json() | dict(more or {}), file, indent=1)
+                file.write("\n")
+
     def _position_json(self, position: BookPosition, gain: float) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "after": _uci(position.history),
@@ -451,29 +485,40 @@ class Preparation(Result):
             "net_gain": position.worth,
         }
         if (score := self.evaluations.get(position.history)) is not None:
-            mate = score.pov(self.book.side).mate()
-            entry["evaluation"] = (
-                {"cp": score.pov(self.book.side).score()} if mate is None else {"mate": mate}
-            )
+            own = score.pov(self.book.side)
+            entry["evaluation"] = {"mate": own.mate()} if own.is_mate() else {"cp": own.score()}
         return entry
 
     @classmethod
     @public
-    def from_json(cls, data: Any) -> Preparation:
-        """The preparation that JSON has, with settings that are not trusted.
+    def read(cls, folder: checks.FilePath) -> Preparation:
+        """Reads `result.json` in a folder, and what its opponent was made of, if `opponent.npz` is there.
 
         Raises:
-          ValueError: `data` is no such result.
+          ValueError: the folder has no such file, or what is in it is no result of a preparation.
         """
+        path = pathlib.Path(folder) / "result.json"
+        model = path.with_name(MODEL_FILE)
+        expected = f"expected a result.json of precomp-games prepare, got {str(path)!r}"
         try:
-            return cls._parsed(data)
-        except _PROBLEMS as error:
+            data = read_json(path)
+            files = ModelFiles.load(model) if model.is_file() else None
+        except OSError as error:
             raise ArgumentError(
-                f"expected a result of precomp-games prepare, got {shown(data)} ({one_line(repr(error))})"
+                f"expected an output folder of precomp-games prepare, got {str(folder)!r} "
+                f"({error.strerror}: {path})"
             ) from None
+        except ArgumentError:  # of the model's file
+            raise
+        except ValueError as error:
+            raise ArgumentError(f"{expected} ({error})") from None
+        try:
+            return cls._parsed(data, files)
+        except _PROBLEMS as error:
+            raise ArgumentError(f"{expected} ({one_line(repr(error))})") from None
 
     @classmethod
-    def _parsed(cls, data: Any, files: ModelFiles | None = None) -> Preparation:
+    def _parsed(cls, data: Mapping[str, Any], files: ModelFiles | None) -> Preparation:
         given = dict(data["settings"])
         for name in ("analyst_limit", "opponent_limit", "own_limit"):
             if given.get(name) is not None:
@@ -487,6 +532,8 @@ class Preparation(Result):
         entries = data["memorized"]
         listed = [_game(each) for each in data.get("played_games", ())]
         positions = list(map(_position, entries))
+        person = data.get("person")
+        years = [] if person is None else [person[name] for name in ("games", "first", "last")]
         return cls(
             settings,
             Book(settings.game().start_board, side, positions),
@@ -506,7 +553,7 @@ class Preparation(Result):
                 if "evaluation" in entry
             },
             {_moves(each["after"]): _games(each, listed) for each in data.get("replies", ())},
-            None if data.get("person") is None else _person(data["person"]),
+            None if person is None else Person(plain_text(str(person["name"]), _LONGEST), *years),
             _search(data),
             tuple(Neighbor(**each) for each in data.get("neighbors", ())),
             files,
@@ -535,17 +582,14 @@ def _position(entry: Mapping[str, Any]) -> BookPosition:
 def _score(given: Mapping[str, Any], side: chess.Color) -> chess.engine.PovScore:
     """An evaluation, in centipawns or moves to mate, of the book's side."""
     ((unit, value),) = given.items()
-    kinds = {"cp": chess.engine.Cp, "mate": chess.engine.Mate}
-    return chess.engine.PovScore(
-        kinds[unit](checks.check_integer(value, unit, least=-_MOST, most=_MOST)), side
-    )
+    amount = checks.check_integer(value, unit, least=-_MOST, most=_MOST)
+    return chess.engine.PovScore({"cp": chess.engine.Cp, "mate": chess.engine.Mate}[unit](amount), side)
 
 
 def _game(given: Mapping[str, Any]) -> PlayedGame:
     """A game of a person."""
-    names = ("white", "black", "year", "result")
     moves = _moves(str(given.get("moves", "")).split())
-    return PlayedGame(**{name: given[name] for name in names}, moves=moves)
+    return PlayedGame(given["white"], given["black"], given["year"], given["result"], moves)
 
 
 def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames:
@@ -555,81 +599,6 @@ def _games(given: Mapping[str, Any], listed: Sequence[PlayedGame]) -> ReplyGames
         for each in given["games"]
     ]
     return ReplyGames(given["count"], tuple(games))
-
-
-def _person(given: Mapping[str, Any]) -> Person:
-    """Whose games they are."""
-    return Person(plain_text(str(given["name"]), _LONGEST), given["games"], given["first"], given["last"])
-
-
-# -- a folder ----------------------------------------------------------------------------------------------
-
-
-@public
-def read_preparation(folder: checks.FilePath) -> Preparation:
-    """Reads `result.json` in a folder, and what its opponent was made of, if `opponent.npz` is there.
-
-    Raises:
-      ValueError: the folder has no such file, or what is in it is no result of a preparation.
-    """
-    path = pathlib.Path(folder) / "result.json"
-    try:
-        data = read_json(path)
-        model = path.with_name(MODEL_FILE)
-        files = ModelFiles.load(model) if model.is_file() else None
-    except OSError as error:
-        raise ArgumentError(
-            f"expected an output folder of precomp-games prepare, got {str(folder)!r} "
-            f"({error.strerror}: {path})"
-        ) from None
-    except ArgumentError:  # of the model's file
-        raise
-    except ValueError as error:
-        raise ValueError(_NO_RESULT.format(str(path), error)) from None
-    try:
-        return Preparation._parsed(data, files)
-    except _PROBLEMS as error:
-        raise ValueError(_NO_RESULT.format(str(path), one_line(repr(error)))) from None
-
-
-def _title(spec: str) -> str:
-    """Whom PGN tags call the opponent of a spec: a person by its name."""
-    parsed = parsed_spec(spec) if spec else {}
-    return plain_text(str(parsed.get("player") or spec) if parsed.get("name") == "games" else spec)
-
-
-@public
-def write_preparation(
-    preparation: Preparation, folder: checks.FilePath, more: Mapping[str, Any] | None = None
-) -> None:
-    """Writes book.bin (Polyglot), book.pgn (variations) and result.json, which belong together: all or none.
-
-    Where the settings name files, what these came to is written as well, as opponent.npz: counts of moves as
-    they were fitted, and a calibration, to be played without the files. It has no games.
-
-    Args:
-      preparation: what is written.
-      folder: where; it is there already.
-      more: what result.json has besides.
-
-    Raises:
-      ValueError: arguments of another kind.
-      OSError: a file cannot be written.
-    """
-    settings, book, exits = preparation.settings, preparation.book, preparation.exits
-    opponent = _title(settings.opponent) or preparation.engines[1]
-    names = ("Book", opponent) if settings.player == 0 else (opponent, "Book")
-    headers = {"Event": f"Preparation against {opponent}", "White": names[0], "Black": names[1]}
-    if preparation.standard_error is None:  # what evaluations count is no expected score
-        exits = [dataclasses.replace(each, promised=None) for each in exits]
-    with write_together(folder) as drafts:
-        if preparation.files is not None:
-            preparation.files.save(drafts / MODEL_FILE)
-        write_polyglot(book, drafts / "book.bin")
-        write_pgn(book, drafts / "book.pgn", headers, exits, preparation.seen)
-        with atomic_write(drafts / "result.json") as file:
-            json.dump(preparation.to_json() | dict(more or {}), file, indent=1)
-            file.write("\n")
 
 
 # -- a part ------------------------------------------------------------------------------------------------

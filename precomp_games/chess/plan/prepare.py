@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
-from precomp_games._support.deadlines import as_far_as_time_goes, deadline, limited
+from precomp_games._support.deadlines import deadline, limited
 from precomp_games.algorithms import (
     best_first_precomputation,
     best_of_frontier,
@@ -34,7 +35,7 @@ from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move
 from precomp_games.chess.model.engine_policies import pov_score
 from precomp_games.chess.model.model import Engines, ModelFiles, PreparationPolicies, searched
 from precomp_games.chess.model.opponents import GamesPolicy
-from precomp_games.chess.model.played import Person, ReplyGames, reply_games
+from precomp_games.chess.model.played import ReplyGames, reply_games
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import (
     AtWorst,
@@ -51,7 +52,7 @@ from precomp_games.chess.plan.preparation import (
 from precomp_games.chess.plan.trees import (
     certified_book,
     kept_entries,
-    penalties,
+    looked_far,
     preparation_book,
     preparation_tree,
 )
@@ -140,17 +141,20 @@ def prepare(
     def estimated(found: CertifiedPrecomputation) -> None:
         so_far(_by_estimates(settings, engines, found, BestFirst(work=found.work)))
 
-    tell = None if improved is None else estimated
+    search: dict[str, Any] = {"max_evaluations": max_evaluations, "enough": enough}
+    search |= {"min_probability": settings.min_probability, "improved": improved and estimated}
     if is_by_games(settings, games, whole_tree=whole_tree):
-        found = _by_games(settings, engines, budget, games, max_evaluations, enough, tell)
+        found = _by_games(settings, engines, budget, games, search)
     elif settings.menu > 1:
-        found = _by_best_first(settings, engines, budget, order, gap, max_evaluations, enough, tell)
+        search |= {"gap": gap, "order": order, "budget": budget, "position_key": position_key}
+        best = best_first_precomputation(*searched(policies, settings.game(), settings), **search)
+        how = BestFirst(upper=best.upper, order=order, work=best.work)
+        found = _by_estimates(settings, engines, best, how)
     elif enough is not None:
         raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
     else:
 
-        def look(penalty: float) -> Preparation:
-            each = dataclasses.replace(settings, penalty=penalty)
+        def look(each: PreparationSettings) -> Preparation:
             made = _by_tree(each, engines, budget, plan, keep, announce)
             if deadline() is not None:
                 so_far(made)
@@ -158,8 +162,7 @@ def prepare(
 
         # A budget is what limits the book: the penalty then says how far is looked.
         limits = bool(plan) or budget is not None
-        looks = penalties(settings.penalty) if limits and engines.can_search else [settings.penalty]
-        _, found = as_far_as_time_goes(looks, settings.penalty, look)
+        found = looked_far(settings, look, by_steps=limits and engines.can_search)
     return with_exits(dataclasses.replace(found, budget=budget), engines, policies)
 
 
@@ -180,7 +183,10 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         position.history: pov_score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)
     }
-    games, person = _games_behind(book, exits, opponent)
+    games: Mapping[tuple[chess.Move, ...], ReplyGames] = {}
+    person = None
+    if isinstance(opponent, GamesPolicy) and opponent.read.player is not None:
+        games, person = reply_games(book, opponent.read, exits=exits)
     return dataclasses.replace(
         found,
         exits=exits,
@@ -189,15 +195,6 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         person=person,
         files=ModelFiles.of(settings, opponent, policies.leaf_value),
     )
-
-
-def _games_behind(
-    book: Book, exits: Sequence[BookExit], opponent: Any
-) -> tuple[Mapping[tuple[chess.Move, ...], ReplyGames], Person | None]:
-    """The games behind the replies of an opponent who is a person, as its games say, and who that is."""
-    if not isinstance(opponent, GamesPolicy) or opponent.read.player is None:
-        return {}, None
-    return reply_games(book, opponent.read, exits=exits)
 
 
 # -- where games leave a book ------------------------------------------------------------------------------
@@ -257,42 +254,28 @@ def _by_tree(
     announce: Callable[[int, int], Any] | None,
 ) -> Preparation:
     """All that the penalty allows is looked at, and the best book of it is taken."""
-
-    def expanded(known_moves: Mapping[str, chess.Move] | None) -> HistoryTree:
-        return preparation_tree(
-            settings,
-            engines.analyst,
-            engines.opponent,
-            policies=engines.policies(settings),
-            keep=known_moves,
-            announce=announce,
-        )
-
-    tree, player, frontier = expanded(keep), settings.player, None
+    like: dict[str, Any] = {"policies": engines.policies(settings), "announce": announce}
+    expanded = functools.partial(preparation_tree, settings, engines.analyst, engines.opponent, **like)
+    tree, player, frontier = expanded(keep=keep), settings.player, None
     if settings.distrust:
         return _robust(tree, settings, engines, budget)
     known = None if keep is None else kept_entries(tree, player)
     how: dict[str, Any] = {"price": settings.price, "keep": known}
-    steps: Sequence[PlanStep] = ()
+    steps: list[PlanStep] = []
     kept = None
     if plan:
         books = precomputation_plan(tree, player, plan, time_limit=_SECONDS, **how)
-        best, learned = books[-1].chosen, books[-1].learned
-        steps = [
-            PlanStep(each.budget, each.learned, each.chosen.utility, each.best.utility) for each in books
-        ]
+        best = books[-1].chosen
+        steps = [PlanStep(e.budget, e.learned, e.chosen.utility, e.best.utility) for e in books]
     elif budget is None:
         best = best_precomputation(tree, player, time_limit=_SECONDS, **how)
-        learned = round(best.paid)
     else:
         frontier = memory_frontier(tree, player, **how)
         best = best_of_frontier(frontier, budget, time_limit=_SECONDS)
-        learned = round(best.paid)
+    learned = steps[-1].learned if steps else round(best.paid)
     if keep is not None and known is not None:
-        room = plan[-1] if plan else budget
-        free = best_precomputation(
-            expanded(None), player, price=settings.price, budget=room, time_limit=_SECONDS
-        )
+        how = {"price": settings.price, "budget": plan[-1] if plan else budget}
+        free = best_precomputation(expanded(), player, time_limit=_SECONDS, **how)
         same = int(np.isin(best.memorization_set, known).sum())
         kept = Kept(len(keep), same, learned, free.utility, round(free.paid))
     search = WholeTree(
@@ -351,33 +334,6 @@ def _looked_at(tree: HistoryTree) -> LookedAt:
 # -- best first --------------------------------------------------------------------------------------------
 
 
-def _by_best_first(
-    settings: PreparationSettings,
-    engines: Engines,
-    budget: int | None,
-    order: str,
-    gap: float,
-    max_evaluations: int,
-    enough: Callable[[], bool] | None,
-    improved: Callable[[CertifiedPrecomputation], Any] | None,
-) -> Preparation:
-    """Where there are several moves to choose among, lines are looked at in the order of their promise."""
-    policies = engines.policies(settings)
-    found = best_first_precomputation(
-        *searched(policies, settings.game(), settings),
-        gap=gap,
-        order=order,
-        budget=budget,
-        max_evaluations=max_evaluations,
-        position_key=position_key,
-        min_probability=settings.min_probability,
-        enough=enough,
-        improved=improved,
-    )
-    how = BestFirst(upper=found.upper, order=order, work=found.work)
-    return _by_estimates(settings, engines, found, how)
-
-
 def _by_estimates(
     settings: PreparationSettings, engines: Engines, found: CertifiedPrecomputation, search: BestFirst
 ) -> Preparation:
@@ -396,11 +352,12 @@ def _by_games(
     engines: Engines,
     budget: int | None,
     games: int,
-    max_evaluations: int,
-    enough: Callable[[], bool] | None,
-    improved: Callable[[CertifiedPrecomputation], Any] | None,
+    search: Mapping[str, Any],
 ) -> Preparation:
-    """Lines are looked at in the order of their promise, and games say what they are worth."""
+    """Lines are looked at in the order of their promise, and games say what they are worth.
+
+    `search`: what the solver is told besides.
+    """
     policies = engines.policies(settings)
     teaching = games // _TEACHING
     promising = max(2, games - teaching)
@@ -410,12 +367,9 @@ def _by_games(
         games=teaching,
         promise_games=promising,
         prior_games=policies.leaf_value.utility.prior_games,
-        max_evaluations=max_evaluations,
         position_key=board_key,
-        min_probability=settings.min_probability,
         seed=settings.seed,
-        enough=enough,
-        improved=improved,
+        **search,
     )
     preparation = found.preparation
     book, gains = certified_book(preparation), preparation.gain.tolist()
@@ -425,34 +379,26 @@ def _by_games(
         # What an evaluation says of the start may be of another world: of another opponent than it was
         # fitted to. These are the first games of a match with this seed, which then finds them searched.
         empty = Book(book.start, book.side, ())
-        without = engines.match(
-            empty,
-            settings,
-            min(_UNPREPARED, promising),
-            seed=settings.seed,
-        )
+        without = engines.match(empty, settings, min(_UNPREPARED, promising), seed=settings.seed)
         unplayed, unprepared, ends = len(without.games), without.score, without.interval
         if promise > unprepared or min(found.games, unplayed) < _TELLING:
             book, gains = _gaining(book, gains, found.unprepared - unprepared)
         else:  # what its own games do not put above no book is no advice
             refused = Refused(len(book), promise, interval)
             book, gains, promise, error, interval = empty, [], unprepared, without.standard_error, ends
-    search = ByGames(
+    taught = sum(each.games for each in found.rounds)
+    how = ByGames(
         standard_error=error,
         interval=interval,
         unprepared_interval=ends,
-        games={
-            "taught": sum(each.games for each in found.rounds),
-            "promise": found.games,
-            "unprepared": unplayed,
-        },
+        games={"taught": taught, "promise": found.games, "unprepared": unplayed},
         work=preparation.work,
         rounds=[dataclasses.asdict(each) for each in found.rounds],
         stops=told_stops(found),
         refused=refused,
     )
-    value = promise - settings.penalty * len(book)
-    return Preparation(settings, book, engines.ids, promise, unprepared, value, gains, search=search)
+    worth = promise, unprepared, promise - settings.penalty * len(book)
+    return Preparation(settings, book, engines.ids, *worth, gains, search=how)
 
 
 def told_stops(found: ConfirmedPrecomputation) -> list[Stop]:

@@ -251,23 +251,21 @@ def _reply_rows(
     after: PreparationPolicies,
 ) -> list[dict[str, Any]]:
     """The opponent's replies while the book was followed, and how likely they were and are."""
-    met: dict[tuple[Hashable, int], tuple[ChessState, list[int]]] = {}
+    met: dict[tuple[Hashable, int], list[ChessState]] = collections.defaultdict(list)
     rival = 1 - book.player
     whole = any(is_of_history(each.sigma[rival]) for each in (before, after))
     for state, action in replies:
-        key = tuple(state.history()) if whole else board_key(state)
-        met.setdefault((key, action), (state, []))[1].append(action)
-    rows = []
-    states = [state for state, _ in met.values()]
+        met[tuple(state.history()) if whole else board_key(state), action].append(state)
+    states = [each[0] for each in met.values()]
     old_rows, new_rows = (as_batch_policy(each.sigma[rival])(states) for each in (before, after))
-    for ((_, action), (state, times)), old, new in zip(met.items(), old_rows, new_rows, strict=True):
-        rows.append(
-            {
-                "after": line_of(book.start, state.moves()),
-                "reply": state.board.san(move_of(action)),
-                "games": len(times),
-                "was": float(old.get(action, 0.0)),
-                "is": float(new.get(action, 0.0)),
-            }
-        )
+    rows = [
+        {
+            "after": line_of(book.start, times[0].moves()),
+            "reply": times[0].board.san(move_of(action)),
+            "games": len(times),
+            "was": float(old.get(action, 0.0)),
+            "is": float(new.get(action, 0.0)),
+        }
+        for ((_, action), times), old, new in zip(met.items(), old_rows, new_rows, strict=True)
+    ]
     return sorted(rows, key=lambda row: (row["was"] - row["is"], row["after"]))

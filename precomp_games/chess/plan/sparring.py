@@ -34,7 +34,6 @@ from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
 from precomp_games.chess.data.book import Book
 from precomp_games.chess.data.game_records import (
     MAX_PLIES,
-    RESULTS,
     WHITE_SCORES,
     GameRecord,
     position_hash,
@@ -42,7 +41,7 @@ from precomp_games.chess.data.game_records import (
 )
 from precomp_games.chess.data.move_counts import GameSelection, GameWeights, MoveCounts, game_tables
 from precomp_games.chess.data.pgn_files import GameReport, pgn_names
-from precomp_games.chess.game import ChessState, action_of, board_key, move_of
+from precomp_games.chess.game import ChessState, board_key, move_of
 from precomp_games.chess.model.calibration import after_games, material
 from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation
 from precomp_games.chess.model.model import (
@@ -58,7 +57,7 @@ from precomp_games.chess.plan.preparation import BySparring, Preparation
 from precomp_games.chess.plan.prepare import told_stops
 from precomp_games.chess.plan.trees import certified_book
 from precomp_games.chess.play.engine_games import Clock
-from precomp_games.chess.play.match import MatchGame, MatchResult, memorized_rows
+from precomp_games.chess.play.match import memorized_rows
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike
 from precomp_games.policies.specs import quoted
@@ -105,14 +104,6 @@ class SparringGames(Shown):
         records = tuple(read_games(where, name, setups=True, copies=True, report=report))
         return cls(name, records, where, report)
 
-    @classmethod
-    @public
-    def of_matches(
-        cls, results: Annotated[Sequence[MatchResult], checks.each_of(MatchResult)], name: str = "Opponent"
-    ) -> SparringGames:
-        """The games of matches, as `play_match` gives them."""
-        return cls(name, tuple(_record(result, game, name) for result in results for game in result.games))
-
     @public
     def against(self, settings: PreparationSettings) -> list[tuple[GameRecord, float]]:
         """The finished games that settings are about: from their start, by their side; and what it scored.
@@ -128,28 +119,6 @@ class SparringGames(Shown):
             if record.own == (not side,) and record.keys[:1] == (start,)
             if (score := WHITE_SCORES.get(record.result)) is not None
         ]
-
-
-def _record(result: MatchResult, game: MatchGame, name: str) -> GameRecord:
-    """A game of a match as if it had been read."""
-    book, board, keys = result.book, result.book.start.copy(stack=False), []
-    for move in game.moves:
-        keys.append(position_hash(board))
-        board.push(move)
-    white = game.score if book.side == chess.WHITE else 1.0 - game.score
-    ours = range(0 if book.start.turn == book.side else 1, len(game.moves), 2)
-    return GameRecord(
-        *(("", name) if book.side == chess.WHITE else (name, "")),
-        own=(not book.side,),
-        first=book.start.turn,
-        year=None,
-        ratings=(None, None),
-        speed="",
-        result=RESULTS[white],
-        keys=tuple(keys),
-        actions=tuple(map(action_of, game.moves)),
-        booked=frozenset(ply for ply in ours if game.left is None or ply < game.left),
-    )
 
 
 def left_at(record: GameRecord, side: chess.Color) -> int | None:
@@ -220,17 +189,6 @@ def _learned(
     return value, later
 
 
-def _replies(settings: PreparationSettings, engines: Engines, games: SparringGames) -> PolicyLike:
-    """What the opponent plays, by the settings and by its games."""
-    game, rival = settings.game(), 1 - settings.player
-    prior = modelled_play(settings, rival, engines.opponent)
-    if drawn_once(prior):
-        return _identified(prior, settings, games)
-    counts = MoveCounts.of_tables(game_tables(games.records))
-    read = GameSelection(games.path, games.name if games.path else None, max_plies=MAX_PLIES, copies=True)
-    return GamesPolicy(game, counts, 1.0, prior, games.report, GameWeights(), None, read)
-
-
 def _identified(prior: Any, settings: PreparationSettings, games: SparringGames) -> PolicyLike:
     """Who one of several probably is after all games, in which it is the same one."""
     root, rival = settings.played_game().new_initial_state(), 1 - settings.player
@@ -262,7 +220,14 @@ def informed_policies(
     """
     if not games.records:
         return engines.policies(settings)
-    replies = _replies(settings, engines, games)
+    replies = modelled_play(settings, 1 - settings.player, engines.opponent)
+    if drawn_once(replies):
+        replies = _identified(replies, settings, games)
+    else:
+        counts = MoveCounts.of_tables(game_tables(games.records))
+        read = GameSelection(games.path, games.name if games.path else None, max_plies=MAX_PLIES, copies=True)
+        game, weights = settings.game(), GameWeights()
+        replies = GamesPolicy(game, counts, 1.0, replies, games.report, weights, None, read)
     return preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import chess
 import numpy as np
@@ -14,6 +14,7 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.deadlines import as_far_as_time_goes
 from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, check_scores
@@ -43,6 +44,7 @@ from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import Alternative, MemorizedState
 
 _LOOKS = (256, 64, 16, 8, 4, 2, 1)  # times the penalty
+Found = TypeVar("Found")
 
 
 @public
@@ -160,9 +162,21 @@ def equilibrium_tree(
     )
 
 
-def penalties(least: float) -> list[float]:
-    """Penalties that fall to one: how far is looked, where time is limited, one after the other."""
-    return [times * least for times in _LOOKS]
+def looked_far(
+    settings: PreparationSettings, look: Callable[[PreparationSettings], Found], *, by_steps: bool = True
+) -> Found:
+    """What is found by settings, or, where time is limited, by the last penalty that there is time for.
+
+    Args:
+      settings: see there.
+      look: what finds it, by settings with a penalty.
+      by_steps: whether penalties fall to the one of the settings; otherwise there is that alone.
+    """
+    steps = [
+        dataclasses.replace(settings, penalty=times * settings.penalty)
+        for times in (_LOOKS if by_steps else (1,))
+    ]
+    return as_far_as_time_goes(steps, steps[-1], look)[1]
 
 
 def _tree(
@@ -250,7 +264,12 @@ def preparation_book(
     """
     checks.check_instance(tree.game, ChessGame, "tree.game")
     for state in states:
-        if not _is_of(tree, player, state):
+        if not (
+            0 <= state.entry < tree.num_entries
+            and tree.entry_player[state.entry] == player
+            and tree.entry_infoset[state.entry] == state.infoset
+            and tuple(tree.actions(int(tree.infoset_history[state.infoset]))) == state.actions
+        ):
             raise ArgumentError(
                 f"expected states that player {player} memorizes in this tree, got {shown(state)}"
             )
@@ -258,32 +277,10 @@ def preparation_book(
     return _book_of(tree.game, player, entries)
 
 
-def _is_of(tree: HistoryTree, player: int, state: MemorizedState) -> bool:
-    """Whether this is a memorized state of the tree's, and the player's."""
-    return (
-        0 <= state.infoset < tree.num_infosets
-        and tree.infoset_player[state.infoset] == player
-        and tree.infoset_history[state.infoset] == state.history
-        and 0 <= state.entry < tree.num_entries
-        and tree.entry_infoset[state.entry] == state.infoset
-        and tuple(tree.actions(state.history)) == state.actions
-    )
-
-
-@public
 def certified_book(found: CertifiedPrecomputation) -> Book:
-    """The book of what `best_first_precomputation` found in a `ChessGame`.
-
-    A position's worth is its net gain: what forgetting it and all that follows it would cost.
-
-    Raises:
-      ValueError: `found` is no such preparation, or one of another game.
-    """
-    checks.check_instance(found.game, ChessGame, "found.game")
-    worth = map(float, found.net_gain)
-    entries = zip(
-        found.histories, found.rows, map(float, found.reach), worth, found.alternatives, strict=True
-    )
+    """The book of what `best_first_precomputation` found in a `ChessGame`; worths are net gains."""
+    reach, worth = found.reach.tolist(), found.net_gain.tolist()
+    entries = zip(found.histories, found.rows, reach, worth, found.alternatives, strict=True)
     return _book_of(found.game, found.player, entries)
 
 

@@ -25,7 +25,7 @@ import dataclasses
 import datetime
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -91,7 +91,8 @@ class Drill(Shown):
           ValueError: no book, path or seed, a book without positions, or a file that is no progress.
         """
         self.book = book
-        self.cards = tuple(sorted(book_cards(book), key=lambda card: (-card.worth, card.epd)))
+        self.cards = book_cards(book)
+        self._questions = [(card, position) for card in self.cards for position in card.positions]
         if not self.cards:
             raise ArgumentError("expected a book with positions, got an empty one")
         self._rng = np.random.default_rng(seed)
@@ -100,7 +101,7 @@ class Drill(Shown):
         self._fsrs: Any = fsrs
         self._scheduler = self._fsrs.Scheduler(learning_steps=(), relearning_steps=(), enable_fuzzing=False)
         self._side = chess.COLOR_NAMES[book.side]
-        self._again: list[tuple[int, DrillCard]] = []
+        self._again: dict[str, tuple[int, DrillCard]] = {}  # by EPD, and after how many questions
         self._asked = 0
         try:
             refuse_journal_of_several(path)
@@ -155,7 +156,7 @@ class Drill(Shown):
           ValueError: no card of this drill, or a time without a time zone.
         """
         found = self._known.get(card.epd)
-        if found is None or any(card is other for _, other in self._again):
+        if found is None or card.epd in self._again:
             return 0.0
         return float(self._scheduler.get_card_retrievability(found, now))
 
@@ -187,19 +188,17 @@ class Drill(Shown):
         Raises:
           ValueError: a time without a time zone, or no number.
         """
-        again = [card for when, card in self._again if when <= self._asked]
+        again = [card for when, card in self._again.values() if when <= self._asked]
         if again:
             return again[0]
-        waiting = {card.epd for _, card in self._again}
-        losses = [
-            (card.worth * (1.0 - self.known(card, now)), card)
-            for card in self.cards
-            if card.epd not in waiting
-        ]
-        loss, card = max(losses, key=lambda pair: pair[0], default=(0.0, None))
-        if loss > least:
-            return card
-        return self._again[0][1] if self._again else None
+
+        def loss(card: DrillCard) -> float:
+            return card.worth * (1.0 - self.known(card, now))
+
+        best = max((card for card in self.cards if card.epd not in self._again), key=loss, default=None)
+        if best is not None and loss(best) > least:
+            return best
+        return next((card for _, card in self._again.values()), None)
 
     @public
     def line(self, card: DrillCard) -> BookPosition:
@@ -208,9 +207,8 @@ class Drill(Shown):
         Raises:
           ValueError: no card.
         """
-        reach = np.array([position.reach for position in card.positions])
-        weights = reach / reach.sum() if reach.sum() > 0.0 else np.full(len(reach), 1.0 / len(reach))
-        return card.positions[int(self._rng.choice(len(reach), p=weights))]
+        reach = [position.reach for position in card.positions]
+        return card.positions[self._drawn(reach if any(reach) else [1.0] * len(reach))]
 
     @public
     def way(self, position: BookPosition) -> list[tuple[DrillCard, BookPosition]]:
@@ -219,14 +217,9 @@ class Drill(Shown):
         Raises:
           ValueError: no position.
         """
-        size, line = len(position.history), position.history
-        before = [
-            (card, each)
-            for card in self.cards
-            for each in card.positions
-            if len(each.history) <= size and each.history == line[: len(each.history)]
-        ]
-        return sorted(before, key=lambda question: len(question[1].history))
+        line = position.history
+        before = [pair for pair in self._questions if pair[1].history == line[: len(pair[1].history)]]
+        return sorted(before, key=lambda pair: len(pair[1].history))
 
     @public
     def reply(self, position: BookPosition, move: chess.Move) -> tuple[DrillCard, BookPosition] | None:
@@ -243,16 +236,14 @@ class Drill(Shown):
           ValueError: no position, or no move.
         """
         line = (*position.history, move)
-        following = [
-            (card, each)
-            for card in self.cards
-            for each in card.positions
-            if len(each.history) == len(line) + 1 and each.history[:-1] == line
-        ]
-        weights = np.array([each.reach for _, each in following])
-        if not weights.sum() > 0.0:
-            return None
-        return following[int(self._rng.choice(len(following), p=weights / weights.sum()))]
+        following = [pair for pair in self._questions if pair[1].history[:-1] == line]
+        reach = [each.reach for _, each in following]
+        return following[self._drawn(reach)] if any(reach) else None
+
+    def _drawn(self, weights: Sequence[float]) -> int:
+        """Which one is drawn."""
+        shares = np.array(weights)
+        return int(self._rng.choice(len(shares), p=shares / shares.sum()))
 
     @public
     def answer(self, card: DrillCard, move: chess.Move | None, now: _Time) -> bool:
@@ -273,10 +264,9 @@ class Drill(Shown):
             raise ArgumentError(f"expected a legal move, or None, got {move.uci()} in {card.epd}")
         self._asked += 1
         correct = move in card.moves
-        repeated = any(card is other for _, other in self._again)
-        self._again = [(when, other) for when, other in self._again if other is not card]
+        repeated = self._again.pop(card.epd, None)
         if not correct:
-            self._again.append((self._asked + _AGAIN_AFTER, card))
+            self._again[card.epd] = self._asked + _AGAIN_AFTER, card
         if repeated:
             return correct
         rating = self._fsrs.Rating.Good if correct else self._fsrs.Rating.Again
@@ -308,9 +298,9 @@ class Drill(Shown):
         self.close()
 
 
-def book_cards(book: Book) -> Iterable[DrillCard]:
-    """One card for each distinct position."""
-    by_epd: dict[str, list[BookPosition]] = {}
+def book_cards(book: Book) -> tuple[DrillCard, ...]:
+    """One card for each distinct position, the worthiest first."""
+    cards, by_epd = list[DrillCard](), dict[str, list[BookPosition]]()
     for position, board in zip(book.positions, book.boards, strict=True):
         by_epd.setdefault(board.epd(), []).append(position)
     for epd, positions in by_epd.items():
@@ -320,7 +310,9 @@ def book_cards(book: Book) -> Iterable[DrillCard]:
                 if entry.probability > 0.0:
                     odds[entry.move] = odds.get(entry.move, 0.0) + position.reach * entry.probability
         worth = sum(max(position.worth, 0.0) for position in positions)
-        yield DrillCard(epd, tuple(positions), tuple(sorted(odds, key=lambda m: (-odds[m], m.uci()))), worth)
+        moves = tuple(sorted(odds, key=lambda move: (-odds[move], move.uci())))
+        cards.append(DrillCard(epd, tuple(positions), moves, worth))
+    return tuple(sorted(cards, key=lambda card: (-card.worth, card.epd)))
 
 
 def _time(value: Any, name: str) -> datetime.datetime:

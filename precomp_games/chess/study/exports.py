@@ -26,7 +26,7 @@ import pathlib
 import sqlite3
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import chess
@@ -130,13 +130,9 @@ def _comment(text: str) -> str:
 def _decorated(each: BookPage) -> chess.pgn.Game:
     """A book's game with arrows, evaluations and notes."""
     made = each.made
-    seen = None if made.person is None else {moves: found.count for moves, found in made.games.items()}
+    seen = None if made.person is None else made.seen or {}
     game, nodes = book_game(made.book, made.exits, seen, each.opponent.guess)
-    histories: dict[int, tuple[chess.Move, ...]] = {id(game): ()}
-    for pgn_node, node in nodes:
-        if isinstance(pgn_node, chess.pgn.ChildNode):
-            histories[id(pgn_node)] = (*histories[id(pgn_node.parent)], pgn_node.move)
-        history = histories[id(pgn_node)]
+    for pgn_node, node, history in nodes:
         if history in each.notes:
             pgn_node.comment = " ".join(filter(None, (pgn_node.comment, _comment(each.notes[history]))))
         if node is not None:
@@ -176,7 +172,7 @@ def _write_cards(each: BookPage, path: pathlib.Path, title: str, changed: float 
     model = genanki.Model(_MODEL, "precomp-games position", fields=fields, templates=templates, css=_CSS)
     deck = genanki.Deck(_DECKS[each.made.book.side], f"{title}: {side.capitalize()}".replace("::", ": :"))
     pictures: dict[str, str] = {}
-    for card in sorted(book_cards(each.made.book), key=lambda card: (-card.worth, card.epd)):
+    for card in book_cards(each.made.book):
         guid = genanki.guid_for("precomp-games", card.epd, side)
         deck.add_note(genanki.Note(model=model, fields=_fields(each, card, pictures), guid=guid))
     database = path.with_name(f".{path.name}.collection")
@@ -256,21 +252,19 @@ def _cell(text: str) -> str:
 
 def _write_table(each: BookPage, path: pathlib.Path) -> None:
     """A row for each history."""
-    scores = {
-        node["position"]: node["value"] / node["mass"]
-        for _, node in book_nodes(each)
-        if "position" in node and node["value"] is not None
-    }
+    nodes = book_nodes(each)
+    scores = {history: value / node.mass for history, *_, node, value in nodes if value is not None}
     text = io.StringIO()
-    rows = [_row(each, k, board, scores.get(k)) for k, board in enumerate(each.made.book.boards)]
-    columns = list(rows[0]) if rows else ["after", "play"]
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    rows = [_row(each, k, board, scores) for k, board in enumerate(each.made.book.boards)]
+    writer = csv.DictWriter(text, list(rows[0]) if rows else ["after", "play"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     path.write_text(text.getvalue(), encoding="utf-8")
 
 
-def _row(each: BookPage, number: int, board: chess.Board, score: float | None) -> dict[str, Any]:
+def _row(
+    each: BookPage, number: int, board: chess.Board, scores: Mapping[tuple[chess.Move, ...], float]
+) -> dict[str, Any]:
     made = each.made
     position = made.book.positions[number]
     played = [entry for entry in position.moves if entry.probability > 0.0]
@@ -285,7 +279,7 @@ def _row(each: BookPage, number: int, board: chess.Board, score: float | None) -
         "play_uci": " ".join(entry.move.uci() for entry in played),
         "probabilities": " ".join(repr(entry.probability) for entry in played),
         "reach": position.reach,
-        "score": score,
+        "score": scores.get(position.history),
         "forgetting_costs": position.worth,
         "gain": float(made.gains[number]),
         "reply": ""

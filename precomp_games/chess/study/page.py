@@ -44,6 +44,7 @@ from precomp_games.chess.plan.preparation import (
     Preparation,
     Share,
     best_parts,
+    predecessors,
 )
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.words import (
@@ -270,10 +271,6 @@ def _data(each: BookPage) -> dict[str, Any]:
     parts = best_parts(book, made.gains)
     # Between one budget and the next: the positions that come in, or go for better ones.
     changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
-    listed: dict[PlayedGame, int] = {}
-    for behind in made.games.values():
-        for game in behind.games:
-            listed.setdefault(game, len(listed))
     curve = made.unprepared + parts @ np.array(made.gains, np.float64)
     return {
         "side": chess.COLOR_NAMES[book.side],
@@ -295,8 +292,8 @@ def _data(each: BookPage) -> dict[str, Any]:
             _position_data(position, board, made.evaluations.get(position.history))
             for position, board in zip(book.positions, book.boards, strict=True)
         ],
-        "games": list(map(_game_data, listed)),
-        "nodes": _node_data(each, listed),
+        "games": list(map(_game_data, made.listed_games)),
+        "nodes": _node_data(each, made.listed_games),
     }
 
 
@@ -309,13 +306,9 @@ def _price(made: Preparation) -> float:
 
     A worth is the gains of a position and of all that follow it, less a price for each of them.
     """
-    known = {position.history for position in made.book.positions}
-    first = [
-        position.worth
-        for position in made.book.positions
-        if not any(position.history[:ply] in known for ply in range(len(position.history)))
-    ]
-    return (math.fsum(made.gains) - math.fsum(first)) / len(known) if known else 0.0
+    positions, before = made.book.positions, predecessors(made.book)
+    first = [each.worth for each, k in zip(positions, before, strict=True) if k == len(positions)]
+    return (math.fsum(made.gains) - math.fsum(first)) / len(positions) if positions else 0.0
 
 
 def _position_data(
@@ -365,69 +358,57 @@ def _game_data(game: PlayedGame) -> list[Any]:
 
 def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, Any]:
     """The book's nodes, column by column; what few of them have stands by their numbers."""
-    columns: dict[str, Any] = {name: [] for name in ("parent", "uci", "san", "mass", "value")}
+    index = {position.history: k for k, position in enumerate(each.made.book.positions)}
+    played = {moves: score for match in each.matches for moves, score in match.exits.items()}
+    columns: dict[str, list[Any]] = {name: [] for name in ("parent", "uci", "san", "mass", "value")}
     few: dict[str, dict[int, Any]] = {
         name: {} for name in ("position", "exit", "played", "note", "games", "name")
     }
-    for number, (history, node) in enumerate(book_nodes(each)):
-        columns["parent"].append(node["parent"])
-        columns["uci"].append(node.get("uci", ""))
-        columns["san"].append(node.get("san", ""))
-        columns["mass"].append(_short(node["mass"]))
-        columns["value"].append(None if node["value"] is None else _short(node["value"]))
-        for name in ("position", "played", "note"):
-            if name in node:
-                few[name][number] = node[name]
-        if "exit" in node:
-            few["exit"][number] = int(node["exit"]["over"])
-        if (opening := opening_name(node["board"])) is not None:
-            few["name"][number] = opening
-        if (found := each.made.games.get(history)) is not None:
-            few["games"][number] = [found.count, *(listed[game] for game in found.games)]
+    for number, (history, parent, san, node, value) in enumerate(book_nodes(each)):
+        uci, worth = history[-1].uci() if history else "", None if value is None else _short(value)
+        row = parent, uci, san, _short(node.mass), worth
+        for column, value_there in zip(columns.values(), row, strict=True):
+            column.append(value_there)
+        behind = each.made.games.get(history)
+        told = {
+            "position": index.get(history),
+            "exit": None if node.exit is None else int(node.exit.over),
+            "played": played.get(history),
+            "note": each.notes.get(history),
+            "games": None if behind is None else [behind.count, *(listed[game] for game in behind.games)],
+            "name": opening_name(node.board),
+        }
+        for name, fact in told.items():
+            if fact is not None:
+                few[name][number] = fact
     return columns | few
 
 
-def book_nodes(each: BookPage) -> list[tuple[tuple[chess.Move, ...], dict[str, Any]]]:
+def book_nodes(each: BookPage) -> list[tuple[_History, int, str, Node, float | None]]:
     """The book's histories and exits, parents before children, the most reached child first.
 
-    Each comes with the moves up to it, and has its parent's number, board, move, position, mass (the reach of
-    the exits here or below), and value (the sum of their reaches times what is promised there; None where
-    that is unknown).
+    Of each the moves up to it, its parent's number, its move in SAN, its node, and its value: the sum of what
+    is promised in the exits here or below times their reaches, None where that is unknown.
     """
-    index = {position.history: k for k, position in enumerate(each.made.book.positions)}
-    played = {moves: score for match in each.matches for moves, score in match.exits.items()}
-    found: list[dict[str, Any]] = []
-    histories: list[tuple[chess.Move, ...]] = []
+    found: list[tuple[_History, int, str, Node]] = []
     values: list[float | None] = []
-    stack: list[tuple[Node, int, tuple[chess.Move, ...], str]] = [
-        (trie_with_exits(each.made.book, each.made.exits), -1, (), "")
+    stack: list[tuple[_History, int, str, Node]] = [
+        ((), -1, "", trie_with_exits(each.made.book, each.made.exits))
     ]
     while stack:
-        node, parent, history, san = stack.pop()
+        history, _, _, node = place = stack.pop()
         number = len(found)
-        told: dict[str, Any] = {"parent": parent, "board": node.board, "mass": node.mass}
-        if history:
-            told |= {"uci": history[-1].uci(), "san": san}
-        if history in index:
-            told["position"] = index[history]
-        if node.exit is not None:
-            told["exit"] = {"over": node.exit.over, "promised": node.exit.promised}
-        if history in played:
-            told["played"] = list(played[history])
-        if history in each.notes:
-            told["note"] = each.notes[history]
-        found.append(told)
-        histories.append(history)
+        found.append(place)
         values.append(_own_value(node.exit))
         children = sorted(node.children.items(), key=lambda item: (item[1].flow, item[0].uci()))
-        stack += [(child, number, (*history, move), node.board.san(move)) for move, child in children]
+        stack += [((*history, move), number, node.board.san(move), child) for move, child in children]
     for number in range(len(found) - 1, 0, -1):
-        parent, value = found[number]["parent"], values[number]
+        parent, value = found[number][1], values[number]
         total = values[parent]
         values[parent] = None if value is None or total is None else total + value
-    for told, value in zip(found, values, strict=True):
-        told["value"] = value if told["mass"] > 0.0 else None
-    return list(zip(histories, found, strict=True))
+    return [
+        (*place, value if place[-1].mass > 0.0 else None) for place, value in zip(found, values, strict=True)
+    ]
 
 
 def _own_value(exit: BookExit | None) -> float | None:
@@ -442,42 +423,13 @@ def _own_value(exit: BookExit | None) -> float | None:
 
 def _summary(each: BookPage) -> dict[str, Any]:
     """What stands in the page without its script."""
-    made, book, side = each.made, each.made.book, each.made.side
-    summary = {
-        "side": side,
-        "expect": each.expect,
-        "versus": versus_words(side, plain_text(each.opponent.title, _LONGEST_NAME), made.person),
-        "size": len(book),
-        "distinct": book.distinct_positions,
-        "score_name": made.score_name,
-        "gain": points(abs(made.utility - made.unprepared)),
-        "more": "more" if made.utility >= made.unprepared else "fewer",
-        "utility": points(made.utility),
-        "unprepared": points(made.unprepared),
-        "error": None if made.standard_error is None else points(made.standard_error),
-        "guesses": None,
-        "facts": list(each.facts.items()),
-        "matches": [
-            {
-                "player": match.player,
-                "positions": match.positions,
-                "games": match.games,
-                "promised": None if match.promised is None else points(match.promised),
-                "score": points(match.score),
-                "low": points(match.low),
-                "high": points(match.high),
-                "at": [round(100.0 * value, 1) for value in (match.low, match.score, match.high)],
-                "promised_at": None if match.promised is None else round(100.0 * match.promised, 1),
-            }
-            for match in each.matches
-        ],
-        "neighbors": made.neighbors,
-        "plots": [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()],
-    }
-    if made.person is not None and book.positions:
+    made, guesses = each.made, None
+    if made.person is not None and made.book.positions:
         rest, added = made.guessed
-        summary["guesses"] = guesses_words(rest, len(book), added, math.fsum(made.gains))
-    return summary
+        guesses = guesses_words(rest, len(made.book), added, math.fsum(made.gains))
+    versus = versus_words(made.side, plain_text(each.opponent.title, _LONGEST_NAME), made.person)
+    plots = [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()]
+    return {"page": each, "made": made, "versus": versus, "guesses": guesses, "plots": plots}
 
 
 def _picture(svg: str) -> str:

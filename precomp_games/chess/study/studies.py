@@ -24,22 +24,47 @@ _FEW = 3  # positions from which on a move has a chapter of its own
 _NAME = 80  # characters of a chapter's name
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False)
 class _Part:
     """A node of a game, and all that follows it.
 
     Attributes:
       node: the node.
-      depth: nodes before it.
+      history: the moves up to it.
       rank: its place by falling reach of what comes first.
+      branches: what follows it.
+      nodes: how many there are, itself among them.
+      positions: how many of them are prepared for.
     """
 
     node: chess.pgn.GameNode
-    depth: int
-    rank: tuple[int, ...]
+    history: tuple[chess.Move, ...] = ()
+    rank: tuple[int, ...] = ()
+    branches: list[_Part] = dataclasses.field(default_factory=list)
+    nodes: int = 1
+    positions: int = 0
 
-    def branches(self) -> list[_Part]:
-        return [_Part(child, self.depth + 1, (*self.rank, k)) for k, child in enumerate(self.node.variations)]
+    @property
+    def size(self) -> int:
+        """Nodes of a chapter of it alone."""
+        return len(self.history) + self.nodes
+
+
+def _whole(book: Book, game: chess.pgn.Game) -> _Part:
+    """All of a book's game."""
+    known, root = {position.history for position in book.positions}, _Part(game)
+    order = [root]
+    for part in order:  # grows as it goes: parents before children
+        part.positions = int(part.history in known)
+        part.branches = [
+            _Part(child, (*part.history, child.move), (*part.rank, k))
+            for k, child in enumerate(part.node.variations)
+        ]
+        order += part.branches
+    for part in reversed(order):
+        part.nodes += sum(each.nodes for each in part.branches)
+        part.positions += sum(each.positions for each in part.branches)
+    return root
 
 
 @dataclasses.dataclass
@@ -52,95 +77,67 @@ class _Chapter:
     named: bool  # whether its first part says what it is about
 
 
-class _Cutter:
+def _cut(root: _Part) -> list[_Chapter]:
     """Cuts a game into chapters."""
+    found: list[_Chapter] = []
+    # With what stands beside the moves that lead there, and is not prepared for.
+    waiting: list[tuple[_Part, list[_Part]]] = [(root, [])]
+    while waiting:
+        part, beside = waiting.pop()
+        openings, rest = _parted(part)
+        if not openings:
+            whole = part.size <= MOST_NODES or not part.branches
+            openings, rest = ([part], []) if whole else ([], part.branches)
+        rest = beside + rest
+        # Of a part that cannot be cut, all is one chapter, however long it is.
+        long = [each for each in openings if each is not part and each.positions > _LONG]
+        others = [each for each in openings + rest if each is not part and each not in long]
+        long += [each for each in others if each.size > MOST_NODES]
+        own = [_Chapter([e], e.size, len(e.history), named=True) for e in openings if e not in long]
+        rest = [each for each in rest if each not in long]
+        left = [each for each in rest if not own and long and not each.positions]
+        waiting += [(each, left if each is long[0] else []) for each in long]
+        found += own + _gathered([each for each in rest if each not in left], own)
+    return sorted(found, key=lambda chapter: chapter.parts[0].rank)
 
-    def __init__(self, book: Book, game: chess.pgn.Game) -> None:
-        order: list[chess.pgn.GameNode] = [game]
-        for node in order:  # grows as it goes: parents before children
-            order.extend(node.variations)
-        index = {id(node): k for k, node in enumerate(order)}
-        known = {position.history for position in book.positions}
-        histories: list[tuple[chess.Move, ...]] = [()]
-        for node in order[1:]:
-            assert isinstance(node, chess.pgn.ChildNode)
-            histories.append((*histories[index[id(node.parent)]], node.move))
-        self._nodes = {id(node): 1 for node in order}
-        self._positions = {id(node): int(histories[k] in known) for k, node in enumerate(order)}
-        for node in reversed(order[1:]):
-            for count in (self._nodes, self._positions):
-                count[id(node.parent)] += count[id(node)]
-        self.chapters = self._cut(_Part(game, 0, ()))
 
-    def _size(self, part: _Part) -> int:
-        """Nodes of a chapter of it alone."""
-        return part.depth + self._nodes[id(part.node)]
+def _parted(part: _Part) -> tuple[list[_Part], list[_Part]]:
+    """The moves where lines first part, each prepared for, and what stands beside and before them."""
+    rest: list[_Part] = []
+    while True:
+        openings = [each for each in part.branches if each.positions >= _FEW]
+        rest += [each for each in part.branches if each not in openings]
+        if len(openings) != 1:
+            return openings, rest
+        (part,) = openings
 
-    def _cut(self, root: _Part) -> list[_Chapter]:
-        found: list[_Chapter] = []
-        # With what stands beside the moves that lead there, and is not prepared for.
-        waiting: list[tuple[_Part, list[_Part]]] = [(root, [])]
-        while waiting:
-            part, beside = waiting.pop()
-            openings, rest = self._parted(part)
-            if not openings:
-                whole = self._size(part) <= MOST_NODES or not part.node.variations
-                openings, rest = ([part], []) if whole else ([], part.branches())
-            rest = beside + rest
-            # Of a part that cannot be cut, all is one chapter, however long it is.
-            long = [each for each in openings if each is not part and self._positions[id(each.node)] > _LONG]
-            long += [
-                each
-                for each in openings + rest
-                if each is not part and each not in long and self._size(each) > MOST_NODES
-            ]
-            own = [_Chapter([e], self._size(e), e.depth, named=True) for e in openings if e not in long]
-            rest = [each for each in rest if each not in long]
-            left = [each for each in rest if not own and long and not self._positions[id(each.node)]]
-            waiting += [(each, left if each is long[0] else []) for each in long]
-            found += own + self._gathered([each for each in rest if each not in left], own)
-        return sorted(found, key=lambda chapter: chapter.parts[0].rank)
 
-    def _parted(self, part: _Part) -> tuple[list[_Part], list[_Part]]:
-        """The moves where lines first part, each prepared for, and what stands beside and before them."""
-        rest: list[_Part] = []
-        while True:
-            branches = part.branches()
-            openings = [each for each in branches if self._positions[id(each.node)] >= _FEW]
-            rest += [each for each in branches if each not in openings]
-            if len(openings) != 1:
-                return openings, rest
-            (part,) = openings
-
-    def _gathered(self, rest: list[_Part], own: list[_Chapter]) -> list[_Chapter]:
-        """Chapters of what has none of its own; moves that leave the book go where there is room."""
-        found: list[_Chapter] = []
-        for part in rest:
-            nothing = self._positions[id(part.node)] == 0
-            for chapter in (own if nothing else []) + found[-1:]:
-                # Parts of a cut stand on one line of moves, of which a chapter has what leads to its own.
-                more = self._nodes[id(part.node)] + max(0, part.depth - chapter.depth)
-                if chapter.nodes + more <= MOST_NODES:
-                    chapter.parts.append(part)
-                    chapter.nodes += more
-                    chapter.depth = max(chapter.depth, part.depth)
-                    break
-            else:
-                found.append(_Chapter([part], self._size(part), part.depth, named=False))
-        return found
+def _gathered(rest: list[_Part], own: list[_Chapter]) -> list[_Chapter]:
+    """Chapters of what has none of its own; moves that leave the book go where there is room."""
+    found: list[_Chapter] = []
+    for part in rest:
+        for chapter in ([] if part.positions else own) + found[-1:]:
+            # Parts of a cut stand on one line of moves, of which a chapter has what leads to its own.
+            more = part.nodes + max(0, len(part.history) - chapter.depth)
+            if chapter.nodes + more <= MOST_NODES:
+                chapter.parts.append(part)
+                chapter.nodes += more
+                chapter.depth = max(chapter.depth, len(part.history))
+                break
+        else:
+            found.append(_Chapter([part], part.size, len(part.history), named=False))
+    return found
 
 
 def studies(book: Book, game: chess.pgn.Game, title: str) -> Iterator[str]:
     """The text of each study."""
-    chapters = _Cutter(book, game).chapters
-    names = _names(book, chapters)
+    chapters = _cut(_whole(book, game))
+    named = list(zip(_names(book, chapters), chapters, strict=True))
     several = len(chapters) > MOST_CHAPTERS
     for number, first in enumerate(range(0, len(chapters), MOST_CHAPTERS), start=1):
         study = f"{title} ({number})" if several else title
         games = []
-        for name, chapter in zip(
-            names[first : first + MOST_CHAPTERS], chapters[first : first + MOST_CHAPTERS], strict=True
-        ):
+        for name, chapter in named[first : first + MOST_CHAPTERS]:
             made = _chapter_game(game, chapter)
             side = chess.COLOR_NAMES[book.side]
             set_headers(made, {"Event": name, "StudyName": study, "ChapterName": name, "Orientation": side})
@@ -153,10 +150,11 @@ def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
     found: list[str] = []
     for chapter in chapters:
         named = chapter.named or len(chapter.parts) == 1
-        moves = [_history(part.node) for part in chapter.parts[: 1 if named else None]]
-        if not named:
-            moves = [history[:-1] for history in moves]
-        common = [column[0] for column in itertools.takewhile(_all_same, zip(*moves, strict=False))]
+        moves = [
+            part.history if named else part.history[:-1] for part in chapter.parts[: 1 if named else None]
+        ]
+        same = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*moves, strict=False))
+        common = [column[0] for column in same]
         line = book.start.variation_san(common)
         name = (line or "All lines") if named else f"{line}: other moves" if line else "Other moves"
         if len(name) > _NAME:
@@ -167,19 +165,6 @@ def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
             name = f"{name.rpartition(' (')[0] if count > 2 else name} ({count})"
         found.append(name)
     return found
-
-
-def _all_same(column: tuple[chess.Move, ...]) -> bool:
-    return len(set(column)) == 1
-
-
-def _history(node: chess.pgn.GameNode) -> list[chess.Move]:
-    """The moves before and at a node of a game."""
-    found = []
-    while isinstance(node, chess.pgn.ChildNode):
-        found.append(node.move)
-        node = node.parent
-    return found[::-1]
 
 
 def _chapter_game(game: chess.pgn.Game, chapter: _Chapter) -> chess.pgn.Game:

@@ -292,11 +292,9 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
     if name == "mixture":
         parts, which = _parts(spec), "each move" if spec.get("per") == "move" else "each game"
         engines = [part for part in parts if part.get("name") == "uci" and "engine" not in part]
-        told = [_described(part, engine, deep - 1) for part in parts if part not in engines]
-        if len(engines) > 1:
-            told.insert(0, _engines_words(engines, engine))
-        else:
-            told = [_described(part, engine, deep - 1) for part in parts]
+        several = engines if len(engines) > 1 else []
+        told = [_engines_words(several, engine)] if several else []
+        told += [_described(part, engine, deep - 1) for part in parts if part not in several]
         return f"one of these for {which}: {'; '.join(told)}"
     if name == "uci":
         return _engine_words(spec, engine)
