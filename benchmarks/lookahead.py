@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyspiel
 
 from benchmarks.measure import Row
 from precomp_games.algorithms.lookahead import (
-    Commitment,
-    NodeValues,
     commit_against_lookahead,
     equilibrium,
     equilibrium_values,
@@ -35,7 +33,7 @@ _GAP = 1e-6
 
 class _Timed(NamedTuple):
     seconds: float
-    best: Commitment
+    best: Any
 
     def text(self) -> str:
         if self.best.optimal:
@@ -48,7 +46,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
     return [*_small(min(turns, 3), say), *_large(scale, say)]
 
 
-def _solve(game: pyspiel.Game, player: int, lookahead: int, h: NodeValues, limit: float | None) -> _Timed:
+def _solve(game: pyspiel.Game, player: int, lookahead: int, h: Any, limit: float | None) -> _Timed:
     start = time.process_time()
     best = commit_against_lookahead(
         game, player, lookahead, h, "adversarial", method="correlation", time_limit=limit
@@ -56,7 +54,7 @@ def _solve(game: pyspiel.Game, player: int, lookahead: int, h: NodeValues, limit
     return _Timed(time.process_time() - start, best)
 
 
-def _instances(game: pyspiel.Game, lexicographic: bool) -> Iterator[tuple[str, int, int, NodeValues]]:
+def _instances(game: pyspiel.Game, lexicographic: bool) -> Iterator[tuple[str, int, int, Any]]:
     policy = equilibrium(game, lexicographic)
     for player in (0, 1):
         exact = equilibrium_values(game, 1 - player, policy)

@@ -36,15 +36,17 @@ from absl import flags
 from kept_work import KeptWork, kept_work
 
 from precomp_games.algorithms import efce
+from precomp_games.algorithms.programs import LinearProgramError
 
 FLAGS = flags.FLAGS
+_KINDS = ["paper", "separate", "aggregate"]
 _ROWS = flags.DEFINE_list("rows", ["1", "2"], "Rows of Table 1, of 1 to 4; empty for none.")
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Jittered blueprints a row.", lower_bound=0, upper_bound=10**6)
 _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter: weights lie within 1 -+ this.", 0.0, 1.0)
 _STITCH = flags.DEFINE_integer(
     "stitch", 1, "Stitch all subgames of the rows up to this one, 0 for none.", lower_bound=0, upper_bound=4
 )
-_STITCH_BOUNDS = flags.DEFINE_list("stitch_bounds", list(efce.BOUNDS), "Bounds to stitch with.")
+_STITCH_BOUNDS = flags.DEFINE_list("stitch_bounds", _KINDS, "Bounds to stitch with.")
 _WORKERS = flags.DEFINE_integer(
     "workers", None, "Processes for stitching. Default: one a core.", lower_bound=1
 )
@@ -54,7 +56,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "Of regret minimization."
 _BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "bounds",
     "separate",
-    list(efce.BOUNDS),
+    _KINDS,
     'How slack is shared among subgames. "separate" has the table as printed.',
 )
 _TIME_LIMIT = flags.DEFINE_float("time_limit", 3600.0, "Seconds for one linear program.", lower_bound=0.0)
@@ -108,7 +110,7 @@ class Task:
         whole = efce.decompose(efce.SequenceGame.of(game), efce.public_moves(game, 1))
         return efce.Resolving.of_subgames(whole, self.blueprint, self.bounds)
 
-    def refined(self, resolving: efce.Resolving, name: Any) -> efce.Refinement:
+    def refined(self, resolving: efce.Resolving, name: Any) -> Any:
         return efce.refine_lp(resolving.problem(name), time_limit=self.time_limit)
 
 
@@ -258,13 +260,13 @@ def main(argv: Sequence[str]) -> None:
     rows, figures = common.chosen(_ROWS, list(TABLE_1)), common.chosen(_FIGURE, list(FIGURE_2))
     if not rows and not figures:
         raise ValueError("--rows, --figure: expected something to do, got neither")
-    kinds = common.chosen(_STITCH_BOUNDS, efce.BOUNDS)
+    kinds = common.chosen(_STITCH_BOUNDS, _KINDS)
     parallel.check_workers(_WORKERS.value, _CLUSTER.value)
     folder = common.output_folder(_OUTPUT_DIR.value)
     try:
         with kept_work(folder / "plans.unfinished") as kept:
             written = show(rows, figures, kinds, kept, folder)
-    except efce.LinearProgramError as error:
+    except LinearProgramError as error:
         raise ValueError(f"{error} (--time_limit)") from None
     common.write_json(folder / "settings.json", common.own_settings())
     print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")

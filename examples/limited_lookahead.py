@@ -40,7 +40,6 @@ from kept_work import kept_work
 
 from precomp_games.algorithms.lookahead import (
     FollowerType,
-    NodeValues,
     commit_against_lookahead,
     commit_against_types,
     cumulative_noise,
@@ -107,7 +106,7 @@ class Task:
     time_limit: float
 
 
-Exact = tuple[pyspiel.Game, tuple[NodeValues, NodeValues]]
+Exact = tuple[pyspiel.Game, tuple[Any, Any]]
 """A game, and what its histories are worth to each player in equilibrium."""
 
 
@@ -134,7 +133,7 @@ def committed(given: tuple[Exact, Task]) -> list[dict[str, Any]]:
 
 
 def against_types(
-    game: pyspiel.Game, evaluation: NodeValues, task: Task, lookaheads: Sequence[int]
+    game: pyspiel.Game, evaluation: Any, task: Task, lookaheads: Sequence[int]
 ) -> list[dict[str, Any]]:
     player, limit = task.rational_player, task.time_limit
     types = [FollowerType(k, evaluation, task.tie_breaking) for k in lookaheads]

@@ -62,7 +62,7 @@ _WIDTH = flags.DEFINE_float("width", 0.5, "Of the jitter.", 0.0, 1.0)
 _RESOLVE = flags.DEFINE_enum("resolve", "lp", ["lp", "regret", "none"], "How subgames are refined.")
 _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "Of regret minimization.", lower_bound=1)
 _BOUNDS: flags.FlagHolder[Any] = flags.DEFINE_enum(
-    "bounds", "aggregate", list(efce.BOUNDS), "How slack is shared among subgames."
+    "bounds", "aggregate", ["paper", "separate", "aggregate"], "How slack is shared among subgames."
 )
 _DEVIATE = flags.DEFINE_float("deviate", 0.0, "Probability that a player does as it likes.", 0.0, 1.0)
 _PLAYS = flags.DEFINE_integer("plays", 1, "Games to play.", lower_bound=1)
@@ -76,7 +76,7 @@ class Resolver:
     def __init__(self, game: pyspiel.Game, blueprint: Any) -> None:
         self.game = game
         self.first = efce.Resolving.of(game, blueprint, efce.public_moves(game, 1), _BOUNDS.value)
-        self.known: dict[Any, tuple[efce.Resolving, efce.Refinement]] = {}
+        self.known: dict[Any, tuple[efce.Resolving, Any]] = {}
         self.last: Any = None
         self.rounds = 0
         self.log: list[dict[str, Any]] = []
@@ -120,7 +120,7 @@ class Resolver:
         )
         return refined.plan.game, refined.plan
 
-    def refined(self, level: efce.Resolving, name: Any) -> efce.Refinement:
+    def refined(self, level: efce.Resolving, name: Any) -> Any:
         problem = level.problem(name)
         if _RESOLVE.value == "lp":
             return efce.refine_lp(problem)

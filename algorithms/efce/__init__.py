@@ -1,11 +1,9 @@
 """Extensive-form correlated equilibria of two-player games with public chance, and safe subgame resolving."""
 
-from ..programs import LinearProgramError
-from .bounds import BOUNDS
 from .correlation_plans import CorrelationPlan, jittered_blueprint, policy_blueprint, uniform_blueprint
 from .equilibria import efce_lp
 from .mediator import Mediator
-from .refinement import Refinement, refine_lp
+from .refinement import refine_lp
 from .regret import refine_regret, search_target
 from .resolving import Resolving, safety, stitch
 from .sequence_game import SequenceGame
@@ -13,11 +11,8 @@ from .subgames import decompose, finest_subgames, public_moves
 from .triggers import exploitability
 
 __all__ = [
-    "BOUNDS",
     "CorrelationPlan",
-    "LinearProgramError",
     "Mediator",
-    "Refinement",
     "Resolving",
     "SequenceGame",
     "decompose",

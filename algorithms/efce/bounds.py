@@ -71,8 +71,6 @@ from .triggers import Deviations, deviation_values, following_values, leaf_lanes
 
 BoundsKind = Literal["paper", "separate", "aggregate"]
 """How slack is shared; see `bounds`."""
-BOUNDS: tuple[BoundsKind, ...] = ("paper", "separate", "aggregate")
-"""All of them."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from precomp_games._support.results import Shown
 
 from .bounds import PlayerBounds, RowMembers, SubgameBounds, player_rows
 from .correlation_plans import CorrelationPlan
-from .sequence_game import SequenceGame, same_game
+from .sequence_game import SequenceGame, find, same_game
 from .triggers import Deviations, Notion, leaf_values, respond, sum_back
 
 _ENTRY_MISS = 1e-9
@@ -149,32 +149,31 @@ class Units(NamedTuple):
 class PlayerConstraints(NamedTuple):
     """One player's constraints, in the problem's units; a tuple, so that numba takes it.
 
+    Arms are numbered as above: triggers, rows, caps; -1 stands for none.
+
     Attributes:
       deviations: Those whose lower information set is in the subgame.
-      trigger_set: int32[A], the set of each trigger in the subgame that leaves a choice; trigger_sequence:
-        int32[A]. allowed: float64[A], what (A) lets its delta be.
-      row_lower: float64[R], (B), and cap_upper: float64[C], (C); infinite where there is nothing to keep.
-      head_row: int32[m], the row of each head information set, -1 for others.
-      bundle_row: int32[S], the row of the trunk's sequences that have bundles, -1 for others.
-      set_cap: int32[sets], the cap of each head's sets, -1 for others.
-      bundle_cap: int32[b], bundle_pair: int32[b], bundle_utility: float64[b], leaves of bundles after
-        triggers.
+      allowed: float64[A], what (A) lets the delta be of each trigger in the subgame that leaves a choice.
+      bound: float64[arms], 0 for (A), lower bounds of (B), less upper bounds of (C); -infinity where there is
+        nothing to keep.
+      set_arm: int32[sets], the trigger whose deviation begins there, or the cap of a head's set.
+      sequence_arm: int32[S], the trigger that following a sequence counts for, or its bundle's row.
+      head_arm: int32[m], the row of each head information set.
+      cap_arm: int32[b], pair: int32[b], cap_utility: float64[b], leaves of bundles after triggers.
       parent: int32[m], as `PlayerForm.parent`.
-      leaf_pair: int32[l], leaf_sequence: int32[l], leaf_utility: float64[l], of leaves in the subgame.
+      leaf_pair: int32[l], leaf_sequence: int32[l], leaf_utility: float64[l], of leaves in the subgame; all of
+        them where it is all of the game.
     """
 
     deviations: Deviations
-    trigger_set: npt.NDArray[np.int32]
-    trigger_sequence: np.ndarray
     allowed: np.ndarray
-    row_lower: npt.NDArray[np.float64]
-    cap_upper: np.ndarray
-    head_row: npt.NDArray[np.int32]
-    bundle_row: npt.NDArray[np.int32]
-    set_cap: npt.NDArray[np.int32]
-    bundle_cap: npt.NDArray[np.int32]
-    bundle_pair: np.ndarray
-    bundle_utility: np.ndarray
+    bound: npt.NDArray[np.float64]
+    set_arm: npt.NDArray[np.int32]
+    sequence_arm: npt.NDArray[np.int32]
+    head_arm: npt.NDArray[np.int32]
+    cap_arm: npt.NDArray[np.int32]
+    cap_pair: np.ndarray
+    cap_utility: np.ndarray
     parent: npt.NDArray[np.int32]
     leaf_pair: npt.NDArray[np.int32]
     leaf_sequence: np.ndarray
@@ -182,42 +181,43 @@ class PlayerConstraints(NamedTuple):
 
     @classmethod
     def of(cls, problem: RefinementProblem, player: int, notion: Notion = "efce") -> PlayerConstraints:
-        """A player's constraints; the passes below know triggers of EFCEs only."""
+        """A player's constraints."""
         pairs, game = problem.blueprint.pairs, problem.game
         form, utility = game.players[player], game.leaf_utility[player]
         deviations = Deviations.of(pairs, player, inside=True, notion=notion)
         trigger_set, trigger = deviations.triggers()
+        number = np.arange(form.num_sequences) if notion == "efce" else form.infoset
         if notion == "efce":
             choice = form.num_actions[form.infoset[trigger]] > 1
             trigger_set, trigger = trigger_set[choice], trigger[choice]
-        head_row = np.full(form.num_infosets, -1, np.int32)
-        bundle_row = np.full(form.num_sequences, -1, np.int32)
-        set_cap = np.full(deviations.num_sets, -1, np.int32)
-        lower = upper = np.zeros(0)
+        set_arm = np.full(deviations.num_sets, -1, np.int32)
+        set_arm[trigger_set] = np.arange(len(trigger))
+        sequence_arm = find(trigger, number).astype(np.int32)
+        head_arm = np.full(form.num_infosets, -1, np.int32)
+        bound = np.zeros(len(trigger))
         cap: npt.NDArray[np.integer] = np.zeros(0, np.int32)
         pair = leaf = cap
+        inside = np.arange(len(game.leaf_label))
         if problem.bounds is not None:
+            inside = np.flatnonzero(game.leaf_label >= 0)
             members = RowMembers.of(pairs, deviations, player, problem.bounds.kind)
-            bounds = problem.bounds.players[player]
-            lower, upper = bounds.lower, bounds.upper
-            head_row[members.rows.head] = members.rows.head_row
-            bundle_row[members.rows.bundle] = members.rows.bundle_row
-            set_cap[members.head_set] = members.head_cap
-            cap, pair, leaf = members.bundle_cap, members.bundle_pair, members.bundle_leaf
-        inside = np.flatnonzero(game.leaf_label >= 0)
+            bounds, rows = problem.bounds.players[player], members.rows
+            caps = len(trigger) + len(bounds.lower)
+            bound = np.concatenate([bound, bounds.lower, -bounds.upper])
+            head_arm[rows.head] = len(trigger) + rows.head_row
+            sequence_arm[rows.bundle] = len(trigger) + rows.bundle_row
+            set_arm[members.head_set] = caps + members.head_cap
+            cap, pair, leaf = caps + members.bundle_cap, members.bundle_pair, members.bundle_leaf
         return cls(
             deviations=deviations,
-            trigger_set=trigger_set.astype(np.int32),
-            trigger_sequence=trigger.astype(np.int32),
             allowed=problem.allowed[player][trigger],
-            row_lower=lower,
-            cap_upper=upper,
-            head_row=head_row,
-            bundle_row=bundle_row,
-            set_cap=set_cap,
-            bundle_cap=cap.astype(np.int32),
-            bundle_pair=pair.astype(np.int32),
-            bundle_utility=utility[leaf],
+            bound=bound,
+            set_arm=set_arm,
+            sequence_arm=sequence_arm,
+            head_arm=head_arm,
+            cap_arm=cap.astype(np.int32),
+            cap_pair=pair.astype(np.int32),
+            cap_utility=utility[leaf],
             parent=form.parent,
             leaf_pair=pairs.leaves()[inside].astype(np.int32),
             leaf_sequence=game.leaf_sequence[player][inside],
@@ -281,10 +281,10 @@ class DeviatorState(NamedTuple):
         cls, side: PlayerConstraints, regrets: bool = True, dtype: npt.DTypeLike = np.float64
     ) -> DeviatorState:
         """Zeros; without `regrets`, for `evaluate_best` alone."""
-        lanes, arms = side.deviations.num_lanes, len(side.allowed) + len(side.row_lower) + len(side.cap_upper)
+        lanes, arms = side.deviations.num_lanes, len(side.bound)
         kept = lanes if regrets else 0
-        large = (np.zeros(size, dtype) for size in (kept, kept, lanes, len(side.set_cap)))
-        return cls(*large, *map(np.zeros, (len(side.bundle_row), len(side.head_row), arms, arms)))
+        large = (np.zeros(size, dtype) for size in (kept, kept, lanes, len(side.set_arm)))
+        return cls(*large, *map(np.zeros, (len(side.sequence_arm), len(side.head_arm), arms, arms)))
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
@@ -349,33 +349,32 @@ def evaluate_best(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) 
 @kernel
 def _arm_gains(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> None:
     v, v_infoset, gains, sets = work.v, work.v_infoset, work.gains, work.sets
-    head_row, bundle_row, set_cap = side.head_row, side.bundle_row, side.set_cap
-    triggers, rows = len(side.allowed), len(side.row_lower)
+    set_arm, sequence_arm, head_arm = side.set_arm, side.sequence_arm, side.head_arm
     for s in range(len(v)):
         v[s] = 0.0
     # The trunk's leaves and sequences are left out: v of the trunk is its bundles and heads, which is not
     # used.
     for n in range(len(side.leaf_pair)):
         v[side.leaf_sequence[n]] += side.leaf_utility[n] * xi[side.leaf_pair[n]]
-    for r in range(rows):
-        gains[triggers + r] = side.row_lower[r]
-    for s in range(len(v)):
-        if bundle_row[s] >= 0:
-            gains[triggers + bundle_row[s]] -= v[s]
-    sum_back(side.parent, side.deviations.first, v, v_infoset)
-    for k in range(len(v_infoset) - 1, 0, -1):
-        if head_row[k] >= 0:
-            gains[triggers + head_row[k]] -= v_infoset[k]
-    for n in range(triggers):
-        gains[n] = sets[side.trigger_set[n]] - v[side.trigger_sequence[n]] - side.allowed[n]
-    caps = triggers + rows
-    for c in range(len(side.cap_upper)):
-        gains[caps + c] = -side.cap_upper[c]
+    for n in range(len(gains)):
+        gains[n] = side.bound[n]
     for x in range(len(sets)):
-        if set_cap[x] >= 0:
-            gains[caps + set_cap[x]] += sets[x]
-    for n in range(len(side.bundle_cap)):
-        gains[caps + side.bundle_cap[n]] += side.bundle_utility[n] * xi[side.bundle_pair[n]]
+        if set_arm[x] >= 0:
+            gains[set_arm[x]] += sets[x]
+    for n in range(len(side.cap_arm)):
+        gains[side.cap_arm[n]] += side.cap_utility[n] * xi[side.cap_pair[n]]
+    for s in range(len(v)):  # of bundles
+        if sequence_arm[s] >= len(side.allowed):
+            gains[sequence_arm[s]] -= v[s]
+    sum_back(side.parent, side.deviations.first, v, v_infoset)
+    for s in range(len(v)):
+        if 0 <= sequence_arm[s] < len(side.allowed):
+            gains[sequence_arm[s]] -= v[s]
+    for k in range(len(v_infoset) - 1, 0, -1):
+        if head_arm[k] >= 0:
+            gains[head_arm[k]] -= v_infoset[k]
+    for n in range(len(side.allowed)):
+        gains[n] -= side.allowed[n]
 
 
 @kernel
@@ -387,14 +386,11 @@ def add_gradient(side: PlayerConstraints, work: DeviatorState, gradient: np.ndar
     lane, set_ = deviations.lane, deviations.set_
     infosets, first, term, pair = deviations.infoset, deviations.first, deviations.term, deviations.pair
     leaf_start, utility, stride = deviations.leaf_start, deviations.utility, deviations.stride
-    set_cap, above = side.set_cap, side.parent
+    set_arm, sequence_arm, head_arm, above = side.set_arm, side.sequence_arm, side.head_arm, side.parent
     play, reach, sets, weights = work.play, work.value, work.sets, work.weights
-    v, v_infoset, head_row, bundle_row = work.v, work.v_infoset, side.head_row, side.bundle_row
-    arms, caps = len(side.allowed), len(side.allowed) + len(side.row_lower)
+    v, v_infoset = work.v, work.v_infoset
     for n in range(len(sets)):
-        sets[n] = weights[caps + set_cap[n]] if set_cap[n] >= 0 else 0.0
-    for n in range(arms):
-        sets[side.trigger_set[n]] = weights[n]
+        sets[n] = weights[set_arm[n]] if set_arm[n] >= 0 else 0.0
     for g in range(len(through)):
         n, skip, up = actions[g], through[g], parent[g]
         s = first[infosets[g]]
@@ -430,19 +426,17 @@ def add_gradient(side: PlayerConstraints, work: DeviatorState, gradient: np.ndar
                     to += np.uint64(n)
     # Following: a leaf counts for the triggers and rows above it.
     for s in range(len(v)):
-        v[s] = weights[arms + bundle_row[s]] if bundle_row[s] >= 0 else 0.0
-    for n in range(arms):
-        v[side.trigger_sequence[n]] = weights[n]
+        v[s] = weights[sequence_arm[s]] if sequence_arm[s] >= 0 else 0.0
     for k in range(1, len(v_infoset)):
-        if head_row[k] >= 0:
-            x = weights[arms + head_row[k]]
+        if head_arm[k] >= 0:
+            x = weights[head_arm[k]]
         else:
             # A bundle's weight is not its heads'.
-            x = v[above[k]] if bundle_row[above[k]] < 0 else 0.0
+            x = v[above[k]] if sequence_arm[above[k]] < len(side.allowed) else 0.0
         v_infoset[k] = x
         for s in range(first[k], first[k + 1]):
             v[s] += x
     for n in range(len(side.leaf_pair)):
         gradient[side.leaf_pair[n]] += side.leaf_utility[n] * v[side.leaf_sequence[n]]
-    for n in range(len(side.bundle_cap)):
-        gradient[side.bundle_pair[n]] -= side.bundle_utility[n] * weights[caps + side.bundle_cap[n]]
+    for n in range(len(side.cap_arm)):
+        gradient[side.cap_pair[n]] -= side.cap_utility[n] * weights[side.cap_arm[n]]

@@ -14,32 +14,30 @@ and `floors` bound them from below. What is found is checked twice: the plan's d
 
 **The bound** is made of multipliers and one pass over the game. Let w be weights of both players' utilities.
 For a trigger s+ let a deviation be given, and a multiplier m(s+) >= 0; for a player's floor f another one, n
->= 0. An equilibrium xi has dev(s+; xi) <= v(s+; xi) + e, where e is what deltas may be, and u_i(xi) >= f_i.
-So what it is worth is at most
+>= 0. An equilibrium xi has dev(s+; xi) <= v(s+; xi), and u_i(xi) >= f_i. So what it is worth is at most
 
     max over xi in Xi of   sum over i of (w_i + n_i) u_i(xi) - n_i f_i
-                           - sum over s+ of m(s+) (dev(s+; xi) - v(s+; xi) - e),
+                           - sum over s+ of m(s+) (dev(s+; xi) - v(s+; xi)),
 
 whatever the multipliers and the deviations are; with those of a program's optimum it is the optimum. All of
-it is linear in xi: a sum over leaves, of pairs of sequences. A linear function is maximized over Xi along the
-scaled extensions, from the last step to the first: a simplex step takes its best entry, a sum step hands on.
+it is linear in xi: what entries are worth to a mediator who is charged for deviations (`constraints`). A
+linear function is maximized over Xi along the scaled extensions, from the last step to the first: a simplex
+step takes its best entry, a sum step hands on.
 
-Multipliers come as one weight for each trigger and own sequence after it: m(s+) times the probability that
-the deviation plays so. Whatever comes is made that: negative weights become 0, at I+ weights are what they
-are, and below they are shares of what leads there.
-
-Of a solver this takes the multipliers alone: triggers, leaves and pairs are looked up here once more.
+Multipliers come as one number for each lane: m(s+) times the probability that the deviation plays so.
+Whatever comes is made that: negative ones become 0, at I+ they are what they are, and below they are shares
+of what leads there. Of the program this takes nothing else.
 
 Source: von Stengel and Forges 2008; Farina, Bianchi and Sandholm 2020, for the coarse notions; weak duality.
 
-Cost: as `refine_lp`, and one pass over leaves for the bound, each with the triggers whose deviations lead
-there. EFCEs have a row for each (trigger, own sequence after it), coarse notions for fewer.
+Cost: as `refine_lp`, and one pass of `add_gradient` for the bound. EFCEs have a row for each (trigger, own
+sequence after it), coarse notions for fewer.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,12 +48,12 @@ from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
 
-from ..programs import Clock, ProgramSolution
-from .constraints import RefinementProblem
-from .correlation_plans import Blueprint, CorrelationPlan, RelevantPairs, uniform_blueprint
+from ..programs import Clock
+from .constraints import DeviatorState, RefinementProblem, add_gradient
+from .correlation_plans import Blueprint, CorrelationPlan, uniform_blueprint
 from .refinement import Incentives, PlanProgram
 from .scaled_extensions import ScaledExtensions
-from .sequence_game import PlayerForm, SequenceGame, find, spread
+from .sequence_game import SequenceGame, spread
 from .subgames import one_subgame
 from .triggers import Notion, exploitability
 
@@ -134,7 +132,6 @@ def efce_lp(
     objective: Objective = "welfare",
     notion: Notion = "efce",
     floors: Floors = None,
-    allowance: float = 0.0,
     time_limit: checks.PositiveFloat | None = None,
     vertex: bool = False,
 ) -> Equilibrium:
@@ -147,23 +144,20 @@ def efce_lp(
       notion: "efce", extensive-form correlated equilibria; "efcce", coarse ones; "nfcce", normal-form coarse
         ones; see `exploitability`.
       floors: what each player must have at least; none by default.
-      allowance: the greatest delta that a trigger may have; negative ones ask players to lose by deviating,
-        which not all games can.
       time_limit: seconds for walking the game, building the program and solving it.
       vertex: go on to a vertex, exact but for rounding: certified to 1e-9 and better, in up to three times as
         long.
 
     Raises:
       ValueError: the game is not as above, or a part of one, or too large for the memory; no such objective
-        or notion, floors that are no pair of numbers, an allowance that is not finite, or a limit that is not
-        positive.
-      LinearProgramError: infeasible (with floors or negative allowances only), or out of time.
+        or notion, floors that are no pair of numbers, or a limit that is not positive.
+      LinearProgramError: infeasible (with floors only), or out of time.
     """
     clock = Clock(time_limit)
     if not isinstance(game, SequenceGame):
         game = SequenceGame.of(game)
         clock.left()
-    parts = PlanProgram(whole_game_problem(game, uniform_blueprint(), allowance), clock, notion)
+    parts = PlanProgram(whole_game_problem(game, uniform_blueprint()), clock, notion)
     center, scale = parts.units
     plan, program = parts.normalized.blueprint, parts.program
     leaf = parts.column[plan.pairs.leaves()]
@@ -199,11 +193,6 @@ def efce_lp(
     floor_weights = [
         -solution.duals[row] * (unit / scale[i]) if row >= 0 else 0.0 for i, row in enumerate(floor_row)
     ]
-    triggers = [
-        _trigger_weights(side, solution, unit / size)
-        for side, size in zip(parts.sides, scale.tolist(), strict=True)
-    ]
-    multipliers = Multipliers(weights, np.array(floor_weights), (triggers[0], triggers[1]))
     u = plan.utilities()
     return Equilibrium(
         notion=notion,
@@ -211,179 +200,65 @@ def efce_lp(
         welfare=u[0] + u[1],
         utilities=u,
         value=min(u) if smaller else float(weights @ u),
-        bound=greatest(plan.pairs, notion, multipliers, allowance, least),
+        bound=greatest(parts, solution.duals * unit, weights, np.array(floor_weights), least),
         exploitability=exploitability(plan, notion).worst,
         seconds=clock.elapsed(),
     )
 
 
-def _trigger_weights(side: Incentives, solution: ProgramSolution, unit: float) -> TriggerWeights:
-    """A solution's duals of one player's deviations, by trigger and sequence."""
-    deviations = side.side.deviations
-    group, inner = spread(np.diff(deviations.lane))
-    trigger, action = np.divmod(inner, deviations.num_actions[group])
-    used = np.flatnonzero(side.lane_row >= 0)
-    group, trigger, action = group[used], trigger[used], action[used]
-    return TriggerWeights(
-        trigger=deviations.trigger[group] + trigger,
-        sequence=deviations.first[deviations.infoset[group]] + action,
-        weight=solution.duals[side.lane_row[used]] * unit,
-    )
-
-
-def whole_game_problem(game: SequenceGame, blueprint: Blueprint, allowance: float = 0.0) -> RefinementProblem:
-    """All of the game as one subgame, each trigger's delta at most `allowance`.
+def whole_game_problem(game: SequenceGame, blueprint: Blueprint) -> RefinementProblem:
+    """All of the game as one subgame, in which no trigger's delta is positive.
 
     Raises:
       ValueError: it is a part of a game.
     """
     game.check_whole()
     plan = CorrelationPlan.of(one_subgame(game), blueprint)
-    one, two = (np.full(form.num_sequences, allowance) for form in plan.game.players)
+    one, two = (np.zeros(form.num_sequences) for form in plan.game.players)
     return RefinementProblem(name="game", blueprint=plan, bounds=None, allowed=(one, two))
 
 
-class TriggerWeights(NamedTuple):
-    """One player's multipliers.
-
-    Attributes:
-      trigger: int64[n], a sequence, or an information set for coarse notions.
-      sequence: int64[n], the player's own, after the trigger.
-      weight: float64[n]; what is not named is 0.
-    """
-
-    trigger: npt.NDArray[np.int64]
-    sequence: npt.NDArray[np.int64]
-    weight: npt.NDArray[np.float64]
-
-
-class Multipliers(NamedTuple):
-    """What an upper bound is made of.
-
-    Attributes:
-      weights: float64[2], of utilities.
-      floors: float64[2], of floors.
-      triggers: Both players'.
-    """
-
-    weights: npt.NDArray[np.float64]
-    floors: npt.NDArray[np.float64]
-    triggers: tuple[TriggerWeights, TriggerWeights]
-
-
 def greatest(
-    pairs: RelevantPairs,
-    notion: Notion,
-    multipliers: Multipliers,
-    allowance: float,
+    parts: PlanProgram,
+    multipliers: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    floor_weights: npt.NDArray[np.float64],
     floors: npt.NDArray[np.float64],
 ) -> float:
     """What no equilibrium's weighted utilities exceed, those that keep the floors; see above.
 
     Args:
-      pairs: the game's, which is held whole.
-      notion: what a trigger is.
-      multipliers: any. The smaller of two utilities is at most their mean with any weights.
-      allowance: the greatest delta of equilibria.
+      parts: the program of all of the game.
+      multipliers: any, by row of the program; of lanes, in the program's units of utility.
+      weights: float64[2], of utilities. The smaller of them is at most their mean with any weights.
+      floor_weights: float64[2], the floors' multipliers, any.
       floors: float64[2], -infinity where there is none.
     """
-    game = pairs.game
-    worth, bound = np.zeros(len(pairs)), 0.0
-    for player in (0, 1):
-        payoffs = game.payoffs[player]
-        center = 0.5 * payoffs.min() + 0.5 * payoffs.max()
-        utility = game.leaf_utility[player] - center * game.leaf_chance
-        floor_weight = max(float(multipliers.floors[player]), 0.0) if floors[player] > -np.inf else 0.0
-        weight = float(multipliers.weights[player]) + floor_weight
-        after = _Deviations.of(game.players[player], notion, multipliers.triggers[player])
-        bound += weight * center + allowance * float(after.trigger_weight.sum())
-        bound -= floor_weight * floors[player] if floor_weight else 0.0
-        own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
-
-        def pair(mine: np.ndarray, theirs: np.ndarray, player: int = player) -> np.ndarray:
-            return pairs.index(mine, theirs) if player == 0 else pairs.index(theirs, mine)
-
-        # Following, and the objective.
-        np.add.at(worth, pair(own, other), utility * (weight + after.followed[own]))
-        # Deviating: each leaf, with each trigger whose deviation leads there.
-        leaf, place = spread(np.diff(after.start)[own])
-        entry = after.start[own[leaf]] + place
-        used = after.weight[entry] > 0.0
-        leaf, entry = leaf[used], entry[used]
-        np.subtract.at(worth, pair(after.told[entry], other[leaf]), utility[leaf] * after.weight[entry])
-    steps = ScaledExtensions.of(pairs, whole=True)
-    best_of(steps, worth)
-    return bound + float(worth[0])
+    plan, (center, scale) = parts.normalized.blueprint, parts.units
+    floor_weights = np.where(floors > -np.inf, np.maximum(floor_weights, 0.0), 0.0)
+    weights = weights + floor_weights
+    worth = np.zeros(len(plan.pairs))
+    np.add.at(worth, plan.pairs.leaves(), (weights * scale) @ plan.game.leaf_utility)
+    for side in parts.sides:
+        _charge(side, multipliers, worth)
+    best_of(parts.steps, worth)
+    return float(worth[0] + weights @ center - floor_weights @ np.where(floor_weights > 0.0, floors, 0.0))
 
 
-class _Deviations(NamedTuple):
-    """One player's deviations, by the sequence that they lead to.
-
-    Attributes:
-      start: int64[S + 1], each sequence's first entry.
-      told: int64[n], the sequence that was recommended last.
-      weight: float64[n].
-      trigger_weight: float64, of each trigger, by its number.
-      followed: float64[S], the weight of all triggers that a sequence's leaves count for.
-    """
-
-    start: np.ndarray
-    told: np.ndarray
-    weight: np.ndarray
-    trigger_weight: np.ndarray
-    followed: np.ndarray
-
-    @classmethod
-    def of(cls, form: PlayerForm, notion: Notion, given: TriggerWeights) -> _Deviations:
-        """All triggers and sequences after them, with the weights that are given."""
-        sequences = np.arange(form.num_sequences)
-        which, path = form.path(sequences)  # a sequence, and one on the way to it
-        top = form.infoset[path].astype(np.int64)
-        if notion == "efce":
-            # Each other action there is a trigger from which it is gone this way.
-            entry, k = spread(form.num_actions[top])
-            trigger = form.first[top[entry]] + k
-            kept = trigger != path[entry]
-            entry, trigger = entry[kept], trigger[kept]
-            sequence, top, told, numbers = which[entry], top[entry], trigger, form.num_sequences
-        elif notion == "efcce":
-            sequence, trigger, told, numbers = which, top, form.parent[top], form.num_infosets
-        else:
-            sequence, top = sequences, np.zeros(len(sequences), np.int64)
-            trigger = told = top
-            numbers = form.num_infosets
-        order = np.lexsort((trigger, sequence))
-        sequence, top, trigger, told = sequence[order], top[order], trigger[order], told[order]
-        infoset = form.infoset[sequence]
-        code = sequence * numbers + trigger
-        root = infoset == top
-        parent = np.where(root, -1, find(code, form.parent[infoset].astype(np.int64) * numbers + trigger))
-        weight = np.zeros(len(code))
-        at = find(code, given.sequence * numbers + given.trigger)
-        np.add.at(weight, at[at >= 0], np.maximum(given.weight, 0.0)[at >= 0])
-        _, group = np.unique(infoset.astype(np.int64) * numbers + trigger, return_inverse=True)
-        total = np.bincount(group, weight)[group]
-        share = np.where(
-            total > 0.0, weight / np.where(total > 0.0, total, 1.0), 1.0 / form.num_actions[infoset]
-        )
-        # Sequences are in ascending order, and so parents come first.
-        _spread_down(parent, share, weight)
-        trigger_weight = np.bincount(trigger[root], weight[root], numbers)
-        followed = np.zeros(form.num_sequences)
-        if notion == "nfcce":
-            followed[:] = trigger_weight[0]
-        else:
-            np.add.at(followed, which, trigger_weight[path if notion == "efce" else form.infoset[path]])
-        start = np.searchsorted(sequence, np.arange(form.num_sequences + 1))
-        return cls(start, told, weight, trigger_weight, followed)
-
-
-@kernel
-def _spread_down(parent: np.ndarray, share: np.ndarray, weight: np.ndarray) -> None:
-    """Makes weights shares of their parents'; those without one stay as they are."""
-    for n in range(len(parent)):
-        if parent[n] >= 0:
-            weight[n] = weight[parent[n]] * share[n]
+def _charge(player: Incentives, multipliers: npt.NDArray[np.float64], worth: np.ndarray) -> None:
+    """Adds to what entries are worth what following is, less deviating, by the multipliers."""
+    side, row = player.side, player.lane_row
+    deviations, work = side.deviations, DeviatorState.of(side)
+    group, inner = spread(np.diff(deviations.lane))
+    number = deviations.set_[group] + inner // deviations.num_actions[group]
+    weight = np.where(row >= 0, np.maximum(multipliers[row], 0.0), 0.0)
+    total = np.bincount(number, weight, deviations.num_sets)
+    some = total[number] > 0.0
+    work.play[:] = np.where(
+        some, weight / np.where(some, total[number], 1.0), 1.0 / deviations.num_actions[group]
+    )
+    work.weights[side.set_arm[side.set_arm >= 0]] = total[side.set_arm >= 0]
+    add_gradient(side, work, worth)
 
 
 @kernel

@@ -110,6 +110,7 @@ class PlanProgram:
 
     Attributes:
       problem: What it is about; `normalized` is the same in the program's units, `units`.
+      steps: That write its plans.
       program: Under construction.
       inside: The pairs that its first columns stand for. column: int64[pairs], -1 in the trunk.
       sides: Both players' incentives.
@@ -133,7 +134,7 @@ class PlanProgram:
                 "subgames, refine by refine_regret(), or raise max_memory"
             )
         clock.left()
-        self._steps = ScaledExtensions.of(pairs)  # which may refuse the subgame
+        self.steps = ScaledExtensions.of(pairs)  # which may refuse the subgame
         self.problem = problem
         self.normalized, self.units = problem.normalize()
         plan = self.normalized.blueprint
@@ -170,7 +171,7 @@ class PlanProgram:
         xi[self.inside] = np.where(entries > _NOTHING, mass * entries, 0.0)
         # A solver leaves errors of its tolerance. A plan that is refined again is held fixed where the next
         # trunk is, and such errors would contradict each other.
-        write_again(self._steps, xi)
+        write_again(self.steps, xi)
         return CorrelationPlan(self.problem.blueprint.pairs, xi), solution
 
 
@@ -277,22 +278,18 @@ class Incentives:
 
     def _bounds(self) -> None:
         """(B) and (C), where there is something to keep."""
-        side = self.side
-        low_row, cap_row = self._kept_rows(side.row_lower, True), self._kept_rows(side.cap_upper, False)
-        bundle_row = low_row[side.bundle_row[side.leaf_sequence]]
-        put = self.program.put
-        put(low_row[side.head_row], self.v_column, np.ones(len(self.v_column)))
-        put(bundle_row, self.column[side.leaf_pair], side.leaf_utility)
-        put(cap_row[side.set_cap], self.set_column, np.ones(len(self.set_column)))
-        put(cap_row[side.bundle_cap], self.column[side.bundle_pair], side.bundle_utility)
-
-    def _kept_rows(self, bound: np.ndarray, below: bool) -> np.ndarray:
-        """A row for each finite bound, from below or above: their numbers, -1 for others and at the end."""
-        kept = np.flatnonzero(np.isfinite(bound))
-        infinite = np.full(len(kept), np.inf)
-        numbers = np.full(len(bound) + 1, -1)
-        numbers[kept] = self.program.rows(*((bound[kept], infinite) if below else (-infinite, bound[kept])))
-        return numbers
+        if self.problem.bounds is None:
+            return
+        side, bounds, put = self.side, self.problem.bounds.players[self.player], self.program.put
+        low = np.append(bounds.lower, np.full(len(bounds.upper), -np.inf))
+        high = np.append(np.full(len(bounds.lower), np.inf), bounds.upper)
+        kept = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+        row = np.full(len(side.bound) + 1, -1)  # by arm, the last one for none
+        row[len(side.allowed) + kept] = self.program.rows(low[kept], high[kept])
+        put(row[side.head_arm], self.v_column, np.ones(len(self.v_column)))
+        put(row[side.sequence_arm[side.leaf_sequence]], self.column[side.leaf_pair], side.leaf_utility)
+        put(row[side.set_arm], self.set_column, np.ones(len(self.set_column)))
+        put(row[side.cap_arm], self.column[side.cap_pair], side.cap_utility)
 
 
 def _joined(keys: np.ndarray, sorted_keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -399,12 +399,8 @@ def _learn(
     """
     starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
     for n in range(len(starts) - 1, -1, -1):
-        first, stride, other, size = (
-            np.uint64(starts[n]),
-            np.uint64(strides[n]),
-            np.uint64(others[n]),
-            sizes[n],
-        )
+        first, stride = np.uint64(starts[n]), np.uint64(strides[n])
+        other, size = np.uint64(others[n]), sizes[n]
         at = first
         if sums[n]:
             above = worth[other]

@@ -51,44 +51,33 @@ class ScaledExtensions(NamedTuple):
     is_sum: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pairs: RelevantPairs, whole: bool = False) -> ScaledExtensions:
-        """The steps that write a subgame's entries, given the trunk's; with `whole`, those of the trunk too.
-
-        Args:
-          pairs: of a game with at most one subgame, if not `whole`.
-          whole: write all entries but the first, which is 1.
+    def of(cls, pairs: RelevantPairs) -> ScaledExtensions:
+        """The steps that write a subgame's entries, given the trunk's; of a game with one subgame.
 
         Raises:
           ValueError: a set in the subgame is the center of a star that reaches into the trunk, which can be
             where a player alone sees what chance drew.
         """
         forms = pairs.game.players
-        label = np.zeros(len(pairs.label), np.int32) if whole else pairs.label.copy()
-        if whole:
-            label[0] = -1
         children = [_children(form.parent, form.num_sequences) for form in forms]
-        row = np.searchsorted(pairs.first, np.arange(forms[0].num_infosets + 1))
-        inside = len(pairs) - 1 if whole else pairs.num_in_subgames
         arrays = _Arrays(
             first=_both(*(form.first for form in forms)),
             infoset=_both(*(form.infoset for form in forms)),
             child_start=_both(*(starts for starts, _ in children)),
             child=_both(*(sets for _, sets in children)),
             trunk=_both(*(form.label < 0 for form in forms)),
-            row=row,
+            row=np.searchsorted(pairs.first, np.arange(forms[0].num_infosets + 1)),
             second=pairs.second,
             pair_start=pairs.start,
-            label=label,
+            label=pairs.label,
         )
-        steps, written, who, center, leaf = _decompose(arrays)
+        steps, who, center, leaf = _decompose(arrays)
         if who >= 0:
             raise ArgumentError(
                 "expected subgames whose plans are shares of the trunk's, but player "
                 f"{who}'s {forms[who].keys[center]!r} is in one, and has to suit several sets of player "
                 f"{1 - who} in the trunk, such as {forms[1 - who].keys[leaf]!r}; begin it before these"
             )
-        if written != inside:
-            raise RuntimeError(f"{written} of {inside} pairs can be written one after another")
         index = np.int32 if len(pairs) < 2**31 else np.int64
         return cls(
             start=steps[:, 0].astype(index),
@@ -224,8 +213,8 @@ def _put(rows: np.ndarray, used: int, a: int, b: int, c: int, d: int, e: int) ->
 
 
 @kernel
-def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
-    """(steps as int64[n, 5] in the order of `ScaledExtensions`, entries written, -1, -1, -1).
+def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int]:
+    """(steps as int64[n, 5] in the order of `ScaledExtensions`, -1, -1, -1).
 
     Or, in place of the latter, a player, its set in the subgame and one of the opponent's sets in the trunk
     that would have to be filled in from there.
@@ -242,7 +231,7 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
     steps = np.empty((1024, 5), np.int64)
     tasks, todo = np.zeros_like(steps), np.empty((1024, 6), np.int64)
     degree, center = np.zeros_like(arrays.trunk), np.zeros_like(arrays.trunk)
-    num_steps, num_tasks, written = 0, 1, 0
+    num_steps, num_tasks = 0, 1
     tasks[0, 0] = -1
     while num_tasks > 0:
         num_tasks -= 1
@@ -252,7 +241,7 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
             middle, p, home = t, 1 - who, infoset[who, s]
             block, above = _block(row, second, p, k, home), _block(row, second, p, k, middle)
             if label[block] < 0 and label[above] >= 0:
-                return steps[:num_steps], written, who, middle, k
+                return steps[:num_steps], who, middle, k
             begin, end = first[who, middle], first[who, middle + 1]
             for q in range(first[p, k], first[p, k + 1]):
                 target, _ = _entry(pair_start, first, p, block, k, q, home, s)
@@ -290,7 +279,6 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
             if p < 0:
                 _put(steps, num_steps, k, home, other, scale, 1)
                 num_steps += 1
-                written += 1
                 continue
             block = _block(row, second, p, k, home)
             if block < 0:
@@ -305,13 +293,12 @@ def _decompose(arrays: _Arrays) -> tuple[np.ndarray, int, int, int, int]:
                 at, stride = _entry(pair_start, first, p, block, k, start, home, other)
                 _put(steps, num_steps, at, stride, size, scale, 0)
                 num_steps += 1
-                written += size
             for m in range(size):
                 q = start + m if fills else start + size - 1 - m
                 s, t = (q, other) if p == 0 else (other, q)
                 _put(tasks, num_tasks, -1, s, t, 0, 0)
                 num_tasks += 1
-    return steps[:num_steps], written, -1, -1, -1
+    return steps[:num_steps], -1, -1, -1
 
 
 @kernel
@@ -368,27 +355,16 @@ def write_again(steps: ScaledExtensions, xi: np.ndarray) -> None:
 @kernel
 def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray) -> None:
     """What entries are worth, in place: for shares, what each is worth less their simplex's mean."""
-    starts, strides, sizes, others, sums = steps.start, steps.stride, steps.size, steps.other, steps.is_sum
-    for n in range(len(starts) - 1, -1, -1):
-        first, stride, other, size = (
-            np.uint64(starts[n]),
-            np.uint64(strides[n]),
-            np.uint64(others[n]),
-            sizes[n],
-        )
-        at = first
-        if sums[n]:
-            above = worth[other]
-            for _ in range(size):
-                worth[at] += above
-                at += stride
-            continue
+    for n in range(len(steps.start) - 1, -1, -1):
+        start, stride, other = steps.start[n], steps.stride[n], steps.other[n]
         mean = 0.0
-        for _ in range(size):
-            mean += worth[at] * shares[at]
-            at += stride
-        at = first
-        for _ in range(size):
-            worth[at] -= mean
-            at += stride
-        worth[other] += mean
+        for k in range(steps.size[n]):
+            at = start + k * stride
+            if steps.is_sum[n]:
+                worth[at] += worth[other]
+            else:
+                mean += worth[at] * shares[at]
+        if not steps.is_sum[n]:
+            for k in range(steps.size[n]):
+                worth[start + k * stride] -= mean
+            worth[other] += mean

@@ -198,13 +198,10 @@ class Exploitability:
     """delta of every trigger of both players.
 
     Attributes:
-      notion: What a trigger is.
-      follow: v, and delta: beta* - v, float64, for both players; by sequence, and for coarse notions by
-        information set. delta is -inf where there is nothing to deviate to, and where there is no trigger.
+      delta: beta* - v, float64, for both players; by sequence, and for coarse notions by information set. It
+        is -inf where there is nothing to deviate to, and where there is no trigger.
     """
 
-    notion: Notion
-    follow: tuple[np.ndarray, np.ndarray]
     delta: tuple[np.ndarray, np.ndarray]
 
     @property
@@ -226,12 +223,7 @@ def exploitability(plan: CorrelationPlan, notion: Notion = "efce") -> Exploitabi
     Raises:
       ValueError: it is no plan, or another notion.
     """
-    which = 0 if notion == "efce" else 1
-    return Exploitability(
-        notion,
-        (following_values(plan, 0)[which], following_values(plan, 1)[which]),
-        (trigger_gains(plan, 0, notion=notion), trigger_gains(plan, 1, notion=notion)),
-    )
+    return Exploitability((trigger_gains(plan, 0, notion=notion), trigger_gains(plan, 1, notion=notion)))
 
 
 def trigger_gains(

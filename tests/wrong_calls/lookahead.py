@@ -7,10 +7,10 @@ from open_spiel.python import policy
 
 from precomp_games.algorithms.lookahead import (
     FollowerType,
-    NodeValues,
     commit_against_lookahead,
     equilibrium_values,
 )
+from precomp_games.algorithms.lookahead.evaluation_functions import NodeValues
 from tests.random_games import random_tree
 from tests.wrong_calls import Arg, answering
 

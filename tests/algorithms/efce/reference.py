@@ -182,10 +182,17 @@ def pairs_of(game):
     return RelevantPairs.of(held(game))
 
 
+def all_steps(pairs):
+    """Those that write all entries but the first, which is 1."""
+    label = np.zeros_like(pairs.label)
+    label[0] = -1
+    return ScaledExtensions.of(dataclasses.replace(pairs, label=label))
+
+
 def random_plan(pairs, seed):
     """A point of Xi that is no product: random shares on the scaled extensions."""
     rng = np.random.default_rng(seed)
-    steps = ScaledExtensions.of(pairs, whole=True)
+    steps = all_steps(pairs)
     shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
     shares_of(steps, rng.random(len(pairs)) ** 3, shares)
     xi[0] = 1.0
@@ -210,7 +217,7 @@ def pure_plan(pairs, plans):
 
 def taken_apart(plan):
     """[(weight, two pure strategies)] with a plan as their mean: by the largest share of each step."""
-    steps = [each.tolist() for each in ScaledExtensions.of(plan.pairs, whole=True)]
+    steps = [each.tolist() for each in all_steps(plan.pairs)]
     left, found = np.maximum(plan.xi, 0.0), []
     while left[0] > 1e-10:
         rest, pure = left.tolist(), [0.0] * len(left)

@@ -17,9 +17,11 @@ from precomp_games.algorithms.efce.correlation_plans import (
     flow_constraints,
     plan_error,
 )
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from precomp_games.algorithms.efce.scaled_extensions import fill_plan, shares_of
+from precomp_games.algorithms.programs import LinearProgramError
 from tests.algorithms.efce.reference import (
     OwnTree,
+    all_steps,
     battleship,
     blueprint,
     brute_force_deltas,
@@ -189,7 +191,7 @@ def test_a_plan_is_the_mean_of_pure_strategies():
 @pytest.mark.parametrize("name", SMALL)
 def test_scaled_extensions_write_every_plan(name):
     pairs = pairs_of(SMALL[name])
-    steps = ScaledExtensions.of(pairs, whole=True)
+    steps = all_steps(pairs)
     written = np.concatenate(
         [
             [steps.other[n]]
@@ -384,8 +386,8 @@ def test_what_is_no_behavior(behavior):
 
 def test_programs_without_a_solution():
     game = battleship(1, 3, 2)
-    with pytest.raises(efce.LinearProgramError, match="Infeasible") as caught:
-        efce.efce_lp(game, allowance=-10.0)
+    with pytest.raises(LinearProgramError, match="Infeasible") as caught:
+        efce.efce_lp(game, floors=(10.0, 10.0))
     assert "nfeasible" in caught.value.status
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with (
@@ -400,7 +402,7 @@ def test_programs_without_a_solution():
 def test_the_time_limit_includes_building():
     whole = held(battleship(1, 5, 3))
     start = time.process_time()
-    with pytest.raises(efce.LinearProgramError, match=r"efce_lp\(\).*Time limit"):
+    with pytest.raises(LinearProgramError, match=r"efce_lp\(\).*Time limit"):
         efce.efce_lp(whole, time_limit=0.3)
     assert time.process_time() - start < 3.0
 

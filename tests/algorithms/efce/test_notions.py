@@ -8,11 +8,14 @@ import pytest
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.correlation_plans import RelevantPairs
-from precomp_games.algorithms.efce.equilibria import Multipliers, TriggerWeights, best_of, greatest
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions
+from precomp_games.algorithms.efce.equilibria import best_of, greatest, whole_game_problem
+from precomp_games.algorithms.efce.refinement import PlanProgram
+from precomp_games.algorithms.programs import Clock, LinearProgramError
 from tests.algorithms.efce.normal_form import NormalForm, expected, plans_of, profiles_of
 from tests.algorithms.efce.reference import (
+    all_steps,
     battleship,
+    blueprint,
     held,
     moved,
     pure_plan,
@@ -198,7 +201,7 @@ def test_matrix_games_by_hand(example):
     # A fair coin tells them where to meet.
     fair = efce.efce_lp(bos, objective="smaller", vertex=True)
     assert fair.value == pytest.approx(2.5)
-    with pytest.raises(efce.LinearProgramError, match="nfeasible"):
+    with pytest.raises(LinearProgramError, match="nfeasible"):
         efce.efce_lp(bos, floors=(2.6, 2.5))
     assert efce.efce_lp(bos, objective=0, floors=(-np.inf, 2.5)).value == pytest.approx(2.5, abs=1e-7)
 
@@ -220,23 +223,13 @@ def test_pure_equilibria_are_among_nash_payoffs(example, cases):
 def test_any_multipliers_give_a_bound(notion, cases):
     """A worse one, but none that an equilibrium exceeds; without any, what no plan at all exceeds."""
     for seed, game in small_random_games(cases(20), 200):
-        rng, pairs = np.random.default_rng(seed), RelevantPairs.of(held(game))
+        rng, problem = np.random.default_rng(seed), whole_game_problem(held(game), blueprint(None))
         best = efce.efce_lp(game, notion=notion, vertex=True)
-        floors = np.array(best.utilities) - rng.random(2)
-        triggers = []
-        for form in pairs.game.players:
-            size = form.num_sequences if notion == "efce" else form.num_infosets
-            n = 5 * form.num_sequences
-            triggers.append(
-                TriggerWeights(
-                    rng.integers(size, size=n), rng.integers(form.num_sequences, size=n), rng.normal(size=n)
-                )
-            )
-        some = Multipliers(np.ones(2), rng.random(2), (triggers[0], triggers[1]))
-        assert greatest(pairs, notion, some, 0.0, floors) >= best.welfare - 1e-9
-        zero = np.zeros(0, int)
-        none = TriggerWeights(zero, zero, np.zeros(0))
-        unbound = greatest(pairs, notion, Multipliers(np.ones(2), np.zeros(2), (none, none)), 0.0, floors)
+        parts = PlanProgram(problem, Clock(None), notion)
+        floors, rows = np.array(best.utilities) - rng.random(2), parts.program.size[1]
+        some = greatest(parts, rng.normal(size=rows), np.ones(2), rng.random(2), floors)
+        assert some >= best.welfare - 1e-9
+        unbound = greatest(parts, np.zeros(rows), np.ones(2), np.zeros(2), floors)
         best_play = max(expected(game.new_initial_state(), plans).sum() for plans in profiles_of(game))
         assert unbound == pytest.approx(best_play)
 
@@ -245,7 +238,7 @@ def test_linear_functions_are_maximized_over_xi(cases):
     for seed, game in small_random_games(cases(20), 200):
         pairs = RelevantPairs.of(held(game))
         worth = np.random.default_rng(seed).normal(size=len(pairs))
-        steps, work = ScaledExtensions.of(pairs, whole=True), worth.copy()
+        steps, work = all_steps(pairs), worth.copy()
         best_of(steps, work)
         assert work[0] == pytest.approx(max(worth @ pure_plan(pairs, plans) for plans in profiles_of(game)))
 

@@ -13,7 +13,7 @@ from precomp_games.algorithms.efce.equilibria import whole_game_problem
 from precomp_games.algorithms.efce.refinement import PlanProgram
 from precomp_games.algorithms.efce.regret import RegretResolver, project
 from precomp_games.algorithms.efce.subgames import one_subgame
-from precomp_games.algorithms.programs import Clock
+from precomp_games.algorithms.programs import Clock, LinearProgramError
 from tests.algorithms.efce.reference import (
     all_refined,
     battleship,
@@ -31,6 +31,7 @@ from tests.algorithms.efce.reference import (
 SMALL = battleship(1, 3, 2)
 LARGER = battleship(2, 2, 3)
 SAFE_BOUNDS = ("separate", "aggregate")
+BOUNDS = ("paper", *SAFE_BOUNDS)
 
 # H, W, T, gamma: blueprint's and refined welfare of a subgame in Table 1 (Uniform), in units of 1e-2, as
 # printed.
@@ -103,7 +104,7 @@ def test_published_bounds_are_not_safe():
 def test_aggregate_bounds_have_more_welfare_here():
     """In Table 1; not in every game (`test_bounds`)."""
     welfare = {}
-    for bounds in efce.BOUNDS:
+    for bounds in BOUNDS:
         level = resolving(held(LARGER, 1), blueprint(None), bounds)
         welfare[bounds] = refined(level, level.names[0]).welfare
     assert welfare["aggregate"] > welfare["separate"] + 1e-3
@@ -204,7 +205,7 @@ def test_deeper_subgames_are_within_the_refined_one():
 # -- regret minimization -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bounds", efce.BOUNDS)
+@pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("variant", ["plain", "predictive"])
 def test_regret_resolver_finds_safe_refinements(bounds, variant):
     level = resolving(held(LARGER, 1), blueprint(0), bounds)
@@ -271,7 +272,7 @@ def test_stitched_regret_refinements_are_nearly_safe():
 
 def test_violation_is_the_worst_of_the_constraints():
     """By the definition: bounds and triggers measured one by one, on plans that violate them."""
-    for bounds in efce.BOUNDS:
+    for bounds in BOUNDS:
         level = resolving(held(LARGER, 1), blueprint(3), bounds)
         problem = level.problem(level.names[1])
         resolver = RegretResolver(problem, start="random", seed=5)
@@ -359,7 +360,7 @@ def test_where_nothing_is_safe():
     bounds = problem.bounds
     sides = [dataclasses.replace(side, lower=side.lower + 10.0) for side in bounds.players]
     harder = dataclasses.replace(problem, bounds=dataclasses.replace(bounds, players=tuple(sides)))
-    with pytest.raises(efce.LinearProgramError, match="nfeasible"):
+    with pytest.raises(LinearProgramError, match="nfeasible"):
         efce.refine_lp(harder)
     resolver = RegretResolver(harder)
     assert project(resolver.steps, resolver.constraints.sides, problem.blueprint.xi, 1e-10) is None
@@ -370,7 +371,7 @@ def test_where_nothing_is_safe():
 def test_limits():
     level = resolving(held(LARGER, 1), blueprint(None))
     problem = level.problem(level.names[0])
-    with pytest.raises(efce.LinearProgramError, match=r"refine_lp.*ime limit"):
+    with pytest.raises(LinearProgramError, match=r"refine_lp.*ime limit"):
         efce.refine_lp(problem, time_limit=1e-3)
     with (
         config(max_memory="5MB"),
