@@ -66,7 +66,7 @@ import numpy.typing as npt
 from precomp_games._support.kernels import kernel
 
 from .correlation_plans import CorrelationPlan, RelevantPairs
-from .sequence_game import find, spread
+from .sequence_game import SequenceGame, find, spread
 from .triggers import Deviations, deviation_values, following_values, leaf_lanes, respond, sum_back
 
 BoundsKind = Literal["paper", "separate", "aggregate"]
@@ -113,15 +113,21 @@ class RowLayout:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PlayerRows(RowLayout):
-    """What the rows and caps are worth under a plan.
+    """What the rows and caps are worth under a plan, and what bounds a refinement must keep.
 
     Attributes:
+      origin: int64[R], the inherited row that each comes from, -1 for none.
       value: float64[R], following.
       cap_value: float64[C], deviating.
+      lower: float64[R], of following. upper: float64[C], of deviating. Infinite where there is nothing to
+        keep.
     """
 
+    origin: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     cap_value: npt.NDArray[np.float64]
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -163,9 +169,14 @@ class RowMembers:
         which, action = spread(deviations.num_triggers[groups])
         used = action != deviations.through[groups[which]]
         group, action = groups[which[used]], action[used]
-        leaf, leaf_row, top, chosen = _triggers_before(
-            pairs, player, leaf, bundle_row[np.searchsorted(bundle, own[leaf])]
-        )
+        # Bundles' leaves, once for each trigger after which each may be come to.
+        which, path = form.path(own[leaf])
+        top = form.infoset[path].astype(np.int64)
+        at, chosen = spread(form.num_actions[top])
+        used = form.first[top[at]] + chosen != path[at]
+        at, chosen = at[used], chosen[used]
+        leaf, top = leaf[which[at]], top[at]
+        leaf_row = bundle_row[np.searchsorted(bundle, own[leaf])]
         trigger, tau = form.first[top] + chosen, pairs.game.leaf_sequence[1 - player][leaf]
         caps = (
             np.concatenate([row_of[deviations.infoset[group]], leaf_row]),
@@ -185,21 +196,10 @@ class RowMembers:
         )
 
 
-def _triggers_before(
-    pairs: RelevantPairs, player: int, leaf: np.ndarray, row: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(leaf, its row, I+, action at I+) for each leaf and each trigger after which it may be come to."""
-    form = pairs.game.players[player]
-    which, path = form.path(pairs.game.leaf_sequence[player][leaf])
-    top = form.infoset[path].astype(np.int64)
-    at, action = spread(form.num_actions[top])
-    used = form.first[top[at]] + action != path[at]
-    at, action = at[used], action[used]
-    return leaf[which[at]], row[which[at]], top[at], action
-
-
-def player_rows(plan: CorrelationPlan, player: int, kind: BoundsKind) -> PlayerRows:
-    """The rows of the one subgame that `plan`'s game holds."""
+def player_rows(
+    plan: CorrelationPlan, player: int, kind: BoundsKind, inherited: Inherited | None = None
+) -> PlayerRows:
+    """The rows of the one subgame that `plan`'s game holds, without bounds."""
     game = plan.game
     deviations = Deviations.of(plan.pairs, player, inside=True)
     members = RowMembers.of(plan.pairs, deviations, player, kind)
@@ -213,6 +213,9 @@ def player_rows(plan: CorrelationPlan, player: int, kind: BoundsKind) -> PlayerR
     after = utility[members.bundle_leaf] * plan.xi[members.bundle_pair]
     return PlayerRows(
         **vars(rows),
+        origin=np.full(len(rows.sequence), -1)
+        if inherited is None
+        else inherited.rows_of(game, rows, player),
         value=sums(
             np.concatenate([rows.head_row, rows.bundle_row]),
             np.concatenate([following[rows.head], bundles[rows.bundle]]),
@@ -220,6 +223,8 @@ def player_rows(plan: CorrelationPlan, player: int, kind: BoundsKind) -> PlayerR
         ),
         cap_value=sums(members.head_cap, sets[members.head_set], caps)
         + sums(members.bundle_cap, after, caps),
+        lower=np.full(len(rows.sequence), -np.inf),
+        upper=np.full(caps, np.inf),
     )
 
 
@@ -229,31 +234,18 @@ def sums(index: np.ndarray, value: np.ndarray, count: int) -> npt.NDArray[np.flo
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PlayerBounds:
-    """A subgame's rows with the bounds that its refinement must keep.
-
-    Attributes:
-      lower: float64[R].
-      upper: float64[C]. Infinite where there is nothing to keep.
-    """
-
-    rows: PlayerRows
-    lower: npt.NDArray[np.float64]
-    upper: npt.NDArray[np.float64]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class SubgameBounds:
-    """Both players' bounds for one subgame. kind: how shares were made."""
+    """Both players' rows of one subgame, with bounds. kind: how shares were made."""
 
     kind: BoundsKind
-    players: tuple[PlayerBounds, PlayerBounds]
+    players: tuple[PlayerRows, PlayerRows]
 
 
 class _TrunkRows(NamedTuple):
     """One player's rows and caps of all subgames, one subgame after the other; as `PlayerRows`."""
 
     sequence: npt.NDArray[np.int64]
+    origin: npt.NDArray[np.int64]
     value: npt.NDArray[np.float64]
     cap_row: npt.NDArray[np.int64]
     cap_top: npt.NDArray[np.int64]
@@ -273,17 +265,19 @@ class _TrunkValues:
 
     Attributes:
       plan: The blueprint on the trunk.
-      parts: The rows by subgame. rows: the same, joined.
+      rows: Of all subgames.
       v: float64[S], following, by sequence; of_infoset: float64[m], by information set.
       lanes, sets: Deviating, as `triggers.deviation_values`.
       children: float64[S], information sets and rows right after each sequence.
       cap_lane: int64[C], the lane that each cap stands below.
+      infoset_slack: float64[m], row_slack: float64[R], set_upper: float64[sets], cap_upper: float64[C], what
+        slack and upper bounds may be at most, infinite to begin with.
     """
 
-    def __init__(self, plan: CorrelationPlan, player: int, parts: Mapping[Hashable, PlayerRows]) -> None:
+    def __init__(self, plan: CorrelationPlan, player: int, parts: Sequence[PlayerRows]) -> None:
         """Evaluates both following and deviating."""
-        self.plan, self.player, self.parts = plan, player, parts
-        self.rows = rows = _TrunkRows.of(list(parts.values()))
+        self.plan, self.player = plan, player
+        self.rows = rows = _TrunkRows.of(parts)
         form = plan.game.players[player]
         worth = plan.xi[plan.pairs.leaves()] * plan.game.leaf_utility[player]
         self.v = sums(plan.game.leaf_sequence[player], worth, form.num_sequences)
@@ -297,6 +291,9 @@ class _TrunkValues:
         self.cap_lane = _lanes_above(plan, player, deviations, rows)
         np.add.at(self.lanes, self.cap_lane, rows.cap_value)
         respond(deviations, self.lanes, self.sets, np.zeros(0))
+        self.infoset_slack, self.row_slack, self.set_upper, self.cap_upper = (
+            np.full(len(each), np.inf) for each in (self.of_infoset, rows.value, self.sets, rows.cap_value)
+        )
 
 
 def _lanes_above(
@@ -324,16 +321,18 @@ def trunk_bounds(
       rows: of all subgames, for both players.
       inherited: where the trunk's game is itself a refined subgame with its trunk, that subgame's bounds.
     """
-    one, two = (
-        _share(_TrunkValues(plan, player, {name: both[player] for name, both in rows.items()}), inherited)
-        for player in (0, 1)
-    )
-    return {name: SubgameBounds(kind, (one[name], two[name])) for name in rows}
+    sides = (_share(plan, player, [both[player] for both in rows.values()], inherited) for player in (0, 1))
+    return {
+        name: SubgameBounds(kind, both) for name, both in zip(rows, zip(*sides, strict=True), strict=True)
+    }
 
 
-def _share(values: _TrunkValues, inherited: Inherited | None) -> dict[Hashable, PlayerBounds]:
-    """One player's bounds of each subgame."""
-    form, rows = values.plan.game.players[values.player], values.rows
+def _share(
+    plan: CorrelationPlan, player: int, parts: Sequence[PlayerRows], inherited: Inherited | None
+) -> list[PlayerRows]:
+    """One player's rows of each subgame, with their bounds."""
+    values = _TrunkValues(plan, player, parts)
+    form, rows = plan.game.players[player], values.rows
     deviations, v, children = values.deviations, values.v, values.children
 
     best = np.full(form.num_sequences, -np.inf)
@@ -344,92 +343,88 @@ def _share(values: _TrunkValues, inherited: Inherited | None) -> dict[Hashable, 
     middle = np.where(room, 0.5 * (v + np.where(has, best, 0.0)), 0.0)
     slack = np.where(has, np.where(room, v - middle, 0.0), np.inf)
     target = np.where(has, np.where(room, middle, best), np.inf)
-
-    limits = _Limits(
-        *(np.full(n, np.inf) for n in map(len, (values.of_infoset, rows.sequence, values.sets, rows.cap_row)))
-    )
     if inherited is not None:
-        before = inherited.frozen[values.player]
+        before = inherited.frozen(player)
         slack[:before], target[:before] = np.inf, np.inf
-        inherited.split(values, limits)
+        inherited.split(values)
     lane_slack = np.full(deviations.num_lanes, np.inf)
-    share_following(form.parent, form.first, children, limits.infoset_slack, slack)
+    _share_following(form.parent, form.first, children, values.infoset_slack, slack)
     _share_deviating(
-        deviations, form.parent, target, children, values.lanes, values.sets, limits.set_upper, lane_slack
+        deviations, form.parent, target, children, values.lanes, values.sets, values.set_upper, lane_slack
     )
-    share = np.minimum(slack[rows.sequence] / children[rows.sequence], limits.row_slack)
+    share = np.minimum(slack[rows.sequence] / children[rows.sequence], values.row_slack)
     lane_share = lane_slack[values.cap_lane] / children[rows.sequence[rows.cap_row]]
-    upper = np.minimum(rows.cap_value + lane_share, limits.cap_upper)
-    parts = values.parts.values()
+    upper = np.minimum(rows.cap_value + lane_share, values.cap_upper)
     lowers = np.split(rows.value - share, np.cumsum([len(part.sequence) for part in parts]))
     uppers = np.split(upper, np.cumsum([len(part.cap_row) for part in parts]))
-    return {
-        name: PlayerBounds(part, lowers[k], uppers[k]) for k, (name, part) in enumerate(values.parts.items())
-    }
+    return [dataclasses.replace(part, lower=lowers[k], upper=uppers[k]) for k, part in enumerate(parts)]
 
 
-class _Limits(NamedTuple):
-    """What slack and upper bounds may be at most, infinite to begin with.
-
-    Attributes:
-      infoset_slack: float64[m]. row_slack: float64[R].
-      set_upper: float64[sets]. cap_upper: float64[C].
-    """
-
-    infoset_slack: npt.NDArray[np.float64]
-    row_slack: npt.NDArray[np.float64]
-    set_upper: npt.NDArray[np.float64]
-    cap_upper: npt.NDArray[np.float64]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Inherited:
+class Inherited(NamedTuple):
     """Bounds of a refined subgame that is decomposed again. "Base" is that subgame with the trunk before it.
 
     The trunk before keeps its numbers at every depth, so its sequences and triggers need no translation.
 
     Attributes:
+      base: Its game.
       bounds: The base subgame's, in the base's numbers.
-      frozen: For both players, how many sequences the trunk before the base subgame has; they come first.
-      infoset: For both players, the base's information set of each of the new trunk's.
-      part_infosets: By the new subgames' names, the same for their information sets.
     """
 
+    base: SequenceGame
     bounds: SubgameBounds
-    frozen: Sequence[int]
-    infoset: Sequence[np.ndarray]
-    part_infosets: Mapping[Hashable, Sequence[np.ndarray]]
 
-    def split(self, values: _TrunkValues, limits: _Limits) -> None:
-        """Splits the bounds among what their rows have become, and lowers `limits` to that.
+    def frozen(self, player: int) -> int:
+        """How many sequences the trunk before the base subgame has; they come first."""
+        form = self.base.players[player]
+        return int(form.first[(form.label < 0).sum()])
+
+    def rows_of(self, game: SequenceGame, rows: RowLayout, player: int) -> npt.NDArray[np.int64]:
+        """The base's row that each row of a new subgame comes from, -1 for none; `game` has its numbers."""
+        old = self.bounds.players[player]
+        row_of = np.full(len(rows.sequence), -1, np.int64)
+        for row, mine in (
+            (rows.head_row, old.row_of_heads(self._infosets(game, rows.head, player))),
+            (rows.bundle_row, old.row_of_bundles(rows.bundle)),
+        ):
+            known = (mine >= 0) & (rows.sequence[row] < self.frozen(player))
+            row_of[row[known]] = mine[known]
+        return row_of
+
+    def _infosets(self, game: SequenceGame, infosets: np.ndarray, player: int) -> npt.NDArray[np.int64]:
+        """The base's number of each information set but 0."""
+        keys, index = game.players[player].keys, self.base.players[player].index
+        return np.array([index[keys[k]] for k in infosets.tolist()], np.int64)
+
+    def split(self, values: _TrunkValues) -> None:
+        """Splits the bounds among what their rows have become, and lowers limits of `values` to that.
 
         An inherited row has become heads of the trunk, rows of the new subgames, and leaves of its bundle
         that are settled by now, since the opponent's sequence is in the new trunk, not the old. Likewise, its
         caps have become sets of the trunk, caps of the new subgames, and the same leaves after a trigger.
         """
-        plan, player, deviations = values.plan, values.player, values.deviations
-        game, inherited, rows = plan.game, self.bounds.players[player], values.rows
-        old = inherited.rows
+        plan, player, deviations, rows = values.plan, values.player, values.deviations, values.rows
+        game, old = plan.game, self.bounds.players[player]
         own, other = game.leaf_sequence[player], game.leaf_sequence[1 - player]
-        settled = (own < self.frozen[player]) & (other >= self.frozen[1 - player])
+        settled = (own < self.frozen(player)) & (other >= self.frozen(1 - player))
 
         # (B). Of each head, settled leaf and new row: its place, and the inherited row that it comes from.
-        head_row = old.row_of_heads(self.infoset[player])
+        sets = np.arange(1, game.players[player].num_infosets)
+        head_row = np.append(-1, old.row_of_heads(self._infosets(game, sets, player)))
         heads = np.flatnonzero(head_row >= 0)
         leaf_row = np.where(settled, old.row_of_bundles(own), -1)
         leaves = np.flatnonzero(leaf_row >= 0)
         worth = plan.xi[plan.pairs.leaves()[leaves]] * game.leaf_utility[player][leaves]
-        row_of = np.concatenate([self._rows_of(name, part, player) for name, part in values.parts.items()])
+        row_of = rows.origin
         kept = np.flatnonzero(row_of >= 0)
-        total = np.zeros(len(inherited.lower))
+        total = np.zeros(len(old.lower))
         np.add.at(total, head_row[heads], values.of_infoset[heads])
         np.add.at(total, leaf_row[leaves], worth)
         np.add.at(total, row_of[kept], rows.value[kept])
         count = np.bincount(np.concatenate([head_row[heads], row_of[kept]]), minlength=len(total))
         # Less than nothing is rounding.
-        share = np.maximum((total - inherited.lower) / np.maximum(count, 1), 0.0)
-        limits.infoset_slack[heads] = share[head_row[heads]]
-        limits.row_slack[kept] = share[row_of[kept]]
+        share = np.maximum((total - old.lower) / np.maximum(count, 1), 0.0)
+        values.infoset_slack[heads] = share[head_row[heads]]
+        values.row_slack[kept] = share[row_of[kept]]
 
         # (C), for each trigger on its own: the same of sets, of lanes with settled leaves, and of new caps.
         groups = np.flatnonzero(head_row[deviations.infoset] >= 0)
@@ -442,34 +437,18 @@ class Inherited:
         bundle = np.flatnonzero(old.row_of_bundles(old.sequence[old.cap_row]) == old.cap_row)
         cap_of = old.cap_of(row_of[rows.cap_row], rows.cap_top, rows.cap_action)
         caps = np.flatnonzero(cap_of >= 0)
-        total = np.zeros(len(inherited.upper))
+        total = np.zeros(len(old.upper))
         np.add.at(total, set_cap, values.sets[sets])
         np.add.at(total, bundle, lanes[_lanes_above(plan, player, deviations, old)[bundle]])
         np.add.at(total, cap_of[caps], rows.cap_value[caps])
-        share = np.maximum((inherited.upper - total) / np.maximum(count[old.cap_row], 1), 0.0)
-        limits.set_upper[sets] = values.sets[sets] + share[set_cap]
-        limits.cap_upper[caps] = rows.cap_value[caps] + share[cap_of[caps]]
-
-    def _rows_of(self, name: Hashable, rows: PlayerRows, player: int) -> np.ndarray:
-        """The inherited row that each row of a new subgame comes from, -1 for none."""
-        old = self.bounds.players[player].rows
-        row_of = np.full(len(rows.sequence), -1, np.int64)
-        for row, mine in (
-            (rows.head_row, old.row_of_heads(self.part_infosets[name][player][rows.head])),
-            (rows.bundle_row, old.row_of_bundles(rows.bundle)),
-        ):
-            known = (mine >= 0) & (rows.sequence[row] < self.frozen[player])
-            row_of[row[known]] = mine[known]
-        return row_of
+        share = np.maximum((old.upper - total) / np.maximum(count[old.cap_row], 1), 0.0)
+        values.set_upper[sets] = values.sets[sets] + share[set_cap]
+        values.cap_upper[caps] = rows.cap_value[caps] + share[cap_of[caps]]
 
 
 @kernel
-def share_following(
-    parent: np.ndarray,
-    first: np.ndarray,
-    children: np.ndarray,
-    infoset_slack: np.ndarray,
-    slack: np.ndarray,
+def _share_following(
+    parent: np.ndarray, first: np.ndarray, children: np.ndarray, infoset_slack: np.ndarray, slack: np.ndarray
 ) -> None:
     """Passes slack down.
 

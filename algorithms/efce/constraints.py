@@ -33,7 +33,7 @@ from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel, read_only
 from precomp_games._support.results import Shown
 
-from .bounds import PlayerBounds, RowMembers, SubgameBounds, player_rows
+from .bounds import RowMembers, SubgameBounds, player_rows
 from .correlation_plans import CorrelationPlan
 from .sequence_game import SequenceGame, find, same_game
 from .triggers import Deviations, Notion, leaf_values, respond, sum_back
@@ -117,9 +117,9 @@ class RefinementProblem(Shown):
             for i, old in enumerate(bounds.players):
                 # What there is to lose to a bound is a difference, and so needs no center.
                 rows = player_rows(plan, i, bounds.kind)
-                lower = rows.value - (old.rows.value - old.lower) / scale[i]
-                upper = rows.cap_value + (old.upper - old.rows.cap_value) / scale[i]
-                sides.append(PlayerBounds(rows, lower, upper))
+                lower = rows.value - (old.value - old.lower) / scale[i]
+                upper = rows.cap_value + (old.upper - old.cap_value) / scale[i]
+                sides.append(dataclasses.replace(rows, lower=lower, upper=upper))
             bounds = SubgameBounds(bounds.kind, (sides[0], sides[1]))
         allowed = (self.allowed[0] / scale[0], self.allowed[1] / scale[1])
         return RefinementProblem(self.name, plan, bounds, allowed), Units(center, scale)

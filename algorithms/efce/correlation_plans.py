@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -59,48 +59,6 @@ from ..sequence_form import connected_infosets
 from .sequence_game import SequenceGame, find, spread
 
 
-class Connections(NamedTuple):
-    """Pairs of connected information sets: int64[n] each.
-
-    Attributes:
-      first, second: Player 0's set and player 1's.
-      first_parent, second_parent: The sequences before them.
-    """
-
-    first: npt.NDArray[np.int64]
-    second: npt.NDArray[np.int64]
-    first_parent: npt.NDArray[np.int64]
-    second_parent: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> Connections:
-        """Those of a game. first, second: int64[B], the sets of its blocks (`RelevantPairs`)."""
-        both = (first > 0) & (second > 0)
-        first, second = first[both], second[both]
-        one, two = game.players
-        return cls(first, second, one.parent[first].astype(np.int64), two.parent[second].astype(np.int64))
-
-    def triangle(self) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """((I', I), (J, J')), where I' - J - I - J' are connected; None where there is none."""
-        # I and J are connected, I with several sets right after t, and J with several right after s.
-        of_first, after_t = _groups(self.first, self.second_parent)
-        of_second, after_s = _groups(self.second, self.first_parent)
-        middle = np.flatnonzero((after_t > 1) & (after_s > 1))
-        if not len(middle):
-            return None
-        i, j = self.first[middle[0]], self.second[middle[0]]
-        other_second = self.second[(of_first == of_first[middle[0]]) & (self.second != j)][0]
-        other_first = self.first[(of_second == of_second[middle[0]]) & (self.first != i)][0]
-        return (int(other_first), int(i)), (int(j), int(other_second))
-
-
-def _groups(key: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(number of the pair (key, other), how many such pairs there are): int64[n] each."""
-    codes = key * (1 + other.max(initial=0)) + other
-    _, group, count = np.unique(codes, return_inverse=True, return_counts=True)
-    return group, count[group]
-
-
 def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
     """Refuses a game, or a part of one, that has a triangle.
 
@@ -112,19 +70,44 @@ def check_triangle_free(game: SequenceGame, first: np.ndarray, second: np.ndarra
     Raises:
       ValueError: it has one; the error names the four information sets.
     """
-    if game.has_chance and (found := Connections.of(game, first, second).triangle()):
-        raise _refusal([[form.keys[k] for k in two] for form, two in zip(game.players, found, strict=True)])
+    if game.has_chance:
+        _check_connections(_connections(game, first, second), [form.keys for form in game.players])
 
 
-def _refusal(keys: list[list[str]]) -> ArgumentError:
-    """The error of a triangle, by its sets' strings."""
-    (one, two), (three, four) = keys
-    return ArgumentError(
-        "expected a game without triangles, such as one in which both players see what chance draws (in "
-        f"others plans may be no correlation), got player 0's {one!r} and {two!r}, which come after the same "
-        f"moves of its own, and likewise player 1's {three!r} and {four!r}: play can come to the first of "
-        "both, to the second of both, and to player 0's second with player 1's first"
-    )
+def _connections(game: SequenceGame, first: np.ndarray, second: np.ndarray) -> npt.NDArray[np.int64]:
+    """int64[4, n], of blocks: both players' connected sets, and the sequences before them."""
+    both = (first > 0) & (second > 0)
+    sets = first[both], second[both]
+    before = [form.parent[mine].astype(np.int64) for form, mine in zip(game.players, sets, strict=True)]
+    return np.stack([*sets, *before])
+
+
+def _check_connections(connections: npt.NDArray[np.int64], keys: Sequence[Sequence[str]]) -> None:
+    """As `check_triangle_free`; keys: both players' information sets' strings, by number."""
+    first, second, first_parent, second_parent = connections
+    # I and J are connected, I with several sets right after t, and J with several right after s.
+    of_first, after_t = _groups(first, second_parent)
+    of_second, after_s = _groups(second, first_parent)
+    middle = np.flatnonzero((after_t > 1) & (after_s > 1))
+    if len(middle):
+        at = middle[0]
+        i, j = first[at], second[at]
+        other_first = first[(of_second == of_second[at]) & (first != i)][0]
+        other_second = second[(of_first == of_first[at]) & (second != j)][0]
+        raise ArgumentError(
+            "expected a game without triangles, such as one in which both players see what chance draws (in "
+            f"others plans may be no correlation), got player 0's {keys[0][other_first]!r} and "
+            f"{keys[0][i]!r}, which come after the same moves of its own, and likewise player 1's "
+            f"{keys[1][j]!r} and {keys[1][other_second]!r}: play can come to the first of both, to the "
+            "second of both, and to player 0's second with player 1's first"
+        )
+
+
+def _groups(key: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(number of the pair (key, other), how many such pairs there are): int64[n] each."""
+    codes = key * (1 + other.max(initial=0)) + other
+    _, group, count = np.unique(codes, return_inverse=True, return_counts=True)
+    return group, count[group]
 
 
 class TrunkConnections:
@@ -134,37 +117,25 @@ class TrunkConnections:
     """
 
     def __init__(self) -> None:
-        self._parts: list[Connections] = []
-        self._keys: tuple[dict[int, str], dict[int, str]] = ({}, {})
-        self._count = 0
+        self._parts: list[npt.NDArray[np.int64]] = []
+        self._numbers: tuple[dict[str, int], dict[str, int]] = ({}, {})
 
     def add(self, game: SequenceGame, first: np.ndarray, second: np.ndarray) -> None:
         """Adds the blocks of the trunk and one subgame; all have the same trunk."""
         if not game.has_chance:
             return
-        part = Connections.of(game, first, second)
-        trunk_sets = [int((form.label < 0).sum()) for form in game.players]
-        trunk_sequences = [int(form.first[k]) for form, k in zip(game.players, trunk_sets, strict=True)]
-        kept = (part.first_parent < trunk_sequences[0]) & (part.second_parent < trunk_sequences[1])
-        part = Connections(*(column[kept] for column in part))
-        # The trunk's sets have the same numbers everywhere, others get numbers of their own.
-        numbers = []
-        for player, infosets in enumerate((part.first, part.second)):
-            number = np.where(infosets < trunk_sets[player], infosets, infosets + self._count)
-            keys = game.players[player].keys
-            self._keys[player].update(
-                (n, keys[k]) for n, k in zip(number.tolist(), infosets.tolist(), strict=True)
-            )
-            numbers.append(number)
-        self._parts.append(part._replace(first=numbers[0], second=numbers[1]))
-        self._count += max(form.num_infosets for form in game.players)
+        part = _connections(game, first, second)
+        for player, form in enumerate(game.players):
+            part = part[:, part[2 + player] < form.first[(form.label < 0).sum()]]
+        for player, (form, number) in enumerate(zip(game.players, self._numbers, strict=True)):
+            part[player] = [number.setdefault(form.keys[k], len(number)) for k in part[player].tolist()]
+        self._parts.append(part)
 
     def check(self) -> None:
         """As `check_triangle_free`."""
         if self._parts:
-            rows = np.unique(np.concatenate([np.stack(part) for part in self._parts], axis=1), axis=1)
-            if found := Connections(*rows).triangle():
-                raise _refusal([[keys[n] for n in two] for keys, two in zip(self._keys, found, strict=True)])
+            every = np.unique(np.concatenate(self._parts, axis=1), axis=1)
+            _check_connections(every, [list(number) for number in self._numbers])
 
 
 _MISS = 1e-6

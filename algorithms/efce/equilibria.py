@@ -53,7 +53,7 @@ from .constraints import DeviatorState, RefinementProblem, add_gradient
 from .correlation_plans import Blueprint, CorrelationPlan, uniform_blueprint
 from .refinement import Incentives, PlanProgram
 from .scaled_extensions import ScaledExtensions
-from .sequence_game import SequenceGame, spread
+from .sequence_game import SequenceGame
 from .subgames import one_subgame
 from .triggers import Notion, exploitability
 
@@ -249,8 +249,8 @@ def _charge(player: Incentives, multipliers: npt.NDArray[np.float64], worth: np.
     """Adds to what entries are worth what following is, less deviating, by the multipliers."""
     side, row = player.side, player.lane_row
     deviations, work = side.deviations, DeviatorState.of(side)
-    group, inner = spread(np.diff(deviations.lane))
-    number = deviations.set_[group] + inner // deviations.num_actions[group]
+    group, k, _ = deviations.lanes()
+    number = deviations.set_[group] + k
     weight = np.where(row >= 0, np.maximum(multipliers[row], 0.0), 0.0)
     total = np.bincount(number, weight, deviations.num_sets)
     some = total[number] > 0.0

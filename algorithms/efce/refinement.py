@@ -191,9 +191,8 @@ class Incentives:
         program: ProgramBuilder,
         notion: Notion,
     ) -> None:
-        self.problem, self.player, self.form = problem, player, problem.game.players[player]
-        self.side, self.notion = PlayerConstraints.of(problem, player, notion), notion
-        self.column, self.program = column, program
+        self.form, self.side = problem.game.players[player], PlayerConstraints.of(problem, player, notion)
+        self.problem, self.player, self.column, self.program = problem, player, column, program
         deviations = self.side.deviations
         g, k = spread(deviations.num_triggers)
         self.v_column = self._numbered(self.form.label >= 0)
@@ -228,53 +227,43 @@ class Incentives:
         """beta(I; s+) of all sets, and (A)."""
         side, deviations, program = self.side, self.side.deviations, self.program
         # A row for each lane: leaves + betas right after it - beta (or v) of its set <= what is allowed.
-        lane_group, inner = spread(np.diff(deviations.lane))
-        lane_k, lane_a = np.divmod(inner, deviations.num_actions[lane_group])
-        is_root = deviations.top[lane_group] == deviations.infoset[lane_group]
-        skip = deviations.through[lane_group]
-        used = lane_k != np.where(skip >= 0, skip, lane_a)
-        trigger = deviations.trigger[lane_group] + lane_k
-        allowed = np.where(is_root, self.problem.allowed[self.player][trigger], 0.0)
+        group, k, a = deviations.lanes()
+        number, skip = deviations.set_[group] + k, deviations.through[group]
+        is_root = deviations.top[group] == deviations.infoset[group]
+        trigger = np.where(is_root, side.set_arm[number], -1)
+        used = k != np.where(skip >= 0, skip, a)
         # After a trigger of the trunk, a leaf may have both s+ and the opponent's sequence in the trunk: it
         # is settled. Where that is before the game, following comes to the same leaf.
         settled = leaf_lanes(deviations, np.where(self.column < 0, self.problem.blueprint.xi, 0.0))
-        if self.notion == "nfcce":
-            settled[is_root] = 0.0
-        most = (allowed - settled)[used]
+        settled[is_root] = 0.0
+        most = (np.append(side.allowed, 0.0)[trigger] - settled)[used]
         self.lane_row[used] = program.rows(np.full(len(most), -np.inf), most)
         row = self.lane_row
-        program.put(row, self.set_column[deviations.set_[lane_group] + lane_k], -np.ones(len(row)))
-        # At the root: -v(s+) = -(leaves right after s+) - v of the information sets right after it; coarse
-        # triggers are information sets, whose sequences count together.
+        program.put(row, self.set_column[number], -np.ones(len(row)))
+        # At the root: -v(s+) = -(leaves right after s+) - v of the information sets right after it.
         lane = np.flatnonzero(used & is_root)
         for sequence, entry, value in (
             (self.form.parent, self.v_column, np.ones(len(self.v_column))),
             (side.leaf_sequence, self.column[side.leaf_pair], side.leaf_utility),
         ):
-            number = sequence if self.notion == "efce" else self.form.infoset[sequence]
-            order = np.argsort(number, kind="stable")
-            which, place = _joined(trigger[lane], number[order])
+            order = np.argsort(side.sequence_arm[sequence], kind="stable")
+            which, place = _joined(trigger[lane], side.sequence_arm[sequence][order])
             program.put(row[lane[which]], entry[order[place]], -value[order[place]])
         # Leaves after a deviation, one term at a time.
-        self._put_terms(row)
+        g, leaf = spread(np.diff(deviations.term))
+        first = deviations.first[deviations.infoset[g]]
+        leaf += deviations.leaf_start[first]
+        a = np.searchsorted(deviations.leaf_start, leaf, "right") - 1 - first
+        term, k = spread(deviations.num_triggers[g])
+        g, leaf, a = g[term], leaf[term], a[term]
+        term_row = row[deviations.lane_of(g, k, a)]
+        pair = deviations.pair[term] + np.where(term_row >= 0, k * deviations.stride[leaf], 0)
+        program.put(term_row, self.column[pair], deviations.utility[leaf])
         # beta of what comes next.
         g, k = spread(deviations.num_triggers)
         child = np.flatnonzero((self.set_column >= 0) & (deviations.parent[g] >= 0))
         lane = deviations.lane_of(deviations.parent[g[child]], k[child], deviations.parent_action[g[child]])
         program.put(row[lane], self.set_column[child], np.ones(len(child)))
-
-    def _put_terms(self, lane_row: np.ndarray) -> None:
-        """The leaves of all lanes."""
-        deviations = self.side.deviations
-        g, leaf = spread(np.diff(deviations.term))
-        s0 = deviations.first[deviations.infoset[g]]
-        leaf += deviations.leaf_start[s0]
-        a = np.searchsorted(deviations.leaf_start, leaf, "right") - 1 - s0
-        term, k = spread(deviations.num_triggers[g])
-        g, leaf, a = g[term], leaf[term], a[term]
-        row = lane_row[deviations.lane_of(g, k, a)]
-        pair = deviations.pair[term] + np.where(row >= 0, k * deviations.stride[leaf], 0)
-        self.program.put(row, self.column[pair], deviations.utility[leaf])
 
     def _bounds(self) -> None:
         """(B) and (C), where there is something to keep."""

@@ -30,7 +30,7 @@ from .constraints import RefinementProblem
 from .correlation_plans import AnyBlueprint, Blueprint, CorrelationPlan, TrunkConnections
 from .refinement import Refinement
 from .sequence_game import CorrelatedGame, PublicInformation, SequenceGame, same_game
-from .subgames import check_apart, decompose, infoset_marks, subgame_names
+from .subgames import check_apart, decompose, infoset_marks
 from .triggers import exploitability, trigger_gains
 
 _Refinements = Annotated[Iterable[Refinement], checks.each_of(Refinement)]
@@ -94,7 +94,7 @@ class Resolving:
         with bar("Blueprint", "subgames", len(names), leave=False) as show:
             for name in names:
                 plan = part(name)
-                self._rows[name] = [player_rows(plan, player, bounds) for player in (0, 1)]
+                self._rows[name] = [player_rows(plan, player, bounds, inherited) for player in (0, 1)]
                 subgames[name] = plan.pairs.num_in_subgames
                 marks[name] = infoset_marks(plan.game)
                 connections.add(plan.game, plan.pairs.first, plan.pairs.second)
@@ -130,9 +130,10 @@ class Resolving:
         def part(name: Hashable) -> CorrelationPlan:
             return CorrelationPlan.of(SequenceGame.of(game, public=public, only=name), blueprint)
 
-        names = subgame_names(game, public)
-        trunk = CorrelationPlan.of(SequenceGame.of(game, public=public, trunk=True), blueprint)
-        return cls(names, trunk, part, bounds)
+        trunk = SequenceGame.of(game, public=public, trunk=True)
+        if not trunk.labels:
+            raise ArgumentError("expected subgames, but `public` names none")
+        return cls(list(trunk.labels), CorrelationPlan.of(trunk, blueprint), part, bounds)
 
     @classmethod
     @public
@@ -214,13 +215,7 @@ class Resolving:
             for old, new in zip(base.players, game.players, strict=True)
         ):
             raise ArgumentError("expected subgames of the refined subgame, got some that reach before it")
-        inherited = Inherited(
-            bounds=theirs,
-            frozen=[form.num_sequences for form in own.players],
-            infoset=_base_infosets(base, game, -1),
-            part_infosets={name: _base_infosets(base, game, k) for k, name in enumerate(game.labels)},
-        )
-        deeper = self._of_held(game, refined.plan, self._kind, inherited)
+        deeper = self._of_held(game, refined.plan, self._kind, Inherited(base, theirs))
         deeper.refined = refined
         return deeper
 
@@ -241,25 +236,17 @@ class Resolving:
         return dataclasses.replace(self.refined, plan=plan, welfare=plan.welfare(0))
 
 
-def _base_infosets(base: SequenceGame, game: SequenceGame, label: int) -> list[np.ndarray]:
-    """The base's information sets of the trunk and one subgame of its decomposition, for both players."""
-    small, old = game.restrict(label)
-    return [base.players[i].infoset[old[i][small.players[i].first[:-1]]] for i in (0, 1)]
-
-
 @dataclasses.dataclass(frozen=True)
 class Safety:
     """A complete refinement beside its blueprint.
 
     Attributes:
       violation: The worst delta_refined(s) - max(0, delta_blueprint(s)) of a trigger; at most 0 if safe.
-      trunk_violation: The same over triggers in the trunk alone.
       exploitability, blueprint_exploitability: The greatest delta of each.
       welfare, blueprint_welfare: Of all of the game.
     """
 
     violation: float
-    trunk_violation: float
     exploitability: float
     blueprint_exploitability: float
     welfare: float
@@ -317,15 +304,9 @@ def safety(refined: CorrelationPlan, blueprint: AnyBlueprint) -> Safety:
     if not same_game(refined.game, blueprint.game):
         raise ArgumentError("expected two plans of the same game")
     after, before = exploitability(refined), exploitability(blueprint)
-    worst, trunk = -np.inf, -np.inf
-    for i in (0, 1):
-        change = after.delta[i] - np.maximum(0.0, before.delta[i])
-        worst = max(worst, float(change.max()))
-        outside = refined.game.players[i].sequence_label < 0
-        trunk = max(trunk, float(change[outside].max()))
+    changes = (new - np.maximum(0.0, old) for new, old in zip(after.delta, before.delta, strict=True))
     return Safety(
-        violation=worst,
-        trunk_violation=trunk,
+        violation=float(max(change.max() for change in changes)),
         exploitability=after.worst,
         blueprint_exploitability=before.worst,
         welfare=refined.welfare(),

@@ -124,7 +124,7 @@ class SequenceGame(Shown):
           public: names subgames; what it says of a state holds for all below it, so it is asked only where
             nothing was said yet, and a player moves.
           only: leave out all subgames but the one of this name.
-          trunk: leave out all subgames.
+          trunk: leave out all subgames but their names.
           max_nodes: stop with an error beyond.
 
         Raises:
@@ -151,8 +151,7 @@ class SequenceGame(Shown):
     @property
     def has_chance(self) -> bool:
         """Whether the game has chance moves, in this part of it or elsewhere."""
-        deterministic = self.game.get_type().chance_mode == pyspiel.GameType.ChanceMode.DETERMINISTIC
-        return len(self.outcomes) > 0 or not deterministic
+        return bool(self.game.get_type().chance_mode != pyspiel.GameType.ChanceMode.DETERMINISTIC)
 
     @property
     def payoffs(self) -> npt.NDArray[np.float64]:
@@ -173,7 +172,7 @@ class SequenceGame(Shown):
         Raises:
           ValueError: there is none with this string.
         """
-        infoset = self.players[player].index.get(key) if isinstance(key, str) else None
+        infoset = self.players[player].index.get(key)
         if infoset is None:
             raise ArgumentError(
                 f"expected an information set of player {player} in this part of the game, got {shown(key)}"
@@ -269,9 +268,11 @@ def _walked(
             # A leaf right after the trunk stays in it, as does what chance does there: nobody has moved.
             name = check_name(public(state))
             if name is not None:
-                if trunk or (only is not None and name != only):
+                if only is not None and name != only:
                     continue
                 label = labels.setdefault(name, len(labels))
+                if trunk:
+                    continue
         if node >= max_nodes:
             raise ArgumentError(
                 f"expected at most {max_nodes} nodes (max_nodes), got more in {game}; "

@@ -84,28 +84,6 @@ def _goofspiel_rounds(drawn: bool, hidden: bool, rounds: int) -> PublicInformati
     return seen
 
 
-def subgame_names(game: CorrelatedGame, public: PublicInformation) -> list[Hashable]:
-    """The names of all subgames, in order of appearance; nothing below their first nodes is walked.
-
-    Raises:
-      ValueError: `public` gives what is no name, or no name at all.
-    """
-    names: dict[Hashable, None] = {}
-    stack = [game.new_initial_state()]
-    while stack:
-        state = stack.pop()
-        if state.is_terminal():
-            continue
-        name = None if state.is_chance_node() else check_name(public(state))
-        if name is not None:
-            names.setdefault(name)
-        else:
-            stack += [state.child(action) for action, _ in reversed(moves(state))]
-    if not names:
-        raise ArgumentError("expected subgames, but `public` names none")
-    return list(names)
-
-
 @public
 def decompose(game: SequenceGame, public: PublicInformation) -> SequenceGame:
     """The same game with the subgames that `public` names; OpenSpiel is asked about the trunk's states only.

@@ -171,6 +171,11 @@ class Deviations(NamedTuple):
         which, k = spread(self.num_triggers[roots])
         return self.set_[roots[which]] + k, self.trigger[roots[which]] + k
 
+    def lanes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(group, k+, action) of each lane: int64 each."""
+        group, inner = spread(np.diff(self.lane))
+        return group, *np.divmod(inner, self.num_actions[group])
+
     @property
     def num_lanes(self) -> int:
         """Lanes, unused ones included."""

@@ -7,7 +7,6 @@ from open_spiel.python import policy
 
 from precomp_games.algorithms.lookahead import (
     FollowerType,
-    commit_against_lookahead,
     equilibrium_values,
 )
 from precomp_games.algorithms.lookahead.evaluation_functions import NodeValues
@@ -31,7 +30,6 @@ def table():
     of_player_0 = equilibrium_values(kuhn, 0, uniform)
     other_values = equilibrium_values(other, 1, uniform_in_other)
     moves = [FollowerType(k, values) for k in (1, 2)]
-    made = commit_against_lookahead(kuhn, 0, 1, values)
     no_policies = [
         *answering(None, {"a": 1.0}, {17: 1.0}),
         lambda state: dict.fromkeys(state.legal_actions(), 0.3),
@@ -78,8 +76,6 @@ def table():
         ),
         "weights": Arg([0.3, 0.7], [0.3], [0.0, 1.0], [-1.0, 2.0], [math.nan, 1.0], 0.5),
         "objective": Arg("mean", "worst", "best"),  # there are weights
-        "Commitment()": made,
-        "which": Arg(0, 1),
         "policy": Arg(uniform, *no_policies),
         "strategy": Arg(uniform, *no_policies),
         "gamma": 1.0,

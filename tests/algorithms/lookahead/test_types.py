@@ -150,6 +150,8 @@ def test_between_the_types():
         assert best.value == pytest.approx(combined, abs=1e-12)
     assert mean.weights.tolist() == pytest.approx(weights.tolist()) and worst.weights is None
     assert mean.policy(1).rows != mean.policy(0).rows
+    with pytest.raises(ValueError, match="expected which to be less than 3, got 3"):
+        mean.policy(3)
 
 
 def test_weights_are_shares():
