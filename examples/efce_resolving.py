@@ -36,7 +36,6 @@ from absl import flags
 from kept_work import KeptWork, kept_work
 
 from precomp_games.algorithms import efce
-from precomp_games.algorithms.programs import LinearProgramError
 
 FLAGS = flags.FLAGS
 _KINDS = ["paper", "separate", "aggregate"]
@@ -266,7 +265,9 @@ def main(argv: Sequence[str]) -> None:
     try:
         with kept_work(folder / "plans.unfinished") as kept:
             written = show(rows, figures, kinds, kept, folder)
-    except LinearProgramError as error:
+    except RuntimeError as error:
+        if "Time limit" not in str(error):
+            raise
         raise ValueError(f"{error} (--time_limit)") from None
     common.write_json(folder / "settings.json", common.own_settings())
     print(f"\nWritten: {folder}/{', '.join([*written, 'settings.json'])}")
