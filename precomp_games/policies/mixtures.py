@@ -34,15 +34,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
-from precomp_games.policies.rows import (
-    BatchPolicy,
-    DistinctStates,
-    PolicyLike,
-    as_batch_policy,
-    is_of_history,
-    joined_rows,
-    policy_rows,
-)
+from precomp_games.policies import rows
 
 _PER = ("game", "move")
 _MOST_KEPT = 10_000_000  # numbers: 80 MB
@@ -79,7 +71,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        policies: Sequence[PolicyLike],
+        policies: Sequence[rows.PolicyLike],
         weights: npt.ArrayLike | None = None,
         per: Annotated[str, checks.one_of(_PER)] = "game",
         *,
@@ -105,7 +97,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         given = checks.check_numbers(weights, len(policies), "weights")
         if not (given > 0.0).all() or not np.isfinite(given.sum()):
             raise ArgumentError(f"expected weights to be positive numbers, got {shown(weights)}")
-        parts: list[tuple[PolicyLike, float]] = []
+        parts: list[tuple[rows.PolicyLike, float]] = []
         for policy, weight in zip(policies, (given / given.sum()).tolist(), strict=True):
             if drawn_once(policy):
                 if per == "move":
@@ -117,8 +109,8 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         self.weights = np.array([weight for _, weight in parts])
         self.weights.flags.writeable = False
         self.per = per
-        self.components: tuple[BatchPolicy, ...] = tuple(
-            as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)
+        self.components: tuple[rows.BatchPolicy, ...] = tuple(
+            rows.as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)
         )
         self._position_key = position_key
         self._forget()
@@ -135,7 +127,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
     @property
     def of_history(self) -> bool:
         """Whether a component depends on more than the position, see `is_of_history`."""
-        return any(map(is_of_history, self.policies))
+        return any(map(rows.is_of_history, self.policies))
 
     @public
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
@@ -247,7 +239,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         """What the components play at states, each asked once about what is the same."""
         if (key_of := self._position_key) is None:
             return self._answers_of(states)
-        distinct = DistinctStates(lambda at: (at.move_number(), at.current_player(), key_of(at)))
+        distinct = rows.DistinctStates(lambda at: (at.move_number(), at.current_player(), key_of(at)))
         which = distinct.add(states)
         keys = distinct.keys
         new = [k for k, key in enumerate(keys) if key not in self._answers]
@@ -259,8 +251,9 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         if not states:
             return []
         at = np.arange(len(states))
-        rows = [policy_rows(ask, states, name=component_name(k)) for k, ask in enumerate(self.components)]
-        start, action, columns, _ = joined_rows([(at, each) for each in rows], len(states))
+        asks = enumerate(self.components)
+        played = [(at, rows.policy_rows(ask, states, name=component_name(k))) for k, ask in asks]
+        start, action, columns, _ = rows.joined_rows(played, len(states))
         probability, ends = np.ascontiguousarray(columns.T), itertools.pairwise(start.tolist())
         return [_Answer(action[a:b].tolist(), probability[a:b].copy().T) for a, b in ends]
 

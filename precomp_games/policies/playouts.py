@@ -43,14 +43,7 @@ import numpy.typing as npt
 
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
-from precomp_games.policies.rows import (
-    BatchPolicy,
-    PolicyLike,
-    PolicyRows,
-    as_batch_policies,
-    is_of_history,
-    movers_rows,
-)
+from precomp_games.policies import rows
 
 _NORMAL_95 = 1.959963984540054
 _GAMES_AT_ONCE = 8  # of one whose play depends on the game: an engine is asked about it turn by turn
@@ -60,7 +53,7 @@ _LEAST = 2  # games that are played to their ends whatever the time
 
 def play_on(
     states: Sequence[Any],
-    policies: tuple[PolicyLike | None, PolicyLike | None],
+    policies: tuple[rows.PolicyLike | None, rows.PolicyLike | None],
     streams: Sequence[np.random.Generator],
     *,
     min_probability: float,
@@ -82,8 +75,8 @@ def play_on(
     Raises:
       ValueError: a policy does not answer as it should.
     """
-    asks = as_batch_policies(policies, "policies")
-    if any(map(is_of_history, policies)):
+    asks = rows.as_batch_policies(policies, "policies")
+    if any(map(rows.is_of_history, policies)):
         batch = min(batch, _GAMES_AT_ONCE)
     if (until := deadline()) is not None and math.isfinite(until.end):
         batch = min(batch, _IN_TIME)
@@ -103,16 +96,16 @@ def play_on(
             try:
                 with limited(until):
                     moving = list(under_way.values())
-                    rows = movers_rows(moving, asks, name="policy", min_probability=min_probability)
+                    played = rows.movers_rows(moving, asks, name="policy", min_probability=min_probability)
             except OutOfTimeError:
                 until, begun = None, len(states)
                 under_way = {number: state for number, state in under_way.items() if number < _LEAST}
                 continue
-            spans = itertools.pairwise(rows.start.tolist())
+            spans = itertools.pairwise(played.start.tolist())
             for (number, state), (first, end) in zip(under_way.items(), spans, strict=True):
-                cumulative = np.cumsum(rows.probability[first:end])
+                cumulative = np.cumsum(played.probability[first:end])
                 drawn = np.searchsorted(cumulative, streams[number].random() * cumulative[-1], side="right")
-                state.apply_action(int(rows.action[min(first + drawn, end - 1)]))
+                state.apply_action(int(played.action[min(first + drawn, end - 1)]))
             show(len(ends))
     return [ends[number] for number in itertools.takewhile(ends.__contains__, range(len(states)))]
 
@@ -151,10 +144,10 @@ class Rollouts:
       known: What has been met, by position. Without it, states that come are new ones.
     """
 
-    sigma: tuple[BatchPolicy | None, BatchPolicy | None]
+    sigma: tuple[rows.BatchPolicy | None, rows.BatchPolicy | None]
     position: Callable[[Any], Hashable] | None
     min_probability: float
-    alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
+    alike: Callable[[Sequence[Any], rows.PolicyRows], None] | None = None
     known: dict[Hashable, RolloutState] = dataclasses.field(default_factory=dict)
 
     def at(self, state: Any) -> RolloutState:
@@ -174,12 +167,12 @@ class Rollouts:
         """
         asked = [here for here in states if here.returns is None and here.probability is None]
         states = [here.state for here in asked]
-        rows = movers_rows(states, self.sigma, name="sigma", min_probability=self.min_probability)
+        played = rows.movers_rows(states, self.sigma, name="sigma", min_probability=self.min_probability)
         if self.alike is not None:
-            self.alike(states, rows)
-        actions = rows.action.tolist()
-        for here, (first, end) in zip(asked, itertools.pairwise(rows.start.tolist()), strict=True):
-            here.actions, here.probability = actions[first:end], rows.probability[first:end]
+            self.alike(states, played)
+        actions = played.action.tolist()
+        for here, (first, end) in zip(asked, itertools.pairwise(played.start.tolist()), strict=True):
+            here.actions, here.probability = actions[first:end], played.probability[first:end]
             here.following = [None] * (end - first)
 
     def step(

@@ -91,12 +91,7 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
     return _OneByOne(ask)
 
 
-def _policy(value: Any, name: str) -> Any:
-    as_batch_policy(value, name)
-    return value
-
-
-PolicyLike = Annotated[Any, checks.Check(_policy)]
+PolicyLike = Annotated[Any, checks.Check(lambda value, name: as_batch_policy(value, name) and value)]
 """An OpenSpiel `Policy`, an object with `action_probabilities_batch`, or `state -> {action: probability}`."""
 
 

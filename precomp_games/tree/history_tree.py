@@ -28,16 +28,8 @@ from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import Menu, MinProbability, PolicyLike, as_batch_policies
 from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
 from precomp_games.tree.base_game import loaded_game
+from precomp_games.tree.expansion import options
 from precomp_games.tree.expansion.levels import expand
-from precomp_games.tree.expansion.options import (
-    ExpansionOptions,
-    Price,
-    StopValue,
-    Truncation,
-    key_of,
-    leaf_values_of,
-    mixture_of,
-)
 from precomp_games.tree.facts import ARRAYS, NEVER, OPTIONAL, TreeFacts
 
 _SPOT_CHECKS = 64  # histories that are looked at to tell whether a game is the tree's
@@ -100,9 +92,9 @@ class HistoryTree(Result, TreeFacts):
         penalties: float | Sequence[float],
         weight: Callable[[Any], float] | None = None,
         leaf_value: Any = "exact",
-        truncate: Truncation = "reach",
-        price: Price = "infosets",
-        stop_value: StopValue = "backup",
+        truncate: options.Truncation = "reach",
+        price: options.Price = "infosets",
+        stop_value: options.StopValue = "backup",
         position_key: Callable[[Any], Hashable] | None = None,
         utility_range: checks.PositiveFloat | None = None,
         min_probability: MinProbability = 1e-12,
@@ -156,23 +148,23 @@ class HistoryTree(Result, TreeFacts):
         if stop_value == "evaluate" and np.isfinite(costs).all():
             wanted = 'one player with an infinite penalty for stop_value="evaluate"'
             raise ArgumentError(f"expected {wanted}, got penalties {costs}")
-        mixture = mixture_of(sigma_pre, policies, costs)
-        options = ExpansionOptions(
+        mixture = options.mixture_of(sigma_pre, policies, costs)
+        how = options.ExpansionOptions(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
             sigma=as_batch_policies(sigma, "sigma"),
             penalties=costs,
             weight=weight,
             utility_range=_range(game) if utility_range is None else utility_range,
-            leaf_values=leaf_values_of(leaf_value, mixture),
+            leaf_values=options.leaf_values_of(leaf_value, mixture),
             mixture=mixture,
             stop_value=stop_value,
             truncate=truncate,
             price=price,
-            position_key=key_of(game, costs, price, position_key, sigma),
+            position_key=options.key_of(game, costs, price, position_key, sigma),
             min_probability=min_probability,
             max_histories=max_histories,
         )
-        return cls(**expand(game, options), policies=policies)
+        return cls(**expand(game, how), policies=policies)
 
     @classmethod
     @public
@@ -195,18 +187,16 @@ class HistoryTree(Result, TreeFacts):
         Raises:
           ValueError: the game is not as there, or too large.
         """
-        options = ExpansionOptions(
+        how = options.ExpansionOptions(
             sigma_pre=(Menu.of_actions(), Menu.of_actions()),
             sigma=(None, None),
             penalties=(0.0, 0.0),
             utility_range=_range(game),
-            leaf_values=leaf_values_of("exact", None),
+            leaf_values=options.leaf_values_of("exact", None),
             stop_value=NEVER,
-            truncate="none",
-            min_probability=0.0,
             max_histories=max_histories,
         )
-        return cls(**expand(game, options))
+        return cls(**expand(game, how))
 
     # -- size and structure ------------------------------------------------------------------------
 

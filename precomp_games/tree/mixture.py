@@ -78,13 +78,13 @@ class MixedOpponent:
 
     def step(
         self,
-        own: npt.NDArray[np.bool_],
-        source: npt.NDArray[np.int64],
-        kind: npt.NDArray[np.int64],
-        table: npt.NDArray[np.float64],
-        sigma: npt.NDArray[np.float64],
-        sigma_pre: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.int32]:
+        own: np.ndarray,
+        source: np.ndarray,
+        kind: np.ndarray,
+        table: np.ndarray,
+        sigma: np.ndarray,
+        sigma_pre: np.ndarray,
+    ) -> np.ndarray:
         """Goes on to the histories behind those of a level's edges that some policy plays.
 
         Args:
@@ -138,13 +138,13 @@ class MixedOpponent:
         total = np.bincount(source[at], weights=probability, minlength=histories)
         sigma[at] = probability / total[source[at]]
 
-    def posterior(self, histories: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def posterior(self, histories: np.ndarray) -> np.ndarray:
         """float64[m, K] of some of the level's histories."""
         return np.asarray(self._posterior[self._at[histories]])
 
     def valued(
-        self, posterior: npt.NDArray[np.float64], which: npt.NDArray[np.int32], table: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        self, posterior: np.ndarray, which: np.ndarray, table: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(what histories are worth, `TreeMixture.value_row`).
 
         Args:
@@ -158,7 +158,7 @@ class MixedOpponent:
         self._value_rows += len(table)
         return worth, rows
 
-    def result(self, edge_row: npt.NDArray[np.int32], value_row: npt.NDArray[np.int32]) -> TreeMixture:
+    def result(self, edge_row: np.ndarray, value_row: np.ndarray) -> TreeMixture:
         """What the tree keeps."""
         none = np.zeros((0, len(self.weights)))
         return TreeMixture(

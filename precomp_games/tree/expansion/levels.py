@@ -24,7 +24,7 @@ numpy passes over the level's edges. Histories hold no OpenSpiel state: position
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -92,11 +92,7 @@ class _Expander:
     """One expansion from the root. Lives for one `run()`."""
 
     def __init__(
-        self,
-        game: pyspiel.Game,
-        options: ExpansionOptions,
-        never_cut: set[Hashable],
-        show: Callable[..., None],
+        self, game: pyspiel.Game, options: ExpansionOptions, never_cut: set[Hashable], show: Any
     ) -> None:
         self.game = game
         self.options = options
@@ -104,12 +100,12 @@ class _Expander:
         self.memory = MemoryMeter(memory_limit(), options.advice())
         kind = game.get_type()
         self.perfect_information = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
-        self.information = InformationStates(kind.short_name, never_cut)
-        self.by_position = options.price == "positions"
-        self.kept = KeptPositions(never_cut)
-        self.infosets = 0
         alike = None if self.perfect_information else AlikeRows()
         self.positions = LevelPositions(game.new_initial_state(), options, alike, self.memory)
+        self.information = InformationStates(kind.short_name, self.positions, never_cut)
+        self.by_position = options.price == "positions"
+        self.kept = KeptPositions(self.positions, never_cut)
+        self.infosets = 0
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
@@ -219,11 +215,11 @@ class _Expander:
                 threshold = min(self.options.penalties[i] / max(spread, _LEAST) * _SLACK, 1.0 / _LEAST)
             prices = threshold * level.weight[own]
             if self.by_position:
-                infoset[own[self.kept.keep(self.positions.keys, level.position[own], bound, prices)]] = 0
+                infoset[own[self.kept.keep(level.position[own], bound, prices)]] = 0
             elif level.past is None:
                 infoset[own[bound >= prices]] = 0
             else:
-                infoset[own] = self.information.group(i, self.positions.states, level, own, bound, threshold)
+                infoset[own] = self.information.group(i, level, own, bound, threshold)
             level.stop_memorizing(i, own[infoset[own] < 0])
             falls = not self.by_position and self.options.weight is None
             if level.past is None and self.options.stop_value != "evaluate" and falls:
@@ -243,7 +239,7 @@ class _Expander:
             return {}
         most = (self.game.max_utility(), self.utility_sum - self.game.min_utility())
         finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
-        return {i: StopBounds(options.penalties[i], most[i]) for i in finite}
+        return {i: StopBounds(i, options.penalties[i], most[i]) for i in finite}
 
     def _evaluated(self, level: Level) -> np.ndarray:
         """Where stopping is to be evaluated: nothing but sigma follows it, for either player."""
@@ -264,10 +260,10 @@ class _Expander:
         evaluated, leaf = self._evaluated(level), level.leaves()
         for i, bounds in self.bounds.items():
             own = (level.player == i) & (level.infoset >= 0)
-            shared = self.kept.shared(self.positions, level, own, bounds) if self.by_position else None
+            shared = self.kept.shared(level.position, own, bounds) if self.by_position else None
             value = level.value if i == 0 else self.utility_sum - level.value
             value = np.where(own & ~evaluated, -np.inf, value)
-            decides, gone = bounds.add_level(level, level.reach(i, level.before[i]), value, own, leaf, shared)
+            decides, gone = bounds.add_level(level, value, own, leaf, shared)
             ended = gone | (own & ~decides)
             level.infoset[ended] = -1
             level.memorizing[i][ended] = 0.0
@@ -324,9 +320,8 @@ class _Expander:
             stopped[i][own] = best * edges.sigma[own]
             if level.past is not None:
                 decided, (previous, choice) = own & (here >= 0), level.past[i]
-                past.append(
-                    (np.where(decided, here, previous[source]), np.where(decided, did, choice[source]))
-                )
+                last = np.where(decided, here, previous[source]), np.where(decided, did, choice[source])
+                past.append(last)
         return Level(
             parent=source,
             entry=edges.distinct.entry[edges.kind],

@@ -42,10 +42,10 @@ class ExpansionOptions:
     mixture: tuple[int, MixturePolicy] | None = None
     weight: Callable[[Any], float] | None = None
     stop_value: str
-    truncate: str
+    truncate: str = "none"
     price: str = "infosets"
     position_key: Callable[[Any], Hashable] | None = None
-    min_probability: float
+    min_probability: float = 0.0
     max_histories: int
 
     def advice(self) -> str:

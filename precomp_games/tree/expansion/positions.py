@@ -26,21 +26,8 @@ import pyspiel
 
 from precomp_games._support.checks import ArgumentError, shown
 from precomp_games._support.memory import MemoryMeter, in_blocks
+from precomp_games.policies import rows
 from precomp_games.policies.mixtures import component_name
-from precomp_games.policies.rows import (
-    NO_ROWS,
-    BatchPolicy,
-    DistinctStates,
-    PolicyRows,
-    action_words,
-    asked_rows,
-    entry_rows,
-    joined_rows,
-    movers_rows,
-    policy_rows,
-    stacked,
-    taken,
-)
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.facts import CHANCE
 
@@ -78,14 +65,14 @@ class AlikeRows:
         """Nothing has been answered."""
         self._index: dict[tuple[str, str], int] = {}  # of (policy, information state)
         self._histories: list[list[int]] = []
-        self._rows = NO_ROWS
+        self._rows = rows.NO_ROWS
 
-    def hold(self, states: Sequence[Any], rows: PolicyRows, names: tuple[str, str]) -> None:
+    def hold(self, states: Sequence[Any], answers: rows.PolicyRows, names: tuple[str, str]) -> None:
         """Compares what was answered at states with what was answered before, and among them.
 
         Args:
           states: what was asked about, wherever the game goes on; chance is passed over.
-          rows: the answers.
+          answers: the answers.
           names: whose they are, by player; what has one name is compared.
 
         Raises:
@@ -103,15 +90,15 @@ class AlikeRows:
                     new.append(k)
             which.append(first)
         if new:
-            self._rows = stacked([self._rows, taken(rows, np.array(new))])
-        wrong = _first_difference(self._rows, rows, np.array(which, np.int64), _TOLERANCE)
+            self._rows = rows.stacked([self._rows, rows.taken(answers, np.array(new))])
+        wrong = _first_difference(self._rows, answers, np.array(which, np.int64), _TOLERANCE)
         if wrong < 0:
             return
         state, first = states[wrong], which[wrong]
         player, game = state.current_player(), state.get_game()
-        asked = (self._rows, first, histories[first]), (rows, wrong, state.history())
+        asked = (self._rows, first, histories[first]), (answers, wrong, state.history())
         there, here = (
-            f"{_row(each, k)} after {', '.join(action_words(game, history))!r}" for each, k, history in asked
+            f"{_row(each, k)} after {', '.join(rows.action_words(game, path))!r}" for each, k, path in asked
         )
         raise ArgumentError(
             f"expected {names[player]} to be the same at all histories of an information state, got {there} "
@@ -120,26 +107,26 @@ class AlikeRows:
         )
 
 
-def _row(rows: PolicyRows, k: int) -> str:
+def _row(answers: rows.PolicyRows, k: int) -> str:
     """A row as {action: probability}; the entries where a menu has several, or none."""
-    (entries,) = entry_rows(taken(rows, np.array([k])))
+    (entries,) = rows.entry_rows(rows.taken(answers, np.array([k])))
     return shown(entries[0] if len(entries) == 1 else entries)
 
 
-def _first_difference(known: PolicyRows, new: PolicyRows, which: np.ndarray, tolerance: float) -> int:
-    """The first new row k that differs from row which[k] by more than a tolerance, -1 for none.
+def _first_difference(known: rows.PolicyRows, new: rows.PolicyRows, which: np.ndarray, least: float) -> int:
+    """The first new row k that differs from row which[k] by more than `least`, -1 for none.
 
     which[k] is -1 where there is nothing to compare with.
     """
     compared = np.flatnonzero(which >= 0)
-    there, here = taken(known, which[compared]), taken(new, compared)
+    there, here = rows.taken(known, which[compared]), rows.taken(new, compared)
     if all(np.array_equal(there[k], here[k]) for k in range(len(there))):
         return -1
     # An entry of a menu may not be another one: then the numbers differ by more than probabilities do.
     at = np.arange(len(compared))
-    rows = [(at, each._replace(probability=each.probability + 2.0 * each.entry)) for each in (there, here)]
-    start, _, columns, _ = joined_rows(rows, len(at))
-    wrong = np.repeat(compared, np.diff(start))[np.abs(columns[0] - columns[1]) > tolerance]
+    both = [(at, each._replace(probability=each.probability + 2.0 * each.entry)) for each in (there, here)]
+    start, _, columns, _ = rows.joined_rows(both, len(at))
+    wrong = np.repeat(compared, np.diff(start))[np.abs(columns[0] - columns[1]) > least]
     return int(wrong[0]) if len(wrong) else -1
 
 
@@ -158,10 +145,10 @@ class LevelPositions:
         self._mixed_player, mixture = options.mixture or (_NOBODY, None)
         self._key, self._alike, self._memory = options.position_key, alike, memory
         # What is asked, and its name for each player: sigma_pre, sigma, and each component of a mixture.
-        self._asks: list[tuple[Callable[[Sequence[Any]], PolicyRows], tuple[str, str]]] = []
+        self._asks: list[tuple[Callable[[Sequence[Any]], rows.PolicyRows], tuple[str, str]]] = []
         for name, policies in (("sigma_pre", options.sigma_pre), ("sigma", options.sigma)):
             ask = functools.partial(
-                movers_rows, policies=policies, name=name, min_probability=options.min_probability
+                rows.movers_rows, policies=policies, name=name, min_probability=options.min_probability
             )
             self._asks.append((ask, (f"{name}[0]", f"{name}[1]")))
         for k, component in enumerate(() if mixture is None else mixture.components):
@@ -174,7 +161,7 @@ class LevelPositions:
 
     def _enter(self, reached: list[Any]) -> np.ndarray:
         """Goes on to the distinct ones of states; returns which of them stands for each."""
-        distinct = DistinctStates(self._key)
+        distinct = rows.DistinctStates(self._key)
         which = distinct.add(reached)
         self._doubles = []
         new = 0
@@ -209,13 +196,13 @@ class LevelPositions:
             asked = np.flatnonzero(here)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
-            rows = asked_rows(ask, states, self._memory)
+            answer = rows.asked_rows(ask, states, self._memory)
             if self._alike is not None:
-                self._alike.hold(states, rows, names)
-            answers.append((asked, rows))
+                self._alike.hold(states, answer, names)
+            answers.append((asked, answer))
         self._spot_check(wanted)
-        self._memory.check(_BYTES_AN_ANSWER * sum(len(rows.action) for _, rows in answers))
-        start, action, columns, entry = joined_rows(answers, len(self.states))
+        self._memory.check(_BYTES_AN_ANSWER * sum(len(answer.action) for _, answer in answers))
+        start, action, columns, entry = rows.joined_rows(answers, len(self.states))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(start))
         columns[0, by_chance] = columns[1, by_chance]
         return Edges(start, action, columns[0], columns[1], entry, np.ascontiguousarray(columns[2:].T))
@@ -243,8 +230,8 @@ class LevelPositions:
             # Only what was asked here anyway: a further answer may cost a search.
             for (ask, _), here in zip(self._asks, wanted, strict=True):
                 if same and self.mover[k] >= 0 and here[k]:
-                    rows = [taken(ask([state, other]), np.array([each])) for each in (0, 1)]
-                    same = _first_difference(rows[0], rows[1], np.zeros(1, np.int64), _SPOT_TOLERANCE) < 0
+                    pair = [rows.taken(ask([state, other]), np.array([each])) for each in (0, 1)]
+                    same = _first_difference(pair[0], pair[1], np.zeros(1, np.int64), _SPOT_TOLERANCE) < 0
             if not same:
                 raise ArgumentError(
                     "expected position_key to join only states that play the same, got "
@@ -260,6 +247,6 @@ class LevelPositions:
         return player, open_facts, [state.information_state_string(p) for p in asked]
 
 
-def _component_rows(component: BatchPolicy, name: str, states: Sequence[Any]) -> PolicyRows:
+def _component_rows(component: rows.BatchPolicy, name: str, states: Sequence[Any]) -> rows.PolicyRows:
     """What a component of a mixture plays, whole: what is seldom is cut in the mixture alone."""
-    return policy_rows(component, states, name=name) if states else NO_ROWS
+    return rows.policy_rows(component, states, name=name) if states else rows.NO_ROWS

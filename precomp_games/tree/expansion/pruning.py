@@ -44,11 +44,10 @@ Cost: a numpy pass over the tree so far for each level, so quadratic in the numb
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from precomp_games._support.checks import ArgumentError
 from precomp_games.tree.expansion.positions import LevelPositions
@@ -125,11 +124,11 @@ class InformationStates:
     keys: their strings. players: whose they are. weights: how many penalties memorizing each costs.
     """
 
-    def __init__(self, game_name: str, never_cut: set[Hashable]) -> None:
+    def __init__(self, game_name: str, positions: LevelPositions, never_cut: set[Hashable]) -> None:
         self.keys: list[str] = []
         self.players: list[int] = []
         self.weights: list[float] = []
-        self._game_name = game_name
+        self._game_name, self._positions = game_name, positions
         self._never_cut = never_cut
         self._cut: set[Hashable] = set()
         self._index: dict[Hashable, int] = {}
@@ -137,19 +136,12 @@ class InformationStates:
         self._met: list[tuple[int, int, float]] = []
 
     def group(
-        self,
-        player: int,
-        states: Sequence[Any],
-        level: Level,
-        own: npt.NDArray[np.int64],
-        bound: npt.NDArray[np.float64],
-        threshold: float,
+        self, player: int, level: Level, own: np.ndarray, bound: np.ndarray, threshold: float
     ) -> np.ndarray:
         """Information states of one level's histories that are a player's turns.
 
         Args:
           player: whose turns.
-          states: the level's positions.
           level: its histories.
           own: int64[n], which of them are the player's turns.
           bound: float64[n], the most that each of these can be reached.
@@ -170,7 +162,7 @@ class InformationStates:
         members = np.zeros(len(own), np.int64)
         for k, where in enumerate(level.position[own].tolist()):
             if where not in names:
-                names[where] = states[where].information_state_string(player)
+                names[where] = self._positions.states[where].information_state_string(player)
             members[k] = local.setdefault(names[where], len(local))
         sums = np.bincount(members, weights=bound, minlength=len(local))
         order = np.argsort(members, kind="stable")
@@ -248,27 +240,24 @@ class _Bounds:
 class StopBounds:
     """The bounds of a tree in the making, for one preparing player against a fixed opponent."""
 
-    def __init__(self, penalty: float, utility_max: float) -> None:
-        """Args are lambda and the most that the player can get, both in its own utility."""
-        self._penalty = penalty
-        self._utility_max = utility_max
+    def __init__(self, player: int, penalty: float, utility_max: float) -> None:
+        """Args are who it is, lambda and the most that the player can get, both in its own utility."""
+        self._player, self._penalty, self._utility_max = player, penalty, utility_max
         self._levels: list[_Bounds] = []
         self._ruled_out = np.zeros(0, bool)  # by position
 
     def add_level(
         self,
         level: Level,
-        reach: npt.NDArray[np.float64],
-        value: npt.NDArray[np.float64],
-        decides: npt.NDArray[np.bool_],
-        leaf: npt.NDArray[np.bool_],
-        position: npt.NDArray[np.int32] | None,
+        value: np.ndarray,
+        decides: np.ndarray,
+        leaf: np.ndarray,
+        position: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Adds the newest level and draws the consequences for the tree.
 
         Args:
           level: its histories.
-          reach: float64[n], pi(h).
           value: float64[n], u(h) of the player; NaN where it was not evaluated.
           decides: bool[n], the player's turns where it may memorize.
           leaf: bool[n], where the tree ends.
@@ -279,7 +268,8 @@ class StopBounds:
           (decides, gone): where it may still pay to memorize, and which histories of the level do not
           matter any more.
         """
-        most, weight = reach * self._utility_max, level.weight
+        reach, weight = level.reach(self._player, level.before[self._player]), level.weight
+        most = reach * self._utility_max
         stop = np.where(leaf | decides, reach * value, np.nan)
         upper = np.where(leaf, stop, most)
         price = self._penalty * weight if position is None else np.zeros(len(weight))
@@ -297,7 +287,7 @@ class StopBounds:
         decides, gone = zip(*((level.decides, level.gone) for level in self._levels), strict=True)
         return np.concatenate(decides), np.concatenate(gone)
 
-    def ruled_out(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    def ruled_out(self, position: np.ndarray) -> np.ndarray:
         """Which positions have been ruled out."""
         known = position < len(self._ruled_out)
         known[known] = self._ruled_out[position[known]]
@@ -370,24 +360,18 @@ class KeptPositions:
     Those that evaluated stops rule out are noted by `StopBounds`, which relies on `shared`.
     """
 
-    def __init__(self, never_cut: set[Hashable]) -> None:
-        """Begins with the positions that must not be cut, from expansions before."""
+    def __init__(self, positions: LevelPositions, never_cut: set[Hashable]) -> None:
+        """Begins with positions, of the level in the making, and those that must not be cut."""
+        self._positions = positions
         self._kept = set(never_cut)
         self._never_cut = never_cut
         self._cut: dict[Hashable, float] = {}  # what they could bring so far
 
-    def keep(
-        self,
-        keys: Sequence[Hashable],
-        position: npt.NDArray[np.int32],
-        bound: npt.NDArray[np.float64],
-        threshold: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.bool_]:
+    def keep(self, position: np.ndarray, bound: np.ndarray, threshold: np.ndarray) -> np.ndarray:
         """Which histories of one level are kept.
 
         Args:
-          keys: of the level's positions.
-          position: int[n], each history's index into `keys`.
+          position: int[n], each history's among those of the level.
           bound: float64[n], the most that each history can bring.
           threshold: float64[n], the same at all histories of a position, which is cut if it can bring less.
 
@@ -397,6 +381,7 @@ class KeptPositions:
         Raises:
           Reopened: see the module docstring.
         """
+        keys = self._positions.keys
         total = np.bincount(position, weights=bound, minlength=len(keys))
         least = np.zeros(len(keys))
         least[position] = threshold
@@ -413,30 +398,23 @@ class KeptPositions:
                 self._cut[key] = brings
         if reopened:
             raise Reopened(*reopened)
-        return stays[position]
+        return np.asarray(stays[position])
 
-    def shared(
-        self,
-        positions: LevelPositions,
-        level: Level,
-        own: npt.NDArray[np.bool_],
-        bounds: StopBounds,
-    ) -> npt.NDArray[np.int32]:
+    def shared(self, position: np.ndarray, own: np.ndarray, bounds: StopBounds) -> np.ndarray:
         """Each history's position in the whole tree, -1 where it must not be ruled out.
 
         Args:
-          positions: of the level.
-          level: its histories.
+          position: int[n], each history's among those of the level.
           own: bool[n], where the player may memorize.
           bounds: the player's.
 
         Raises:
           Reopened: a position that was ruled out is met again.
         """
-        ids, position = positions.ids(), level.position
+        ids, keys = self._positions.ids(), self._positions.keys
         assert ids is not None
         again = np.unique(position[own & bounds.ruled_out(ids[position])])
         if len(again):
-            raise Reopened(*(positions.keys[k] for k in again.tolist()))
-        spared = np.array([key in self._never_cut for key in positions.keys], bool)
+            raise Reopened(*(keys[k] for k in again.tolist()))
+        spared = np.array([key in self._never_cut for key in keys], bool)
         return np.asarray(np.where(spared, np.int32(-1), ids)[position])

@@ -11,7 +11,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, at_history, utility_sum
@@ -37,9 +36,9 @@ class _Waiting:
     """
 
     states: list[Any]
-    histories: npt.NDArray[np.int32]
-    which: npt.NDArray[np.int32]
-    posterior: npt.NDArray[np.float64] | None
+    histories: np.ndarray
+    which: np.ndarray
+    posterior: np.ndarray | None
 
 
 _ROUNDING = 1e-9  # of sums of utilities
@@ -82,13 +81,8 @@ class TreeValues:
         self._waiting: list[_Waiting] = []
 
     def of_level(
-        self,
-        states: list[Any],
-        position: npt.NDArray[np.int32],
-        player: npt.NDArray[np.int8],
-        needed: npt.NDArray[np.bool_],
-        first: int,
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
+        self, states: list[Any], position: np.ndarray, player: np.ndarray, needed: np.ndarray, first: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """u^sigma of a level's histories that need one or are over, NaN elsewhere and where it comes later.
 
         Args:
@@ -134,21 +128,18 @@ class TreeValues:
         """
         first, second = state.returns()
         if not abs(first + second - self._utility_sum) <= _ROUNDING * (1.0 + abs(first) + abs(second)):
-            said, got = (
-                f"{self._utility_sum:g}, as the game says",
-                f"{first} and {second} {at_history(state)}",
-            )
-            raise ArgumentError(f"expected utilities that add up to {said}, got {got}")
+            said, got = f"to {self._utility_sum:g}, as the game says", f"{first} and {second}"
+            raise ArgumentError(f"expected utilities that add up {said}, got {got} {at_history(state)}")
         return float(first)
 
-    def fill_in(self, value: npt.NDArray[np.float64], rows: npt.NDArray[np.int32]) -> None:
+    def fill_in(self, value: np.ndarray, rows: np.ndarray) -> None:
         """Writes what wanted to see all positions at once, into arrays of the whole tree."""
         if self._deferred:
             answers = self._answers([waiting.states for waiting in self._waiting])
             for waiting, answer in zip(self._waiting, answers, strict=True):
                 value[waiting.histories], rows[waiting.histories] = self._worth(waiting, answer)
 
-    def _answers(self, levels: list[list[Any]]) -> list[npt.NDArray[np.float64]]:
+    def _answers(self, levels: list[list[Any]]) -> list[np.ndarray]:
         """float64[positions, 1 or K] of each level."""
         columns = []
         for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
@@ -160,15 +151,13 @@ class TreeValues:
             columns.append(answers)
         return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
 
-    def _worth(
-        self, waiting: _Waiting, answers: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32] | int]:
+    def _worth(self, waiting: _Waiting, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray | int]:
         """(what histories are worth, their rows of values by component)."""
         if waiting.posterior is None or self._opponent is None:
             return answers[waiting.which, 0], -1
         return self._opponent.valued(waiting.posterior, waiting.which, answers)
 
-    def _check(self, values: npt.NDArray[np.float64], states: list[Any]) -> None:
+    def _check(self, values: np.ndarray, states: list[Any]) -> None:
         """Holds evaluations to the game's bounds, which the truncation relies on."""
         low, high = self._range
         wrong = np.flatnonzero(~within(values, low, high))
