@@ -270,7 +270,7 @@ def game_payoffs(game: Any, choices: list[list[Choices]]) -> np.ndarray:
     """The payoffs of a `MetaPrecomputationGame` for each pair of choices, told apart by its strings alone."""
     tree = game.tree
     infosets = {
-        game.infoset_string(k): (k, name)
+        game.rules.infoset_view(k): (k, name)
         for i in (0, 1)
         if math.isfinite(tree.penalties[i])
         for k, name in zip(np.flatnonzero(tree.infoset_player == i).tolist(), names_in(tree, i), strict=True)

@@ -49,7 +49,7 @@ class MetaGamePolicy(Shown, openspiel_policy.Policy):
         super().__init__(game, [0, 1])
         self.strategies = (strategies[0], strategies[1])
         finite = np.flatnonzero(np.isfinite(game.tree.penalties)[game.tree.infoset_player])
-        self._infosets = {game.infoset_string(k): k for k in finite.tolist()}
+        self._infosets = {game.rules.infoset_view(k): k for k in finite.tolist()}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MetaGamePolicy, (self.game, self.strategies)
@@ -179,5 +179,5 @@ def _play_to(
         if action not in state.legal_actions():
             return None
         state.apply_action(action)
-        assert state.tree_history == child, f"{parent} leads to {state.tree_history}, not {child}"
+        assert state.position.history == child, f"{parent} leads to {state.position.history}, not {child}"
     return state

@@ -33,7 +33,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown, utility_sum
+from precomp_games._support.checks import ArgumentError, public, utility_sum
 from precomp_games._support.results import Shown
 from precomp_games.games.openspiel_game import StringObserver, load_base_game, open_observer
 from precomp_games.games.registered import CLOCK
@@ -243,8 +243,6 @@ class ClockPolicy(Shown, openspiel_policy.Policy):
         Raises:
           ValueError: they are no states of the game where a player moves, or `ticks` gives what is none.
         """
-        if not isinstance(states, Sequence):
-            raise ArgumentError(f"expected states to be a list, got {shown(states)}")
         movers = [checks.check_turn(state, None, self.game) for state in states]
         timed = []
         for row, state, i in zip(self._batch([state.base for state in states]), states, movers, strict=True):

@@ -143,20 +143,6 @@ class MetaPrecomputationGame(pyspiel.Game):
             return MetaPrecomputationGame, (self.tree, self.form, self.rules.check_supports)
         return MetaPrecomputationGame, (self._parameters,)
 
-    @public
-    def infoset_string(self, infoset: int) -> str:
-        """The information state string at an information state of the tree.
-
-        Raises:
-          ValueError: the tree has none of that number, or its player never memorizes.
-        """
-        tree = self.tree
-        infoset = checks.check_integer(infoset, "infoset", least=0, most=tree.num_infosets - 1)
-        if not math.isfinite(tree.penalties[int(tree.infoset_player[infoset])]):
-            wanted = "an information state of a player with a finite penalty"
-            raise ArgumentError(f"expected {wanted}, got {infoset}")
-        return self.rules.infoset_view(infoset)
-
     def new_initial_state(self) -> MetaPrecomputationState:
         """The state before anything has happened."""
         return MetaPrecomputationState(self)
@@ -188,11 +174,6 @@ class MetaPrecomputationState(pyspiel.State):
     def _rules(self) -> MetaRules:
         rules: MetaRules = self.get_game().rules
         return rules
-
-    @property
-    def tree_history(self) -> int:
-        """Where in the tree play is; under audit, the first history of the information state."""
-        return self.position.history
 
     @property
     def infoset(self) -> int:
@@ -340,8 +321,8 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
     rules = _LIVE.get(key)
     if rules is None:
         if path.startswith(_IN_MEMORY):
-            got = f"{path!r}, which is gone, or in another process: save the tree with HistoryTree.save()"
-            raise ArgumentError(f"expected tree_file to be a file, got {got}")
+            got = f"{path!r}, a tree in the memory of a process or a game that is gone"
+            raise ArgumentError(f"expected tree_file to be a file, got {got}; save the tree, and load that")
         tree = HistoryTree.load(path) if path else _tree_of_specs(values)
         rules = _LIVE[key] = MetaRules(tree, values["form"], values["check_supports"])
     return {"tree_file": ""} | values, rules

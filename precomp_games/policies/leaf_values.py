@@ -217,8 +217,7 @@ class ExactValues:
                 value[goes_on] = np.add.reduceat(products, rows.start[:-1])
             values.append(value[asked])
             below = value
-        values.reverse()
-        return values[: len(levels)], 0
+        return values[::-1][: len(levels)], 0
 
 
 @public

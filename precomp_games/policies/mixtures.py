@@ -23,7 +23,7 @@ distinct state, and K numbers for each own turn on the path there; what is asked
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ _PER = ("game", "move")
 _MOST_KEPT = 10_000_000  # numbers: 80 MB
 
 _History = tuple[int, ...]
+_States = Annotated[Sequence[Any], checks.each_of(pyspiel.State)]
 
 
 class _Answer(NamedTuple):
@@ -144,13 +145,12 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         return self._rows([state])[0]
 
     @public
-    def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
+    def action_probabilities_batch(self, states: _States) -> list[dict[int, float]]:
         """The same of several states; each component is asked about all that are new in one batch.
 
         Raises:
           ValueError: states where nobody moves, or a component's answer is wrong.
         """
-        states = _listed(states)
         for state in states:
             checks.check_turn(self._known_game(state), None)
         return self._rows(states)
@@ -172,13 +172,12 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         return np.asarray(self.posteriors([state], player)[0])
 
     @public
-    def posteriors(self, states: Sequence[Any], player: checks.Player) -> npt.NDArray[np.float64]:
+    def posteriors(self, states: _States, player: checks.Player) -> npt.NDArray[np.float64]:
         """float64[n, K]: `posterior` of several states, about which components are asked in one batch.
 
         Raises:
           ValueError: as there.
         """
-        states = _listed(states)
         wanted = [(self._known_game(state), player, _own_turns(state, player)) for state in states]
         found = np.tile(self.weights, (len(wanted), 1))
         if self.per == "game":
@@ -194,7 +193,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
             raise ArgumentError(f"expected a state of {shown(str(self.game))}, got one of {shown(str(game))}")
         return state
 
-    def _rows(self, states: list[Any]) -> list[dict[int, float]]:
+    def _rows(self, states: Sequence[Any]) -> list[dict[int, float]]:
         if self.per == "move":
             mixed = [(self.weights @ answer.probabilities, answer.actions) for answer in self._ask(states)]
         else:
@@ -235,7 +234,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         total = joint.sum()
         return joint / total if total > 0.0 else self.weights
 
-    def _ask(self, states: list[Any]) -> list[_Answer]:
+    def _ask(self, states: Sequence[Any]) -> list[_Answer]:
         """What the components play at states, each asked once about what is the same."""
         if (key_of := self._position_key) is None:
             return self._answers_of(states)
@@ -247,7 +246,7 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         self._answers |= {keys[k]: answer for k, answer in zip(new, answers, strict=True)}
         return [self._answers[keys[k]] for k in which]
 
-    def _answers_of(self, states: list[Any]) -> list[_Answer]:
+    def _answers_of(self, states: Sequence[Any]) -> list[_Answer]:
         if not states:
             return []
         at = np.arange(len(states))
@@ -261,13 +260,6 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
 def component_name(number: int) -> str:
     """What errors call a component."""
     return f"component {number} of the mixture"
-
-
-def _listed(states: Any) -> list[Any]:
-    """States as a list."""
-    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
-        raise ArgumentError(f"expected states, got {shown(states)}")
-    return list(states)
 
 
 def _own_turns(state: Any, player: int) -> list[int]:

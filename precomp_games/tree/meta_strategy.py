@@ -228,10 +228,8 @@ class MetaStrategy(Result):
 
     def reach(self) -> npt.NDArray[np.float64]:
         """float64[n]: how far the player's own choices and policies let each history be reached."""
-        tree = self.tree
-        return edge_product(
-            tree, np.where(tree.player[tree.parent] == self.player, self.played.probability, 1.0)
-        )
+        tree, played = self.tree, self.played.probability
+        return edge_product(tree, np.where(tree.player[tree.parent] == self.player, played, 1.0))
 
     @property
     def expected_size(self) -> float:
@@ -393,9 +391,9 @@ def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.ND
     before = tree.previous[infosets]
     closed = np.isin(before[before >= 0], members).all()
     if (tree.infoset_player[infosets] != player).any() or not closed or (np.diff(infosets) == 0).any():
-        wanted = f"entries of player {player}, each with all of its own earlier ones"
-        each = "one at most for each information state"
-        raise ArgumentError(f"expected {wanted}, {each}, got {shown(members.tolist())}")
+        wanted = f"information states of player {player}, each with all of its own earlier ones"
+        got = shown(members.tolist())
+        raise ArgumentError(f"expected {wanted}, and one entry of each, got {got}")
     return members
 
 

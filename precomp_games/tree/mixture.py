@@ -74,7 +74,6 @@ class MixedOpponent:
         self._spare = np.empty((0, len(mixture.weights)))  # memory of an earlier level's
         self._sigma: list[np.ndarray] = []
         self._value: list[np.ndarray] = []
-        self._sigma_rows = self._value_rows = 0
 
     def step(
         self,
@@ -107,9 +106,8 @@ class MixedOpponent:
             kept = own & used
             needed = np.zeros(len(table), bool)
             needed[kind[kept]] = True
-            rows[kept] = (self._sigma_rows + np.cumsum(needed) - 1)[kind[kept]]
+            rows[kept] = (sum(map(len, self._sigma)) + np.cumsum(needed) - 1)[kind[kept]]
             self._sigma.append(table if needed.all() else table[needed])
-            self._sigma_rows += len(self._sigma[-1])
             if own.all():
                 self._posterior, self._spare = self._spare, self._posterior
                 behind = np.arange(len(own))
@@ -152,23 +150,15 @@ class MixedOpponent:
           which: int32[m], the row of `table` of each.
           table: float64[positions, K], what positions are worth against each component.
         """
-        worth = _mixed(posterior, which, table)
-        rows = which + np.int32(self._value_rows)
+        rows = which + np.int32(sum(map(len, self._value)))
         self._value.append(table)
-        self._value_rows += len(table)
-        return worth, rows
+        return _mixed(posterior, which, table), rows
 
     def result(self, edge_row: np.ndarray, value_row: np.ndarray) -> TreeMixture:
         """What the tree keeps."""
         none = np.zeros((0, len(self.weights)))
-        return TreeMixture(
-            self.player,
-            self.weights,
-            edge_row,
-            np.concatenate([none, *self._sigma]),
-            value_row,
-            np.concatenate([none, *self._value]),
-        )
+        sigma, value = (np.concatenate([none, *tables]) for tables in (self._sigma, self._value))
+        return TreeMixture(self.player, self.weights, edge_row, sigma, value_row, value)
 
 
 @kernel

@@ -123,7 +123,7 @@ def test_histories_that_come_about_for_all_choices_carry_the_charge(rival, rival
     game = MetaPrecomputationGame(case.whole, "reweighted")
     found, truth = _payoffs(case, game)
     np.testing.assert_allclose(found, truth, atol=1e-12)
-    decisions = {state.tree_history for state in states(game) if state.current_player() == 0}
+    decisions = {state.position.history for state in states(game) if state.current_player() == 0}
     assert sum(game.rules._weight[history] > 0.0 for history in decisions) == 1
 
 
@@ -135,7 +135,7 @@ def test_the_largest_charges_for_an_information_state_are_as_small_as_they_can_b
         largest = {}
         for state in states(game):
             if state.current_player() >= 0:
-                key = (state.infoset, state.tree_history)
+                key = (state.infoset, state.position.history)
                 after = game.rules.step(state.position, MEMORIZE)
                 largest[key] = max(largest.get(key, 0.0), abs(after.cost - state.position.cost))
         assert len(largest) == int((tree.infoset >= 0).sum())
@@ -190,7 +190,7 @@ class _Visit:
         name, k = state.information_state_string(), state.infoset
         assert self.own_pasts.setdefault(name, pasts[i]) == pasts[i]
         assert self.infosets.setdefault(name, k) == k
-        assert name == self.game.infoset_string(k)
+        assert name == self.game.rules.infoset_view(k)
         assert state.legal_actions() == list(range(1 + tree.first_entry[k + 1] - tree.first_entry[k]))
         assert max(state.legal_actions()) < self.game.num_distinct_actions()
         names = [state.action_to_string(i, action) for action in state.legal_actions()]
@@ -395,8 +395,6 @@ def test_bad_arguments(tmp_path):
     tree = menu_tree("tree", 1)
     with pytest.raises(ValueError, match="among the parameters, got 'reweighted'"):
         MetaPrecomputationGame({"penalty_0": 0.1}, "reweighted")
-    with pytest.raises(ValueError, match="infoset_string"):
-        MetaPrecomputationGame(tree.with_penalties(math.inf)).infoset_string(0)
     with pytest.raises(ValueError, match="expected a legal action, got 7 at start"):
         MetaPrecomputationGame(tree).new_initial_state().apply_action(7)
     with pytest.raises(ValueError, match="save the tree"):

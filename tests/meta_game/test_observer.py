@@ -37,7 +37,7 @@ def test_moves_are_seen_where_information_is_perfect():
     for state in states(game):
         observer.set_from(state, 1)
         ranks, history = [], 0
-        for action in tree.actions(state.tree_history):
+        for action in tree.actions(state.position.history):
             children = tree.children(history)
             ranks.append([int(tree.action[child]) for child in children].index(action))
             history = children[ranks[-1]]

@@ -135,13 +135,8 @@ class _Expander:
                 self._append(infoset_player=level.player[kept], weight=level.weight[kept])
                 self.infosets += len(kept)
             edges = self._edges(level)
-
-            children = np.bincount(edges.source, minlength=count)
-            first = self.size + count + np.cumsum(children) - children
             ids = self.positions.ids()
             self._append(
-                first_child=np.where(children > 0, first, -1),
-                num_children=children,
                 player=level.player,
                 infoset=level.infoset,
                 value=level.value,
@@ -358,6 +353,9 @@ class _Expander:
             _drop_histories(arrays, np.any(decides, axis=0), np.any(gone, axis=0))
         if any(hasattr(policy, "entries_batch") for policy in self.options.sigma_pre):
             keys = _settle_menus(arrays, keys)
+        children = np.bincount(arrays["parent"][1:], minlength=len(arrays["parent"]))
+        first = np.where(children > 0, 1 + np.cumsum(children) - children, -1)
+        arrays |= {"num_children": children.astype(np.int32), "first_child": first.astype(np.int32)}
         for name, usual in GOES_WITHOUT_SAYING.items():
             if (arrays[name] == usual).all():
                 arrays[name] = arrays[name][:0]
@@ -400,10 +398,6 @@ def _drop_histories(arrays: dict[str, np.ndarray], decides: np.ndarray, gone: np
             arrays[name] = column[kept]
     parent = arrays["parent"]
     parent[1:] = index[parent[1:]]
-    children = np.bincount(parent[1:], minlength=len(parent))
-    arrays["num_children"] = children.astype(np.int32)
-    first = np.where(children > 0, 1 + np.cumsum(children) - children, -1)
-    arrays["first_child"] = first.astype(np.int32)
 
 
 def _keep_infosets(arrays: dict[str, np.ndarray], kept: np.ndarray) -> None:

@@ -110,15 +110,11 @@ def key_of(
             policy = "a policy that depends on how a position came about"
             raise ArgumentError(f'expected price="infosets" with {policy}, got {price!r}')
         if game.get_type().information != pyspiel.GameType.Information.PERFECT_INFORMATION:
-            raise ArgumentError(
-                f'expected a game of perfect information for price="positions", got {game}; elsewhere, '
-                'expand with truncate="none" and give the solvers keys of information states'
-            )
+            way = 'elsewhere, expand with truncate="none" and give the solvers keys of information states'
+            raise ArgumentError(f'expected perfect information for price="positions", got {game}; {way}')
         if np.isfinite(penalties).all() or position_key is None:
-            raise ArgumentError(
-                'expected price="positions" with a position_key and with one player whose penalty is '
-                f"infinite, got penalties {penalties} and position_key={position_key!r}"
-            )
+            wanted = 'a position_key and one player with an infinite penalty for price="positions"'
+            raise ArgumentError(f"expected {wanted}, got {penalties} and position_key={position_key!r}")
     return None if shared is None else hashable(shared)
 
 

@@ -110,7 +110,7 @@ def test_a_policy_is_asked_once_for_each_information_state():
         for strategy in strategies_from_policy(game, policy):
             own = game.tree.infoset_player == strategy.player
             np.testing.assert_array_equal(strategy.memorize, own)
-        assert sorted(names) == sorted({game.infoset_string(k) for k in range(game.tree.num_infosets)})
+        assert sorted(names) == sorted({game.rules.infoset_view(k) for k in range(game.tree.num_infosets)})
         assert len(names) == game.tree.num_infosets
 
 
