@@ -322,7 +322,7 @@ def _by_parameters(params: Mapping[str, Any]) -> tuple[dict[str, Any], MetaRules
     if rules is None:
         if path.startswith(_IN_MEMORY):
             got = f"{path!r}, a tree in the memory of a process or a game that is gone"
-            raise ArgumentError(f"expected tree_file to be a file, got {got}; save the tree, and load that")
+            raise ArgumentError(f"expected tree_file to be a file, got {got}; save the tree with save()")
         tree = HistoryTree.load(path) if path else _tree_of_specs(values)
         rules = _LIVE[key] = MetaRules(tree, values["form"], values["check_supports"])
     return {"tree_file": ""} | values, rules

@@ -316,7 +316,7 @@ def test_games_in_memory(tmp_path):
         [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
     )
     message, utility = run.stdout.strip().splitlines()
-    assert "save the tree with HistoryTree.save()" in message
+    assert "save the tree with save()" in message
     assert float(utility) == kuhn.max_utility()
 
     name = str(game)
