@@ -21,7 +21,7 @@ import chess_runs
 import sweeps
 from absl import flags
 
-from precomp_games.chess import Book, EngineError, MatchComparison
+from precomp_games.chess import Book, EngineError
 from precomp_games.commands import match
 from precomp_games.commands._flags import define_flags
 from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
@@ -58,8 +58,9 @@ def main(argv: Sequence[str]) -> None:
             matches: dict[str, Any] = {}
             for name, book in books.items():
                 matches[name] = engines.match(book, made.settings, _GAMES.value, seed=_SEED.value)
-            compared = MatchComparison(matches, {"the book": made.utility})
-            rows += [{"budget": size} | row for row in common.rows_of(compared.columns())]
+            for name, result in matches.items():
+                promised = made.utility if name == "the book" else None
+                rows.append({"budget": size} | match.scored(name, result, promised))
     common.write_csv(folder / "sizes.csv", rows)
     report(rows)
     plot(

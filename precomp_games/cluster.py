@@ -75,7 +75,6 @@ _COUNT_SECONDS = 30.0  # until workers are counted again, while results come
 _AT_ONCE = 100  # results that are fetched together
 _FETCH_LOOK_SECONDS = 0.5  # until it is seen whether what is fetched is still there
 _NOT_THERE = ("pending", "lost")  # Dask's words for what is to be made, or to be made again
-_MOST_WORKERS = 1024
 # A worker that died is started again; on a busy machine that may take more than the 15 s after which Dask
 # gives it up.
 _PATIENT = {"distributed.deploy.lost-worker-timeout": "1 hour"}
@@ -87,6 +86,7 @@ logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 logging.getLogger("distributed.worker.memory").setLevel(logging.WARNING)
 """
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w-]+(\.[\w-]+)*):\d{1,5}")
+_CLUSTER = re.compile(rf"{_ADDRESS.pattern}|.*\.json|local:[1-9][0-9]{{0,2}}", re.DOTALL)
 _FILE_SECONDS = 10.0  # until a scheduler that is starting has written its file
 _T = TypeVar("_T")
 _quiet_lock = threading.Lock()
@@ -95,12 +95,7 @@ _own_levels: list[int] = []  # of what is told where there are none
 
 
 def _cluster(cluster: Any, name: str) -> str:
-    kind, _, count = checks.check_instance(cluster, str, name).partition(":")
-    if kind == "local":
-        known = count.isascii() and count.isdecimal() and len(count) < 5 and 1 <= int(count) <= _MOST_WORKERS
-    else:
-        known = _ADDRESS.fullmatch(cluster) is not None or cluster.endswith(".json")
-    if known:
+    if _CLUSTER.fullmatch(checks.check_instance(cluster, str, name)):
         return str(cluster)
     raise ArgumentError(
         f'expected {name} to be a scheduler\'s address such as "tcp://host:8786", a scheduler '
@@ -142,16 +137,12 @@ def cluster_client(cluster: Cluster, *, startup_seconds: checks.Seconds = 60.0) 
             # Dask's own limits leave out a scheduler that says nothing.
             most = startup_seconds + ANSWER_SECONDS
             client = closing.enter_context(_in_time(lambda: Client(address, timeout=startup_seconds), most))
-        except (OSError, RuntimeError, UnicodeError) as error:  # the last one: a host that is none
+        # UnicodeError: a host that is none; TypeError: tls:// without certificates.
+        except (OSError, RuntimeError, UnicodeError, TypeError) as error:
             raise ClusterError(
                 f"expected a scheduler at {cluster!r}, got none ({error}): start one with "
-                "dask scheduler, and see that its address can be reached from here, by tls:// where its "
-                "configuration requires encryption"
-            ) from error
-        except TypeError as error:  # what Dask makes of tls:// without a context of its own
-            raise ClusterError(
-                f"expected certificates for {cluster!r} in Dask's configuration, got none "
-                f"({error}): set distributed.comm.tls"
+                "dask scheduler, and see that its address can be reached from here, by tls:// and the "
+                "certificates of distributed.comm.tls in Dask's configuration where it requires encryption"
             ) from error
         try:
             yield client
@@ -211,12 +202,9 @@ def _in_time(make: Callable[[], _T], seconds: float) -> _T:
             outcome.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    try:
-        return outcome.result(seconds)
-    except TimeoutError:
-        if outcome.done():  # what `make` raised
-            raise
-        raise TimeoutError(f"no answer within {seconds:g} s") from None
+    if not concurrent.futures.wait([outcome], seconds).done:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return outcome.result()
 
 
 def _address(cluster: str, seconds: float) -> str:

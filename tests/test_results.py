@@ -29,7 +29,7 @@ from precomp_games.algorithms import (
 )
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium_values
 from precomp_games.algorithms.search import SearchBudget, alpha_beta
-from precomp_games.chess import ChessGame, MatchComparison, PreparationSettings, SearchLimit
+from precomp_games.chess import ChessGame, PreparationSettings, SearchLimit
 from precomp_games.chess.play.match import MatchGame, MatchResult
 from precomp_games.chess.play.match_statistics import MatchStatistics, sprt
 from tests.chess.test_book import small_book
@@ -58,10 +58,6 @@ def match(scores, book=None):
     return MatchResult(small_book() if book is None else book, games)
 
 
-def comparison():
-    return MatchComparison({"no book": match([0, 0.5]), "the book": match([1, 1, 0.5])}, {"the book": 0.9})
-
-
 RESULTS: dict[str, Callable[[], Any]] = {
     "tree": kuhn,
     "best": lambda: best_precomputation(kuhn(), 0),
@@ -78,7 +74,6 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "search": lambda: alpha_beta(pyspiel.load_game("tic_tac_toe").new_initial_state(), SearchBudget(depth=3)),
     "book": small_book,
     "match": lambda: match([1, 0.5, 0]),
-    "comparison": comparison,
     "statistics": lambda: MatchStatistics(3, 2, 1),
     "sprt": lambda: sprt([1, 0, 1], 0.0, 5.0),
 }
@@ -187,9 +182,6 @@ def test_tables_have_the_numbers():
     assert frontier.columns()["utility"].tolist() == frontier.utilities.tolist()
     strategy = made("strategy")
     assert strategy.columns()["plan"].sum() == pytest.approx(strategy.expected_size)
-    assert comparison().columns()["score"] == [0.25, pytest.approx(2.5 / 3)]
-    assert comparison().columns()["promised"] == [None, 0.9]
-    assert "<tr><td>the book</td><td>4</td><td>0.9</td><td>3</td>" in comparison()._repr_html_()
     book = small_book().columns()
     assert book["after"][2:] == ["1. e4 e5", "1. e4 e5 2. Nf3 Nc6"] and book["play"] == [
         "e4",
@@ -205,9 +197,7 @@ def test_a_book_is_shown_on_a_board():
     assert "1. e4 e5 2. Nf3 Nc6 3. Bb5" in page
 
 
-@pytest.mark.parametrize(
-    "name", ["frontier", "equilibrium", "equilibrium of both", "certificate", "comparison"]
-)
+@pytest.mark.parametrize("name", ["frontier", "equilibrium", "equilibrium of both", "certificate"])
 def test_plots(name):
     from matplotlib import pyplot
 
@@ -235,6 +225,4 @@ def test_plots_show_what_was_found():
     upper, lower = found.plot().lines
     assert found.trace and upper.get_ydata()[-1] == found.upper and lower.get_ydata()[-1] == found.lower
     assert found.trace[-1][0] == found.work["rollouts"]
-    ticks = [text.get_text() for text in comparison().plot().get_yticklabels()]
-    assert ticks == ["no book (4)", "the book (4)"]
     pyplot.close("all")

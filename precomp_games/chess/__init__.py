@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from precomp_games.chess.plan.preparation import Preparation
     from precomp_games.chess.plan.prepare import prepare
     from precomp_games.chess.plan.trees import preparation_book, preparation_tree
-    from precomp_games.chess.play.match import MatchComparison, book_exits, play_match
+    from precomp_games.chess.play.match import book_exits
     from precomp_games.chess.study.drill import Drill
     from precomp_games.chess.study.exports import write_exports
     from precomp_games.chess.study.page import BookPage, write_report
@@ -42,7 +42,7 @@ else:
             "model.engine_policies": "EngineEvaluation EnginePolicy",
             "game": "ChessGame ChessState action_of board_key move_of position_key",
             "model.opponents": "games_policy opponent_policy",
-            "play.match": "MatchComparison book_exits play_match",
+            "play.match": "book_exits",
             "plan.controls": "control_book",
             "plan.judging": "judge_repertoire",
             "model.model": "Engines",
@@ -74,7 +74,6 @@ __all__ = [
     "Engines",
     "EvaluationStore",
     "GameReport",
-    "MatchComparison",
     "Preparation",
     "PreparationSettings",
     "SearchLimit",
@@ -88,7 +87,6 @@ __all__ = [
     "judge_repertoire",
     "move_of",
     "opponent_policy",
-    "play_match",
     "position_key",
     "preparation_book",
     "preparation_tree",

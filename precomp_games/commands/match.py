@@ -31,7 +31,7 @@ from absl import flags
 from precomp_games._support import checks
 from precomp_games._support.deadlines import OutOfTimeError, limited, part, seconds_left
 from precomp_games.algorithms import best_of_frontier, memory_frontier
-from precomp_games.chess.data.book import Book, BookExit
+from precomp_games.chess.data.book import Book, BookExit, points_axis
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.model.engine_policies import EnginePolicy
 from precomp_games.chess.model.model import Engines
@@ -42,7 +42,6 @@ from precomp_games.chess.plan.prepare import exits_of
 from precomp_games.chess.plan.trees import looked_far, preparation_book, preparation_tree
 from precomp_games.chess.play.match import (
     ExitScore,
-    MatchComparison,
     MatchResult,
     openings_near,
     write_match_pgn,
@@ -211,10 +210,8 @@ def run(given: flags.FlagValues) -> None:
             names = ("Book", made.engines[1]) if made.book.side else (made.engines[1], "Book")
             write_match_pgn(own, folder / games, {"White": names[0], "Black": names[1]})
     if given.openings is not None:
-        near = openings_near(
-            [(each.result, each.exits) for _, played in panels for each in played if each.exits],
-            given.openings,
-        )
+        matches = [each.result for _, played in panels for each in played if each.exits]
+        near = openings_near(matches, given.openings)
         write_openings(near, folder)
         print(
             f"{len(near)} start positions, in which White scores near {given.openings:g}: openings.epd, .pgn"
@@ -305,21 +302,28 @@ def _print_exits(games: int, book: Book, rows: Sequence[ExitScore]) -> None:
     print()
 
 
-def _row(made: Preparation, played: Played) -> dict[str, Any]:
-    result = played.result
+def scored(name: str, result: MatchResult, promised: float | None) -> dict[str, Any]:
+    """A player's score and what was promised of it; low and high are the ends of its 95 % interval."""
     low, high = result.interval
-    told = MatchStatistics.of_scores(result.scores)
-    elo_low, elo_high = told.elo_interval
     return {
-        "side": made.side,
-        "player": played.name,
+        "player": name,
         "positions": len(result.book),
-        "promised": played.promised,
+        "promised": promised,
         "games": len(result.games),
         "score": result.score,
         "standard_error": _number(result.standard_error),
         "low": low,
         "high": high,
+    }
+
+
+def _row(made: Preparation, played: Played) -> dict[str, Any]:
+    result = played.result
+    told = MatchStatistics.of_scores(result.scores)
+    elo_low, elo_high = told.elo_interval
+    return {
+        "side": made.side,
+        **scored(played.name, result, played.promised),
         "wins": told.wins,
         "draws": told.draws,
         "losses": told.losses,
@@ -345,6 +349,22 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _plot_scores(panel: Any, played: Sequence[Played]) -> None:
+    """Draws scores, their intervals and promises, a line a player."""
+    for k, (name, result, promised, _) in enumerate(played):
+        own = name == "the book"
+        color = "C1" if own else "C0"
+        panel.plot(result.interval, [k, k], color=color, lw=2.0, label="95 %" if k == 0 else None)
+        panel.plot([result.score], [k], "o", color=color, ms=7, label="scored" if k == 0 else None)
+        if promised is not None:
+            label = "promised" if own else None
+            panel.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
+    panel.set_yticks(range(len(played)), [f"{each.name} ({len(each.result.book)})" for each in played])
+    panel.set(xlim=(0.0, 1.02), ylim=(-0.6, len(played) - 0.4))
+    points_axis(panel.xaxis)
+    panel.grid(visible=False, axis="y")
+
+
 def _plot(
     given: flags.FlagValues, panels: Sequence[tuple[Preparation, Sequence[Played]]], path: pathlib.Path
 ) -> None:
@@ -356,9 +376,9 @@ def _plot(
         axes,
     ):
         for (made, played), panel in zip(panels, axes[:, 0], strict=True):
-            promised = {each.name: each.promised for each in played if each.promised is not None}
-            MatchComparison({each.name: each.result for each in played}, promised).plot(panel)
-            panel.set_xlabel(panel.get_xlabel() if made is panels[-1][0] else "")
+            _plot_scores(panel, sorted(played, key=lambda each: each.result.score))
+            if made is panels[-1][0]:
+                panel.set_xlabel("points in 100 games (in brackets: positions in the book)")
             against = _against(given, made.settings)
             opponent = textwrap.shorten(told_opponent(against, made.engines[1]), 120)
             games = max(len(each.result.games) for each in played)

@@ -6,11 +6,12 @@ import chess
 import pytest
 
 from precomp_games.algorithms import confirmed_precomputation
-from precomp_games.chess import PreparationSettings, SearchLimit, board_key, book_exits, play_match
+from precomp_games.chess import PreparationSettings, SearchLimit, board_key, book_exits
 from precomp_games.chess.game import RULES_OF_CHESS
 from precomp_games.chess.model.engine_policies import EngineMenu
 from precomp_games.chess.model.model import preparation_policies
 from precomp_games.chess.plan.trees import certified_book
+from precomp_games.chess.play.match import play_match
 from tests.chess.test_preparation import HashEngine
 
 _ENDGAME = "8/8/8/3k4/8/8/1Q6/K7 w - - 0 1"  # games are short, and end in all ways

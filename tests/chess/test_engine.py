@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -730,7 +731,7 @@ class _LateQueue(queue.SimpleQueue):
         if self.waits > 1:
             return super().get(block, timeout)
         self.put(self.last)
-        self.batch._end(None)
+        self.batch._task = types.SimpleNamespace(done=lambda: True)
         raise queue.Empty
 
 

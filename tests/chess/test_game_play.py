@@ -23,7 +23,7 @@ from precomp_games.chess import (
     opponent_policy,
     preparation_tree,
 )
-from precomp_games.chess.engines import pool as pool_module
+from precomp_games.chess.engines import uci as uci_module
 from precomp_games.chess.engines.searches import game_text
 from precomp_games.chess.engines.uci import SearchCommand
 from precomp_games.chess.game import move_of
@@ -90,7 +90,7 @@ def test_a_game_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
             searches.append(self._question.turn is not None)
             super().start()
 
-    monkeypatch.setattr(pool_module, "SearchCommand", Counted)
+    monkeypatch.setattr(uci_module, "SearchCommand", Counted)
     fen = chess.STARTING_FEN
     lines = [turns(fen, moves) for moves in (games(3, 9, seed=2)[0], games(3, 9, seed=3)[0])]
     with EnginePool(FAKE, workers=2, timeout_seconds=20) as pool:
@@ -208,7 +208,7 @@ def test_a_longer_search_is_no_turn_of_the_game(monkeypatch: pytest.MonkeyPatch)
             limits.append((len(self._question.turn.moves), self._question.limit.nodes))
             super().start()
 
-    monkeypatch.setattr(pool_module, "SearchCommand", Counted)
+    monkeypatch.setattr(uci_module, "SearchCommand", Counted)
     (moves,) = games(1, 2)
     _, second = turns(chess.STARTING_FEN, moves)
     with EnginePool([*FAKE, "--fault=few-lines"], workers=1, timeout_seconds=20) as pool:

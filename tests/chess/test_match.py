@@ -19,12 +19,11 @@ from precomp_games.chess import (
     action_of,
     book_exits,
     control_book,
-    play_match,
     preparation_book,
     preparation_tree,
 )
 from precomp_games.chess.model.model import preparation_policies
-from precomp_games.chess.play.match import MatchGame, MatchResult, write_match_pgn
+from precomp_games.chess.play.match import MatchGame, MatchResult, play_match, write_match_pgn
 from precomp_games.policies.playouts import mean_interval
 from tests.chess.test_book import book_of, entry, games_of
 from tests.chess.test_preparation import BLACK_FIRST, HashEngine

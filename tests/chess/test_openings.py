@@ -6,7 +6,6 @@ import chess
 import chess.pgn
 import pytest
 
-from precomp_games.chess.data.book import BookExit
 from precomp_games.chess.play.match import MatchGame, MatchResult, openings_near, write_openings
 from tests.chess.test_book import book_of
 
@@ -15,14 +14,13 @@ def moves_of(line):
     return tuple(map(chess.Move.from_uci, line.split()))
 
 
-def match_of(book, *games):
-    """A match of which each game leaves the book after a line, with a score of the book's side."""
+def match_of(book, *games, inside=False):
+    """A match of which each game leaves the book after a line, or ends, with a score of the book's side."""
     played = [
-        MatchGame(k, moves_of(line), score, "too long", len(line.split()))
+        MatchGame(k, moves_of(line), score, "too long", None if inside else len(line.split()))
         for k, (line, score) in enumerate((line, score) for line, scores in games for score in scores)
     ]
-    exits = [BookExit(moves_of(line), False, 0.1, None) for line, _ in games]
-    return MatchResult(book, tuple(played)), exits
+    return MatchResult(book, tuple(played))
 
 
 def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
@@ -36,11 +34,11 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
         match_of(black, ("b1c3 g8f6 g1f3", [0.0, 1.0])),
     ]
     near = openings_near(matches, 0.5)
-    assert [(each.moves, each.games, each.score) for each in near] == [
+    assert [(tuple(each.board.move_stack), each.games, each.score) for each in near] == [
         (moves_of(level), 5, 0.5),
         (moves_of("g1f3 g8f6 b1c3"), 4, 0.5),
     ]
-    assert [each.moves for each in openings_near(matches, 0.05)] == [moves_of(lost)]
+    assert [tuple(each.board.move_stack) for each in openings_near(matches, 0.05)] == [moves_of(lost)]
     assert openings_near(matches, 0.75) == []
 
     write_openings(near, tmp_path)
@@ -53,7 +51,7 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
     read = io.StringIO((tmp_path / "openings.pgn").read_text())
     for each in near:
         game = chess.pgn.read_game(read)
-        assert game is not None and tuple(game.mainline_moves()) == each.moves
+        assert game is not None and tuple(game.mainline_moves()) == tuple(each.board.move_stack)
         assert game.headers["Result"] == "*" and game.end().comment == str(each)
     assert chess.pgn.read_game(read) is None
 
@@ -61,5 +59,4 @@ def test_positions_are_those_near_the_value_whoever_left_there(tmp_path):
 @pytest.mark.parametrize("side", [chess.WHITE, chess.BLACK])
 def test_a_game_that_ended_in_its_book_is_no_start(side):
     book = book_of("| e2e4") if side else book_of("e2e4 | e7e5", side=chess.BLACK)
-    match, _ = match_of(book, ("e2e4 e7e5", [0.5] * 8))
-    assert openings_near([(match, [BookExit(moves_of("e2e4 e7e5"), True, 1.0, None)])], 0.5) == []
+    assert openings_near([match_of(book, ("e2e4 e7e5", [0.5] * 8), inside=True)], 0.5) == []

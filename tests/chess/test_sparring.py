@@ -21,7 +21,6 @@ from precomp_games.chess import (
     StoredEngine,
     action_of,
     opponent_policy,
-    play_match,
 )
 from precomp_games.chess.data.game_records import RESULTS, GameRecord, position_hash
 from precomp_games.chess.model.calibration import expected_score, score_features
@@ -36,6 +35,7 @@ from precomp_games.chess.plan.sparring import (
     prepare_from_games,
 )
 from precomp_games.chess.play.engine_games import Clock
+from precomp_games.chess.play.match import play_match
 from precomp_games.commands import main, spar
 from precomp_games.policies.mixtures import MixturePolicy
 from tests.chess import fake_engine

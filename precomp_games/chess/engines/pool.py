@@ -41,8 +41,8 @@ import shlex
 import shutil
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import chess
 import chess.engine
@@ -60,6 +60,7 @@ MAX_WORKERS = 1024
 _PATIENCE = 10.0  # seconds over its limit that a search may take which finds out whether that is kept
 _GAMES = 8  # or as many as there are workers: under way at once, by an engine each, so that few are replayed
 
+_T = TypeVar("_T")
 _LOGGER = logging.getLogger(__name__)
 _Failure = (chess.engine.EngineError, BadOutput, TimeoutError, OSError)
 _Accident = (chess.engine.EngineTerminatedError, TimeoutError)  # at a start: another may go well
@@ -89,26 +90,25 @@ def find_engine(path: str | None = None) -> str | list[str]:
     source = "path"
     if path is None and os.environ.get("STOCKFISH"):
         source, path = "$STOCKFISH", os.environ["STOCKFISH"]
-    if path is not None:
-        executable = _program(path)
-        if executable is None and not os.path.exists(path):
-            with contextlib.suppress(ValueError):  # a quotation without an end
-                name, *arguments = shlex.split(path) or [""]
-                if program := _program(name):
-                    return [program, *arguments] if arguments else program
-        if executable is None:
-            problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
-            raise EngineError(
-                f"expected {source} to be an engine's file or a command on PATH, "
-                f"got {path!r}, which {problem}; correct it (a path with spaces that has arguments stands in "
-                "quotation marks), or leave it out to use an installed Stockfish"
-            )
+    if path is None:
+        if executable := _program("stockfish"):
+            return executable
+        raise EngineNotFoundError(
+            "expected Stockfish on PATH or in /usr/games, got neither: install it "
+            "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
+        )
+    if executable := _program(path):
         return executable
-    if executable := _program("stockfish"):
-        return executable
-    raise EngineNotFoundError(
-        "expected Stockfish on PATH or in /usr/games, got neither: install it "
-        "(Debian: apt install stockfish), or name an engine with --engine or $STOCKFISH"
+    if not os.path.exists(path):
+        with contextlib.suppress(ValueError):  # a quotation without an end
+            name, *arguments = shlex.split(path) or [""]
+            if program := _program(name):
+                return [program, *arguments] if arguments else program
+    problem = "is not executable: chmod +x" if os.path.isfile(path) else "is no such file"
+    raise EngineError(
+        f"expected {source} to be an engine's file or a command on PATH, "
+        f"got {path!r}, which {problem}; correct it (a path with spaces that has arguments stands in "
+        "quotation marks), or leave it out to use an installed Stockfish"
     )
 
 
@@ -153,13 +153,61 @@ def engine_troubles(
     told: list[str] = []
     # What does not start, or dies, is told by whoever starts it, or asks it, for good.
     with (
-        contextlib.suppress(EngineError, ValueError, *_Failure),
+        contextlib.suppress(EngineError, ValueError, chess.engine.EngineError),
         EnginePool(command, workers=1, timeout_seconds=_PATIENCE, retries=0) as pool,
     ):
         for trouble in pool._troubles(options, flag, demands):
             if trouble not in told:
                 told.append(trouble)
     return told
+
+
+async def start_engine(
+    command: Sequence[str],
+    set_up: Callable[[EngineProcess], Coroutine[Any, Any, _T]],
+    seconds: float,
+    tries: int,
+    known: bool = False,
+    before: Callable[[], None] | None = None,
+) -> tuple[EngineProcess, _T]:
+    """An engine, and what setting it up gave; another process where one ends or does not answer.
+
+    Args:
+        command: the engine's.
+        set_up: what follows on "uciok".
+        seconds: what both may take.
+        tries: how many processes; two at most where none answers, unless it is known for an engine.
+        known: whether it is.
+        before: called in the process before the engine starts.
+
+    Raises:
+        EngineError: it does not start; no process is left.
+    """
+    shown_command, tried = " ".join(command), 0
+    while True:
+        engine: EngineProcess | None = None
+        try:
+            _, engine = await EngineProcess.popen(list(command), setpgrp=True, preexec_fn=before)
+            async with asyncio.timeout(seconds):
+                await engine.initialize()
+                return engine, await set_up(engine)
+        except BaseException as err:
+            if engine is not None:
+                await engine.kill()
+            if not isinstance(err, _Failure):
+                raise
+            what = _words(err, f"no answer within {seconds:g} s")
+            what += "" if engine is None else engine.last_words()
+            tried += 1
+            most = tries if known or not isinstance(err, TimeoutError) else min(tries, 2)
+            if isinstance(err, _Accident) and tried < most:
+                _LOGGER.warning("an engine is started again: at its start it gave %s", what)
+                continue
+            times = f", {tried} times running" if tried > 1 else ""
+            raise EngineError(
+                f"expected {shown_command!r} to start as a UCI engine, got {what}{times}: "
+                "check that it runs by itself, answers 'uci', and takes these options"
+            ) from err
 
 
 class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
@@ -206,10 +254,11 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         workers: Annotated[int, checks.Ge(1), checks.Le(MAX_WORKERS)] | None = None,
         options: searches.Options | None = None,
         timeout_seconds: checks.Seconds = 60.0,
-        retries: searches.Retries = 3,
+        retries: Annotated[int, checks.Ge(0), checks.Le(1000)] = 3,
         startup_seconds: checks.Seconds = 10.0,
     ) -> None:
-        self.command, self.workers = searches.check_command(command), workers or min(_cores(), MAX_WORKERS)
+        self.command = searches.check_command(command)
+        self.workers = workers or min(len(os.sched_getaffinity(0)), MAX_WORKERS)
         self._shown = " ".join(self.command)
         self._options, self._startup_seconds = dict(options or {}), startup_seconds
         self.timeout_seconds, self.retries = timeout_seconds, retries
@@ -252,34 +301,8 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
 
     async def _spawn(self) -> EngineProcess:
         """Starts and configures an engine; EngineError, and no process left, where that fails."""
-        tried = 0
-        while True:
-            engine: EngineProcess | None = None
-            try:
-                before = {} if self._before_engine is None else {"preexec_fn": self._before_engine}
-                _, engine = await EngineProcess.popen(self.command, setpgrp=True, **before)
-                async with asyncio.timeout(self._startup_seconds):
-                    await engine.initialize()
-                    engine_id = await engine.set_options(self._options)
-                break
-            except BaseException as err:
-                if engine is not None:
-                    await engine.kill()
-                if not isinstance(err, _Failure):
-                    raise
-                what = _words(err, f"no answer within {self._startup_seconds:g} s")
-                what += "" if engine is None else engine.last_words()
-                tried += 1
-                unheard = isinstance(err, TimeoutError) and not self.engine_id  # perhaps it is no engine
-                most = min(self.retries, 1) if unheard else self.retries
-                if isinstance(err, _Accident) and tried <= most:
-                    _LOGGER.warning("an engine is started again: at its start it gave %s", what)
-                    continue
-                times = f", {tried} times running" if tried > 1 else ""
-                raise EngineError(
-                    f"expected {self._shown!r} to start as a UCI engine, got {what}{times}: "
-                    "check that it runs by itself, answers 'uci', and takes these options"
-                ) from err
+        how = (self._startup_seconds, self.retries + 1, bool(self.engine_id), self._before_engine)
+        engine, engine_id = await start_engine(self.command, lambda it: it.set_options(self._options), *how)
         if self.engine_id and engine_id != self.engine_id:
             await engine.kill()
             raise EngineError(
@@ -359,30 +382,17 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._thread.run(engine.configure(self._options))
         for (limit, scores), what in {(_least(x.limit), x.lines > 0): x.limit_help for x in demands}.items():
             try:
-                self._thread.run(self._try(limit, scores))
-            except TooFewLines:  # are searched on for
-                pass
-            except NoScores as error:
-                yield f"gives {error}"
-            except NoNodes:
-                yield f"does not keep {limit}, since it does not report nodes: {what}"
-            except BadOutput as error:
-                yield f"does not keep {limit}, with {error}: {what}"
-            except TimeoutError:
-                yield f"does not keep {limit}, with no move in {self.timeout_seconds:g} s: {what}"
-
-    async def _try(self, limit: SearchLimit, scores: bool) -> None:
-        """Searches the start position once, with scores or for a move alone."""
-        engine = await self._engine(0)
-        try:
-            asked = Question.of(0, chess.Board().epd(), limit, 1, samples=0 if scores else 1)
-            await self._ask(engine, asked)
-        except (TooFewLines, NoScores):
-            raise
-        except _Failure:  # it may still be at it
-            self._slots[0] = None
-            await engine.kill()
-            raise
+                self.search([chess.Board().epd()], limit, 1, samples=0 if scores else 1)
+            except EngineError as error:
+                problem = error.__cause__
+                if isinstance(problem, NoScores):
+                    yield f"gives {problem}"
+                elif isinstance(problem, NoNodes):
+                    yield f"does not keep {limit}, since it does not report nodes: {what}"
+                elif isinstance(problem, BadOutput):
+                    yield f"does not keep {limit}, with {problem}: {what}"
+                elif isinstance(problem, TimeoutError):
+                    yield f"does not keep {limit}, with no move in {self.timeout_seconds:g} s: {what}"
 
     async def _answer(self, worker: int, question: Question) -> SearchResult:
         """What a position's first search found, with what all of its searches played."""
@@ -442,9 +452,9 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                     ) from err
                 failures += 1
                 problem, what = err, _words(err, "no answer in time") + said
-                _LOGGER.warning(
-                    "an engine is replaced: it gave %s for %s at %s", what, asked.epd, asked.limit
-                )
+                if failures <= self.retries:
+                    told = (what, asked.epd, asked.limit)
+                    _LOGGER.warning("an engine is replaced: it gave %s for %s at %s", *told)
         times = f", {failures} times running" if failures else ""
         raise EngineError(
             f"expected {question.lines} line(s) for {question.epd!r} at "
@@ -504,7 +514,6 @@ class _Batch:
         self._task: asyncio.Task[None] | None = None
         # Results, and None to wake who waits for them when there are no more.
         self._queue: queue.SimpleQueue[tuple[int, SearchResult] | None] = queue.SimpleQueue()
-        self._over = False
 
     def run(self, deliver: Callable[[int, SearchResult], None]) -> None:
         """Delivers results as they come; raises EngineError after the last that was finished."""
@@ -532,20 +541,20 @@ class _Batch:
         """Gives results as they come, until the task is over and its engines are idle or dead."""
         while True:
             # Looked at before the queue is: everything is in the queue by the time that it is over.
-            over = self._over or not self._pool._thread.is_alive
-            with contextlib.suppress(queue.Empty):
-                while (item := self._queue.get(timeout=0.01 if over else 1.0)) is not None:
-                    yield item
-            if over:
+            over = not self._pool._thread.is_alive or (self._task is not None and self._task.done())
+            try:
+                item = self._queue.get(timeout=0.0 if over else 1.0)
+            except queue.Empty:
+                if over:
+                    return
+                continue
+            if item is None:
                 return
+            yield item
 
     def _start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(self._end)
-
-    def _end(self, task: asyncio.Task[None]) -> None:
-        self._over = True
-        self._queue.put(None)
+        self._task.add_done_callback(lambda task: self._queue.put(None))
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -606,11 +615,9 @@ class _Questions:
 
     def take(self, turns: Iterable[Turn]) -> Question | None:
         """The next one, where idle engines' games stand at these turns; None where none is left."""
-        for turn in turns:
-            for index in self._next.get(turn, ()):
-                if index in self._left:
-                    return self._left.pop(index)
-        return self._left.popitem(last=False)[1] if self._left else None
+        following = (index for turn in turns for index in self._next.get(turn, ()) if index in self._left)
+        index = next(following, next(iter(self._left), None))
+        return None if index is None else self._left.pop(index)
 
 
 def _least(limit: SearchLimit) -> SearchLimit:
@@ -618,10 +625,6 @@ def _least(limit: SearchLimit) -> SearchLimit:
     if limit.nodes is not None:
         return SearchLimit(nodes=min(limit.nodes, 20_000))
     return limit if limit.movetime_ms is None else SearchLimit(movetime_ms=min(limit.movetime_ms, 200))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _words(error: BaseException, late: str) -> str:

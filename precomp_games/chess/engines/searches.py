@@ -231,27 +231,13 @@ def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-Retries = Annotated[int, checks.Ge(0), checks.Le(1000)]
-"""How often an engine is asked again."""
-
 # With these an engine searches as ever, and then draws another move than the one it found: what it plays is
 # weaker, and its scores are not.
 _CHOOSE_OF_MOVES = frozenset({"uci_limitstrength", "uci_elo", "skill level", "skill", "temperature"})
 
 
-def _positions(epds: Any, name: str) -> list[str]:
-    if isinstance(epds, str | bytes) or not isinstance(epds, Iterable):
-        raise ArgumentError(f"expected a list of positions as EPD, got {shown(epds)}")
-    given = list(epds)
-    for epd in given:
-        if not isinstance(epd, str) or not epd:
-            raise ArgumentError(f"expected a position as EPD without clocks, got {shown(epd)}")
-    return given
-
-
-Positions = Annotated[Iterable[str], checks.Check(_positions)]
-"""Positions as text, none empty, given as a list; `check_position` says whether they are any."""
-
+Positions = Annotated[Iterable[str], checks.each_of(str)]
+"""Positions as text; `check_position` says whether they are any."""
 
 _GAME = " moves"
 _MOST_PLIES = 20_000  # by the start's move number as well: engines keep such numbers in 16 bits

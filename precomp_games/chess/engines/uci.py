@@ -114,24 +114,17 @@ class EngineProcess(chess.engine.UciProtocol):
         """What the engine last wrote outside the protocol, as a part of an error message."""
         return f" (it wrote: {' / '.join(self._said)!r})" if self._said else ""
 
-    def error_line_received(self, line: str) -> None:
-        """Keeps the line; python-chess would log it, which prints."""
-        self.remember(line)
-
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         """Takes in what the engine wrote, and kills one that writes on without a line break."""
         # Replaces python-chess's, which copies the rest of the buffer for every line, and logs a
-        # warning for what is no UTF-8.
+        # warning for what is no UTF-8, and for all that is said on the other pipe.
         buffer = self.buffer[fd]
         buffer.extend(data.encode() if isinstance(data, str) else data)
         *lines, rest = buffer.split(b"\n")
         self.buffer[fd] = rest
+        take = self._line_received if fd == 1 else self.remember
         for line in lines:
-            text = line.rstrip(b"\r").decode("utf-8", "replace")
-            if fd == 1:
-                self._line_received(text)
-            else:
-                self.error_line_received(text)
+            take(line.rstrip(b"\r").decode("utf-8", "replace"))
         if len(rest) > MAX_LINE_BYTES:
             self.buffer[fd] = bytearray()
             self.remember(f"{MAX_LINE_BYTES} bytes without a line break")
@@ -139,15 +132,11 @@ class EngineProcess(chess.engine.UciProtocol):
 
     def signal_kill(self) -> None:
         """Sends SIGKILL to the engine and what it started, which ends a stopped process too."""
-        transport = self.transport
-        if transport is None:
+        if (transport := self.transport) is None:
             return
         if transport.get_returncode() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if hasattr(os, "killpg"):
-                    os.killpg(transport.get_pid(), signal.SIGKILL)  # it leads a group of its own
-                else:
-                    transport.kill()
+                os.killpg(transport.get_pid(), signal.SIGKILL)  # it leads a group of its own
         transport.close()
 
     async def kill(self) -> None:
@@ -350,33 +339,28 @@ class SearchReport:
             BadOutput: moves that are illegal, lines that are missing, too few nodes, too little depth.
         """
         board = chess.Board(fen)
+        played = _usual(board, best)
         iteration = self._latest if limit.depth else self._finished or self._latest
         if limit.nodes and self.any_lines and not self.counted:
             raise NoNodes("lines without nodes")
         if iteration is None:
             missing = f"no {self._lines} exact line(s) of one depth before bestmove {best!r}"
             used_up = not limit.depth and self.nodes >= (limit.nodes or 0)
-            if used_up and self.any_lines and self.depth == self._first_depth and _is_legal(board, best):
+            if played and used_up and self.any_lines and self.depth == self._first_depth:
                 raise TooFewLines(missing)
-            if not _is_legal(board, best):
-                raise BadOutput(missing)
-            if alone:
-                return SearchResult((), self.depth, self.nodes, ((board.parse_uci(best.lower()).uci(), 1),))
-            if self.any_lines:
+            if played and alone:
+                return SearchResult((), self.depth, self.nodes, ((played, 1),))
+            if not played or self.any_lines:
                 raise BadOutput(missing)
             raise NoScores(
                 f"{missing}, and no score: an engine that answers its move alone plays with "
                 "--opponent_plays=bestmove or uci(plays=bestmove)"
             )
         depth, lines = iteration
-        try:
-            played = board.parse_uci(best.lower()).uci()
-            # parse_uci also brings castling as king takes rook into the usual form.
-            checked = tuple(
-                line_of(sys.intern(board.parse_uci(line.move).uci()), line.cp, line.mate) for line in lines
-            )
-        except ValueError as err:
-            raise BadOutput(f"an illegal move: {err}") from None
+        usual = [_usual(board, line.move) for line in lines]
+        if not (played and all(usual)):
+            raise BadOutput(f"an illegal move among {best!r} and {[line.move for line in lines]}")
+        checked = tuple(line_of(move, line.cp, line.mate) for move, line in zip(usual, lines, strict=True))
         asked, what = (limit.depth, "depth") if limit.depth else (limit.nodes or 0, "nodes")
         reached = depth if limit.depth else self.nodes
         if reached < asked and not self._exhausted(board, lines[0]):
@@ -390,11 +374,13 @@ class SearchReport:
         return best.mate is not None and self.depth >= 2 * abs(best.mate) - 1
 
 
-def _is_legal(board: chess.Board, move: str) -> bool:
+def _usual(board: chess.Board, text: str) -> str:
+    """A move as it is usually written, castling also where the king takes the rook; "" where it is none."""
     try:
-        return bool(board.parse_uci(move.lower()))
+        move = board.parse_uci(text.lower())
     except ValueError:
-        return False
+        return ""
+    return sys.intern(move.uci()) if move else ""
 
 
 def _number(name: str, text: str) -> int:

@@ -30,7 +30,7 @@ import dataclasses
 import os
 import re
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import chess
@@ -44,7 +44,7 @@ from precomp_games._support.deadlines import time_is_up
 from precomp_games.chess.data.book import Book, pgn_text, set_headers
 from precomp_games.chess.data.game_records import BOOK_MOVE
 from precomp_games.chess.data.pgn_files import MAX_TEXT
-from precomp_games.chess.engines.pool import EngineError
+from precomp_games.chess.engines.pool import EngineError, start_engine
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
 from precomp_games.chess.engines.uci import BASE_OPTIONS, EngineProcess, EngineThread
 from precomp_games.chess.game import action_of, move_of
@@ -185,34 +185,19 @@ def play_engine_games(
                 ended(await _played(sides, book, rows, tags, stream))
 
     async def play_all() -> None:
-        tasks = [asyncio.create_task(play()) for _ in range(min(concurrency, len(headers)))]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                # Cancelled once: what ends its engines is not to be cut short.
-                if not task.cancelling():
-                    task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(play() for _ in range(min(concurrency, len(headers)))))
 
-    _in_a_thread(play_all())
-
-
-def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Runs work to its end; what interrupts this thread cancels it, and waits until all of it has ended."""
-    thread = None
+    thread = EngineThread("engine-games", 0)
     try:
-        thread = EngineThread("engine-games", 0)
-        future = asyncio.run_coroutine_threadsafe(work, thread.loop)
+        future = asyncio.run_coroutine_threadsafe(play_all(), thread.loop)
         # A signal that comes just before it waits would not wake it.
         while not concurrent.futures.wait([future], 0.1).done:
             pass
         future.result()
     finally:
-        while thread is not None and thread.is_alive:
+        while thread.is_alive:
             with contextlib.suppress(KeyboardInterrupt):  # pressed again, Ctrl-C changes nothing
                 thread.end()
-        work.close()  # which may not have begun
 
 
 def cut_to_whole_games(path: str | os.PathLike[str]) -> int:
@@ -290,8 +275,7 @@ class _Side:
     async def begin(self) -> None:
         """Gets the engine ready for another game."""
         if self._engine is None:
-            await self._start()
-        assert self._engine is not None
+            self._engine, _ = await start_engine(self.player.command, self._set_up, _PATIENCE, _TRIES)
         self._engine.send_line("ucinewgame")
         self._engine.first_game = False  # else `play` would send it, on the player's time
         try:
@@ -301,28 +285,12 @@ class _Side:
             raise _Failed(self._words(error)) from None
         self.left, self.moved = self.clock.seconds if self.clock else 0.0, False
 
-    async def _start(self) -> None:
-        command = list(self.player.command)
-        for tried in range(1, _TRIES + 1):
-            try:
-                _, self._engine = await EngineProcess.popen(command, setpgrp=True)
-                async with asyncio.timeout(_PATIENCE):
-                    await self._engine.initialize()
-                    given = chess.engine.UciOptionMap(self.player.options.items())
-                    for name, usual in BASE_OPTIONS.items():
-                        if name in self._engine.options:
-                            given.setdefault(name, usual)
-                    await self._engine.configure(given)
-                return
-            except _PROBLEMS as error:
-                await self.end()
-                if tried < _TRIES and isinstance(error, chess.engine.EngineTerminatedError):
-                    continue
-                times = f", {tried} times running" if tried > 1 else ""
-                raise EngineError(
-                    f"expected {' '.join(command)!r} to start as a UCI engine, got "
-                    f"{self._words(error)}{times}: check that it runs by itself, and has these options"
-                ) from None
+    async def _set_up(self, engine: EngineProcess) -> None:
+        given = chess.engine.UciOptionMap(self.player.options.items())
+        for name, usual in BASE_OPTIONS.items():
+            if name in engine.options:
+                given.setdefault(name, usual)
+        await engine.configure(given)
 
     async def end(self) -> None:
         """Ends the engine, in whatever state it is."""

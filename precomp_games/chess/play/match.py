@@ -35,21 +35,15 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import public
 from precomp_games._support.files import atomic_write
-from precomp_games._support.results import Axes, Result, axes_of, html_table
-from precomp_games.chess.data.book import Book, BookExit, Exits, pgn_text, points, points_axis, set_headers
+from precomp_games._support.results import Result
+from precomp_games.chess.data.book import Book, BookExit, Exits, pgn_text, points, set_headers
 from precomp_games.chess.data.game_records import RESULTS
 from precomp_games.chess.game import RULES_OF_CHESS, ChessGame, ChessState, Plies, action_of
+from precomp_games.policies import rows as policies
 from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.playouts import mean_interval, play_on
-from precomp_games.policies.rows import (
-    BatchPolicy,
-    LeastProbability,
-    PolicyLike,
-    as_batch_policy,
-    policy_rows,
-)
 
 MATCH_PLIES: int = RULES_OF_CHESS["max_plies"]
 """Half-moves after which a game of a match is a draw."""
@@ -174,74 +168,6 @@ class MatchResult(Result):
         return [_exit_score(each, scores.get(each.history, [])) for each in expected]
 
 
-@public
-@dataclasses.dataclass(frozen=True)
-class MatchComparison(Result):
-    """Matches of several players against one opponent, such as a book beside controls of its size.
-
-    Attributes:
-      results: By the players' names.
-      promised: What was expected beforehand of those of whom something was.
-    """
-
-    results: Mapping[str, MatchResult]
-    promised: Mapping[str, float] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Checks what the mappings hold.
-
-        Raises:
-          ValueError: no match, or what is none; a promise outside [0, 1].
-        """
-        if not self.results or not all(isinstance(each, MatchResult) for each in self.results.values()):
-            raise ArgumentError(f"expected results to be matches by name, got {shown(self.results)}")
-        promised = {
-            name: checks.check_number(each, "promised", least=0.0, most=1.0)
-            for name, each in self.promised.items()
-        }
-        object.__setattr__(self, "promised", promised)
-
-    def columns(self) -> dict[str, Any]:
-        """One row for each player; low and high are the ends of its 95 % interval."""
-        played = self.results.values()
-        return {
-            "player": list(self.results),
-            "positions": [len(each.book) for each in played],
-            "promised": [self.promised.get(name) for name in self.results],
-            "games": [len(each.games) for each in played],
-            "score": [each.score for each in played],
-            "standard_error": [each.standard_error for each in played],
-            "low": [each.interval[0] for each in played],
-            "high": [each.interval[1] for each in played],
-        }
-
-    def _repr_html_(self) -> str:
-        columns = self.columns()
-        return html_table(columns, zip(*columns.values(), strict=True))
-
-    @public
-    def plot(self, axes: Axes = None) -> Any:
-        """Draws scores, their intervals and promises, a line a player, and returns matplotlib's axes."""
-        alone, axes = axes is None, axes_of(axes)
-        rows = sorted(self.results.items(), key=lambda each: each[1].score)
-        for k, (name, result) in enumerate(rows):
-            own = name == "the book"
-            color = "C1" if own else "C0"
-            axes.plot(result.interval, [k, k], color=color, lw=2.0, label="95 %" if k == 0 else None)
-            axes.plot([result.score], [k], "o", color=color, ms=7, label="scored" if k == 0 else None)
-            if (promised := self.promised.get(name)) is not None:
-                label = "promised" if own else None
-                axes.plot([promised], [k], "D", mfc="none", mec="0.4", ms=7, label=label)
-        axes.set_yticks(range(len(rows)), [f"{name} ({len(result.book)})" for name, result in rows])
-        axes.set(xlim=(0.0, 1.02), ylim=(-0.6, len(rows) - 0.4))
-        axes.set_xlabel("points in 100 games (in brackets: positions in the book)")
-        points_axis(axes.xaxis)
-        axes.grid(visible=False, axis="y")
-        if alone:
-            axes.legend(loc="lower right")
-        return axes
-
-
 def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
     if not scores:
         return ExitScore(where, 0, math.nan, (0.0, 1.0))
@@ -252,12 +178,12 @@ def _exit_score(where: BookExit, scores: Sequence[float]) -> ExitScore:
 @public
 def book_exits(
     book: Book,
-    opponent: PolicyLike,
+    opponent: policies.PolicyLike,
     leaf_value: Evaluator | None = None,
     *,
     horizon: Plies = MATCH_PLIES,
     max_plies: Plies = MATCH_PLIES,
-    min_probability: LeastProbability = 1e-9,
+    min_probability: policies.LeastProbability = 1e-9,
 ) -> list[BookExit]:
     """Where games leave a book, how often, and what is promised there; the most reached first.
 
@@ -273,7 +199,7 @@ def book_exits(
     Raises:
       ValueError: an argument is none of these, or `opponent` or `leaf_value` does not answer as it should.
     """
-    policy = as_batch_policy(opponent, "opponent")
+    policy = policies.as_batch_policy(opponent, "opponent")
     state = _start(book, max_plies)
     memorized = memorized_rows(book)
     ends: list[tuple[ChessState, float]] = []
@@ -291,7 +217,7 @@ def book_exits(
             else:
                 following += [(state.child(a), reach * p) for a, p in row.items()]
         if asked:
-            rows = policy_rows(
+            rows = policies.policy_rows(
                 policy, [state for state, _ in asked], name="opponent", min_probability=min_probability
             )
             for k, (state, reach) in enumerate(asked):
@@ -329,7 +255,7 @@ class _FromBook:
     """A book's player: what is memorized while the game has been in the book, and its own play after it."""
 
     memorized: Mapping[tuple[int, ...], dict[int, float]]
-    own: BatchPolicy
+    own: policies.BatchPolicy
 
     def action_probabilities_batch(self, states: Sequence[ChessState]) -> list[Mapping[int, float]]:
         """One row a state."""
@@ -342,13 +268,13 @@ class _FromBook:
 @public
 def play_match(
     book: Book,
-    opponent: PolicyLike,
-    own: PolicyLike,
+    opponent: policies.PolicyLike,
+    own: policies.PolicyLike,
     games: Annotated[int, checks.Ge(1), checks.Le(_MAX_GAMES)] = 100,
     *,
     seed: checks.Seed = 0,
     max_plies: Plies = MATCH_PLIES,
-    min_probability: LeastProbability = 1e-9,
+    min_probability: policies.LeastProbability = 1e-9,
     batch: Annotated[int, checks.Ge(1), checks.Le(_MAX_GAMES)] = 256,
 ) -> MatchResult:
     """Plays games from a book's start.
@@ -367,9 +293,9 @@ def play_match(
       ValueError: an argument is none of these, or a policy does not answer as it should.
       EngineError: an engine fails, or its searches are stored ones alone and do not reach so far.
     """
-    as_batch_policy(opponent, "opponent")
+    policies.as_batch_policy(opponent, "opponent")
     start = _start(book, max_plies)
-    play = _FromBook(memorized_rows(book), as_batch_policy(own, "own"))
+    play = _FromBook(memorized_rows(book), policies.as_batch_policy(own, "own"))
     ends = play_on(
         [start] * games,
         (play, opponent) if book.side == chess.WHITE else (opponent, play),
@@ -461,55 +387,40 @@ class Opening:
     """A start position.
 
     Attributes:
-      start: where its moves begin.
-      moves: that lead to it.
+      board: it, with the moves that lead to it.
       games: how many went on from there.
       score: White's mean score in them.
     """
 
-    start: chess.Board
-    moves: tuple[chess.Move, ...]
+    board: chess.Board
     games: int
     score: float
-
-    @property
-    def board(self) -> chess.Board:
-        """The position, with its moves."""
-        board = self.start.copy()
-        for move in self.moves:
-            board.push(move)
-        return board
 
     def __str__(self) -> str:
         """What is known of it."""
         return f"White scored {points(self.score)} points in 100 games, by {self.games} of them"
 
 
-def openings_near(matches: Iterable[tuple[MatchResult, Sequence[BookExit]]], value: float) -> list[Opening]:
+def openings_near(matches: Iterable[MatchResult], value: float) -> list[Opening]:
     """Where games of matches left their books for a position in which White scored within 0.1 of a value.
 
     A position counts once, with the games of all matches, if there are four or more; what is nearest comes
     first, and of equals what has more games.
 
     Args:
-      matches: each with the exits of its book.
+      matches: what was played.
       value: White's score.
     """
-    found: dict[str, tuple[Opening, float]] = {}
-    for match, exits in matches:
-        white = match.book.side == chess.WHITE
-        for row in match.exit_scores(exits):
-            if not row.games or row.exit.over:
-                continue
-            opening = Opening(match.book.start, row.exit.history, row.games, 0.0)
-            total = row.games * (row.score if white else 1.0 - row.score)
-            key = opening.board.epd()
-            if key in found:
-                before, scored = found[key]
-                opening = dataclasses.replace(before, games=before.games + row.games)
-                total += scored
-            found[key] = opening, total
-    openings = [dataclasses.replace(each, score=total / each.games) for each, total in found.values()]
+    found: dict[str, tuple[chess.Board, list[float]]] = {}
+    for match in matches:
+        for game in match.games:
+            if game.left is not None:
+                board = match.book.start.copy()
+                for move in game.exit:
+                    board.push(move)
+                white = game.score if match.book.side == chess.WHITE else 1.0 - game.score
+                found.setdefault(board.epd(), (board, []))[1].append(white)
+    openings = [Opening(board, len(scores), sum(scores) / len(scores)) for board, scores in found.values()]
     near = [each for each in openings if each.games >= _LEAST_GAMES and abs(each.score - value) <= _NEAR]
     return sorted(near, key=lambda each: (abs(each.score - value), -each.games, each.board.epd()))
 
@@ -521,9 +432,7 @@ def write_openings(openings: Sequence[Opening], folder: str | os.PathLike[str]) 
             file.write(f"{each.board.epd(c0=str(each))}\n")
     with atomic_write(pathlib.Path(folder) / "openings.pgn") as file:
         for number, each in enumerate(openings, start=1):
-            game = chess.pgn.Game()
-            game.setup(each.start)
+            game = chess.pgn.Game.from_board(each.board)
             set_headers(game, {"Event": "Start positions", "Round": str(number)})
-            node = game.add_line(each.moves)
-            node.comment = str(each)
+            game.end().comment = str(each)
             file.write(pgn_text(game))

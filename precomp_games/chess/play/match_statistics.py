@@ -50,11 +50,11 @@ from precomp_games.policies.playouts import mean_interval
 _NORMAL_95 = 1.959963984540054
 _MOST_GAMES = 10_000_000
 _RESULTS = np.array([0.0, 0.5, 1.0])
+_BOUND = math.log(0.95 / 0.05)  # of the test, either way: each error has a probability of 5 %
 
 _Array = npt.NDArray[np.float64]
 _Count = Annotated[int, checks.Ge(0), checks.Le(_MOST_GAMES)]
 _Elo = Annotated[float, checks.Ge(-1000.0), checks.Le(1000.0)]
-_Risk = Annotated[float, checks.Gt(0.0), checks.Lt(0.5)]
 
 
 @public
@@ -128,7 +128,9 @@ class MatchStatistics(Result):
         Raises:
           ValueError: an argument is none of these.
         """
-        return _llr(self._shares, elo0, elo1) * self.games
+        shares, seen = self._shares, self._shares > 0.0
+        likely = [_tilted(shares, _RESULTS - 1.0 / (1.0 + 10.0 ** (-elo / 400.0))) for elo in (elo0, elo1)]
+        return self.games * float(shares[seen] @ np.log(likely[1][seen] / likely[0][seen]))
 
     def __str__(self) -> str:
         low, high = self.elo_interval
@@ -150,67 +152,53 @@ class Sprt(Result):
     Attributes:
       elo0: Our Elo difference to the opponent by H0.
       elo1: By H1.
-      lower: log(beta / (1 - alpha)), where H0 is accepted.
-      upper: log((1 - beta) / alpha), where H1 is accepted.
       games: After how many the test had ended; all, where it goes on.
-      llr: The logarithm of the likelihood ratio after these.
+      llr: The logarithm of the likelihood ratio after these; H0 is accepted at -log(19), H1 at log(19).
     """
 
     elo0: float
     elo1: float
-    lower: float
-    upper: float
     games: int
     llr: float
 
     @property
     def verdict(self) -> str:
         """What it comes to: "H0 accepted", "H1 accepted", or "goes on"."""
-        if self.llr <= self.lower:
+        if self.llr <= -_BOUND:
             return "H0 accepted"
-        return "H1 accepted" if self.llr >= self.upper else "goes on"
+        return "H1 accepted" if self.llr >= _BOUND else "goes on"
 
     def __str__(self) -> str:
         return (
-            f"LLR {self.llr:.2f} ({self.lower:.2f} to {self.upper:.2f}) after {self.games} games, "
+            f"LLR {self.llr:.2f} ({-_BOUND:.2f} to {_BOUND:.2f}) after {self.games} games, "
             f"H0: {self.elo0:+g}, H1: {self.elo1:+g} logistic Elo: {self.verdict}"
         )
 
 
 @public
-def sprt(
-    scores: Sequence[float] | _Array,
-    elo0: _Elo,
-    elo1: _Elo,
-    *,
-    alpha: _Risk = 0.05,
-    beta: _Risk = 0.05,
-) -> Sprt:
+def sprt(scores: Sequence[float] | _Array, elo0: _Elo, elo1: _Elo) -> Sprt:
     """Tests games in their order, up to the one that reaches a bound.
 
-    Games after that change nothing: a test that looks at all of them and at no other time is another one.
+    Either hypothesis is rejected wrongly with a probability of 5 %. Games after the one that ends it change
+    nothing: a test that looks at all of them and at no other time is another one.
 
     Args:
       scores: float[games], ours: 1, 1/2 or 0 each.
       elo0: our difference to the opponent by H0.
       elo1: by H1, a larger one.
-      alpha: how probable H1 may be accepted where the difference is `elo0`.
-      beta: how probable H0 may be accepted where the difference is `elo1`.
 
     Raises:
       ValueError: an argument is none of these.
     """
     if elo0 >= elo1:
         raise ArgumentError(f"expected elo1 to be greater than elo0, {elo0:g}, got {elo1:g}")
-    lower, upper = math.log(beta / (1.0 - alpha)), math.log((1.0 - beta) / alpha)
-    counts = np.zeros(3)
-    llr = 0.0
-    for games, result in enumerate(_half_points(scores).tolist(), start=1):
-        counts[result] += 1.0
-        llr = games * _llr(counts / games, elo0, elo1)
-        if not lower < llr < upper:
+    counts = [0, 0, 0]
+    for half_points in _half_points(scores).tolist():
+        counts[2 - half_points] += 1
+        found = MatchStatistics(*counts)
+        if abs(llr := found.llr(elo0, elo1)) >= _BOUND:
             break
-    return Sprt(elo0, elo1, lower, upper, games, llr)
+    return Sprt(elo0, elo1, found.games, llr)
 
 
 def _half_points(scores: Any) -> npt.NDArray[np.int64]:
@@ -228,13 +216,6 @@ def _elo(score: float) -> float:
 
 def _signed(elo: float) -> str:
     return f"{round(elo, 1) + 0.0:+.0f}" if math.isfinite(elo) else f"{elo:+}"
-
-
-def _llr(shares: _Array, elo0: float, elo1: float) -> float:
-    """For each game, on average."""
-    likely = [_tilted(shares, _RESULTS - 1.0 / (1.0 + 10.0 ** (-elo / 400.0))) for elo in (elo0, elo1)]
-    seen = shares > 0.0
-    return float(shares[seen] @ np.log(likely[1][seen] / likely[0][seen]))
 
 
 def _tilted(shares: _Array, amounts: _Array) -> _Array:

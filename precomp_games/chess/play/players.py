@@ -172,8 +172,9 @@ class EnginePlayer(Player):
         self._say: Callable[[str], None] | None = None
         self._asked: Sequence[str] = ()
         self._set: dict[str, str] = {}  # the last line for each option
-        self._greeted = False
-        self._waiting: asyncio.Future[None] | None = None  # for "readyok"
+        self._engine: EngineProcess | None = None  # where it has answered "uci"
+        self._ready = asyncio.Event()  # whether no "readyok" is waited for
+        self._ready.set()
         self._losses = 0  # how often the engine has ended since it answered
         self._thread = EngineThread("engine-player", 1)
         try:
@@ -185,7 +186,11 @@ class EnginePlayer(Player):
     # What follows runs in the engine's thread, up to `set_option`.
 
     async def _start(self) -> None:
-        """Starts the process, up to its "uciok"."""
+        """Starts the process, with the options that were set and what it is asked.
+
+        Raises:
+          EngineError: it cannot be run, or does not answer.
+        """
         shown_command = " ".join(self._command)
         try:
             _, engine = await EngineProcess.popen(self._command, setpgrp=True)
@@ -215,70 +220,62 @@ class EnginePlayer(Player):
             raise EngineError(
                 f"expected {shown_command!r} to answer 'uci' with 'uciok': check that it runs by itself"
             )
-        self.options, self._greeted = options, True
-        ended.add_done_callback(self._lose)
+        self.options, self._engine = options, engine
+        self._send(*self._set.values(), *([] if self._ready.is_set() else ["isready"]), *self._asked)
+        self._task = asyncio.ensure_future(self._stay(ended))
 
-    def _hear(self, line: str) -> None:
-        word = line.partition(" ")[0]
-        if line == "readyok":
-            self._be_ready()
-        elif word in ("info", "bestmove") and (say := self._say) is not None:
-            if word == "bestmove":
-                self._say, self._asked, self._losses = None, (), 0
-            say(line)
-
-    def _be_ready(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    def _lose(self, ended: asyncio.Future[None]) -> None:
+    async def _stay(self, ended: asyncio.Future[None]) -> None:
         """Starts the engine anew where it has ended by itself."""
-        self._greeted = False
+        await asyncio.wait({ended})
+        self._engine = None
         self._losses += 1
-        if ended.cancelled():
-            return
         if self._is_gone:
             self._answer_none(f"the engine ended {self._losses} times before it answered")
             return
         if self._say is not None:
             self._say("info string error: the engine ended, and is started again")
-        self._task = asyncio.ensure_future(self._start_again())
+        await self._start_again()
+
+    async def _start_again(self) -> None:
+        try:
+            await self._start()
+        except EngineError as error:
+            self._losses = _MOST_STARTS + 1
+            self._answer_none(one_line(error))
 
     @property
     def _is_gone(self) -> bool:
         """Whether it has ended so often that it is not started until it is asked again."""
         return self._losses > _MOST_STARTS
 
-    async def _start_again(self) -> None:
-        """Starts the engine, with its options and what it was asked."""
-        try:
-            await self._start()
-        except EngineError as error:
-            self._losses = _MOST_STARTS + 1
-            self._answer_none(one_line(error))
-            return
-        self._send(*self._set.values(), *(["isready"] if self._waiting else []), *self._asked)
+    def _hear(self, line: str) -> None:
+        word = line.partition(" ")[0]
+        if line == "readyok":
+            self._ready.set()
+        elif word in ("info", "bestmove") and (say := self._say) is not None:
+            if word == "bestmove":
+                self._say, self._asked, self._losses = None, (), 0
+            say(line)
 
     def _answer_none(self, why: str) -> None:
         """Says that there will be no answer, where one is waited for."""
-        self._be_ready()
+        self._ready.set()
         say, self._say, self._asked = self._say, None, ()
         if say is not None:
             say(f"info string error: {why}")
             say(f"bestmove {NO_MOVE}")
 
     def _send(self, *lines: str) -> None:
-        engine = self._thread.engines[0]
         # One that is being started is told its options and what it was asked once it is there.
-        if self._greeted and engine is not None and not engine.returncode.done():
+        if self._engine is not None and not self._engine.returncode.done():
             for line in lines:
-                engine.send_line(line)
+                self._engine.send_line(line)
 
     async def _wait_until_ready(self) -> None:
         if not self._is_gone:
-            self._waiting = asyncio.get_running_loop().create_future()
+            self._ready.clear()
             self._send("isready")
-            await self._waiting
+            await self._ready.wait()
 
     def _search(self, say: Callable[[str], None], asked: Sequence[str]) -> None:
         self._say, self._asked = say, asked
