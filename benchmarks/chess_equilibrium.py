@@ -39,8 +39,9 @@ _STORE = flags.DEFINE_string(
 _ITERATIONS, _EXACT, _EVERY = 20_000, 1e-12, 1000
 
 
-def rows(turns: int, say: Callable[[str], None]) -> list[Row]:
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
     """Measures on one tree, see the flags."""
+    del scale
     tree = HistoryTree.load(_TREE.value) if _TREE.value else _searched(say)
     say(f"{tree.num_histories} histories, {tree.num_infosets} may be worth memorizing: solving")
     found: dict[str, MetaEquilibrium] = {}

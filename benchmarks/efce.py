@@ -54,8 +54,9 @@ def sheriff(items: int, bribe: int, rounds: int) -> pyspiel.Game:
     return pyspiel.load_game(f"sheriff(max_items={items},max_bribe={bribe},num_rounds={rounds})")
 
 
-def rows(scale: float, say: Callable[[str], None]) -> list[Row]:
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
     """The rows; a `scale` below 1 leaves out what takes minutes: Large and Huge."""
+    del turns
     found = [*_instances(scale, say), *_row_2(say)]
     iterations = {"Med": 10_000, "Large": 200, "Huge": 50}
     names = ["Med"] if scale < 1.0 else list(_GAMES)

@@ -26,14 +26,8 @@ from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
 from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
+from precomp_games.algorithms.zero_sum import regret_minimization
 from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
-from precomp_games.algorithms.zero_sum.regret_minimization import (
-    CFR_VARIANTS,
-    RegretState,
-    Work,
-    iterate,
-    update_rule,
-)
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
@@ -65,13 +59,13 @@ class _Ours:
     def __init__(self, tree: HistoryTree) -> None:
         self.tree = tree
         self.decisions = DecisionTree.of(tree)
-        self.work = Work.of(self.decisions)
-        self.state = RegretState.start(np.full(tree.num_infosets, 0.5))
+        self.work = regret_minimization.Work.of(self.decisions)
+        self.state = regret_minimization.RegretState.start(np.full(tree.num_infosets, 0.5))
         self.done = 0
 
     def iterate(self, count: int) -> None:
-        rules = [update_rule("cfr+", self.done + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules)
+        rules = [regret_minimization.update_rule("cfr+", self.done + 1 + k) for k in range(count)]
+        regret_minimization.iterate(self.decisions, self.state, self.work, rules)
         self.done += count
 
 
@@ -162,7 +156,7 @@ def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list
         Row(f"{name} / copying the history tree's arrays", times.text("iteration", "copy_tree")),
         Row(f"{name}: milliseconds here", f"{1e3 * times.least('iteration'):.1f}"),
     ]
-    for variant in CFR_VARIANTS:
+    for variant in regret_minimization.CFR_VARIANTS:
         start = time.perf_counter()
         found = meta_equilibrium(tree, variant=variant, iterations=1000, check_every=100)
         curve = ", ".join(f"{gap:.1e} ({t})" for t, gap in found.trace if t in (100, 200, 500, 1000))

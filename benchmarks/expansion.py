@@ -17,8 +17,7 @@ What a history costs that loop depends on the policies, so two kinds are measure
   * looked up: the same rows, kept in a dictionary by board once they were asked for. A further question costs
     a string and a look-up, the least that a policy which depends on the board can cost.
 
-The dictionaries are full before the clock starts, or memory is measured. For information, the library's own
-expansion without a `position_key`, which shares nothing between histories.
+The dictionaries are full before the clock starts, or memory is measured.
 """
 
 from __future__ import annotations
@@ -130,8 +129,9 @@ def expand_by_history(
     }
 
 
-def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures time and memory of the expansion, for a tree of about so many histories."""
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures time and memory of the expansion, for a tree of about a million histories times `scale`."""
+    histories = round(1_000_000 * scale)
     penalty = _PENALTY * max(1.0, _FULL_SIZE / histories)
     game = pyspiel.load_game(_GAME)
     computed = ComputedPolicy(game, 1, game.num_distinct_actions()), ComputedPolicy(game, 2, _LIKED)
@@ -155,13 +155,6 @@ def rows(histories: int, turns: int, say: Callable[[str], None]) -> list[Row]:
         times = side_by_side(count, **works)
         say(f"  shortest: {times.least('ours'):.3f} s, history by history {times.least('loop'):.3f} s")
         measured.append(_speed_row(f"{name}: history by history / ours, policies {kind}", times))
-    say("expanding without a position_key")
-    times = side_by_side(
-        1,
-        ours=lambda: _ours(game, looked_up, penalty, shared=False),
-        loop=lambda: expand_by_history(game, *looked_up, penalty),
-    )
-    measured.append(Row(f"{name}: the same, looked up, position_key=None", times.text("loop", "ours")))
     say("measuring memory in processes of their own")
     ours, count = fresh_process(_memory, looked_up, penalty)
     theirs, _ = fresh_process(_memory_by_history, looked_up, penalty)
@@ -192,7 +185,6 @@ def _ours(
     game: pyspiel.Game,
     policies: tuple[openspiel_policy.Policy, openspiel_policy.Policy],
     penalty: float,
-    shared: bool = True,
 ) -> HistoryTree:
     return HistoryTree.from_game(
         game,
@@ -200,7 +192,7 @@ def _ours(
         sigma=policies[1],
         penalties=(penalty, math.inf),
         leaf_value=draw,
-        position_key=board if shared else None,
+        position_key=board,
     )
 
 

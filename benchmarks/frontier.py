@@ -47,8 +47,9 @@ _GAMES = (
 )
 
 
-def rows(histories: int, turns: int, say: Callable[[str], None], games: int = len(_GAMES)) -> list[Row]:
-    """Measures on a tree of about so many histories, and certificates on the first `games` games."""
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures on a tree of about 2.8 million histories times `scale`, and certificates on games."""
+    histories, games = round(2_800_000 * scale), len(_GAMES) if scale > 0.1 else 1
     say(f"the memory frontier of a synthetic tree of about {histories} histories")
     tree = synthetic_tree(histories)
     frontier = memory_frontier(tree, 0)  # compiles

@@ -28,8 +28,10 @@ _KNIGHTS = [f"{out} {answer} {back} {home}" for out, back in (("Nf3", "Ng1"), ("
 _TARGET = 500  # MB
 
 
-def rows(megabytes: int, say: Callable[[str], None]) -> list[Row]:
-    """Counts a player's moves in a file of so many megabytes (the target is set for 500)."""
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Counts a player's moves in a file of 500 MB times `scale`."""
+    del turns
+    megabytes = max(1, round(500 * scale))
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "games.pgn"
         say(f"writing {megabytes} MB of games")

@@ -26,8 +26,9 @@ __all__ = ["rows"]
 _TARGET = 10.0
 
 
-def rows(histories: int, components: int, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures so many components on a tree of about so many histories."""
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures 100 components on a tree of about a million histories; below scale 1, ten on a smaller one."""
+    histories, components = round(1_000_000 * scale), 100 if scale == 1.0 else 10
     say(f"building a synthetic tree of about {histories} histories, with {components} components")
     tree, levels, mixture = _mixed_tree(histories, components)
     best = best_precomputation(tree, 0)

@@ -9,8 +9,7 @@ principal variation search. Then nodes of all variants on the named games, plain
 every position; all must give the same value.
 
 Monte Carlo tree search, on the same position. "The same roll-outs" are one object, `RandomRollouts`, given to
-OpenSpiel's Python `MCTSBot` as its evaluator; for information, that bot with its own evaluator, which draws
-with numpy, and OpenSpiel's C++ `MCTSBot`.
+OpenSpiel's Python `MCTSBot` as its evaluator; for information, OpenSpiel's C++ `MCTSBot`.
 """
 
 from __future__ import annotations
@@ -47,8 +46,9 @@ _SIMULATION_TARGET = 3.0
 _C = 1.4
 
 
-def rows(depth: int, simulations: int, turns: int, say: Callable[[str], None]) -> list[Row]:
-    """Measures searches to a depth of Connect Four (the target is set for 8) and so many simulations."""
+def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
+    """Measures searches of Connect Four to depth 8 and 20,000 simulations; below scale 1, less."""
+    depth, simulations = 8 if scale == 1.0 else 4, max(200, round(20_000 * scale))
     return [
         *_depth_rows(depth, turns, say),
         *_node_rows(depth, say),
@@ -174,17 +174,14 @@ def _simulation_rows(simulations: int, turns: int, say: Callable[[str], None]) -
     budget = SimulationBudget(simulations)
     say(f"{simulations} simulations of Connect Four, {turns} times each way")
 
-    def python_bot(evaluator: openspiel_mcts.Evaluator) -> Any:
-        random = np.random.RandomState(1)
-        return openspiel_mcts.MCTSBot(game, _C, simulations, evaluator, solve=False, random_state=random)
-
-    def with_its_own() -> Any:
-        return openspiel_mcts.RandomRolloutEvaluator(1, np.random.RandomState(2))
+    def python_bot() -> Any:
+        how: dict[str, Any] = {"solve": False, "random_state": np.random.RandomState(1)}
+        return openspiel_mcts.MCTSBot(game, _C, simulations, _SameRollouts(game), **how)
 
     mcts(root, SimulationBudget(10))  # compiles
     done = (
         mcts(root, budget, c=_C).simulations,
-        python_bot(_SameRollouts(game)).mcts_search(root).explore_count,
+        python_bot().mcts_search(root).explore_count,
     )
     if done != (simulations, simulations):
         raise AssertionError(f"{done} simulations of {simulations}")
@@ -197,14 +194,8 @@ def _simulation_rows(simulations: int, turns: int, say: Callable[[str], None]) -
     times = side_by_side(
         turns,
         ours=lambda: mcts(root, budget, c=_C),
-        theirs=lambda: python_bot(_SameRollouts(game)).mcts_search(root),
+        theirs=lambda: python_bot().mcts_search(root),
         cpp=cpp,
-    )
-    say("the same with OpenSpiel's own Python roll-outs")
-    own = side_by_side(
-        max(1, turns // 3),
-        ours=lambda: mcts(root, budget, c=_C),
-        theirs=lambda: python_bot(with_its_own()).mcts_search(root),
     )
     name = f"Connect Four, {simulations} simulations"
     rate = simulations / times.least("ours")
@@ -215,7 +206,6 @@ def _simulation_rows(simulations: int, turns: int, say: Callable[[str], None]) -
             f">= {_SIMULATION_TARGET:.0f} x",
             times.ratio("theirs", "ours") >= _SIMULATION_TARGET,
         ),
-        Row(f"{name}: OpenSpiel's Python MCTS with its own roll-outs / ours", own.text("theirs", "ours")),
         Row(f"{name}: time, ours / OpenSpiel's C++ MCTS", times.text("ours", "cpp")),
         Row(f"{name}: simulations a second here", f"{rate:,.0f}"),
     ]

@@ -38,16 +38,7 @@ import sweeps
 from absl import flags
 from kept_work import kept_work
 
-from precomp_games.algorithms.lookahead import (
-    FollowerType,
-    commit_against_lookahead,
-    commit_against_types,
-    cumulative_noise,
-    equilibrium,
-    equilibrium_values,
-    evaluate_against_lookahead,
-    independent_noise,
-)
+from precomp_games.algorithms import lookahead
 
 FLAGS = flags.FLAGS
 _GAMES = flags.DEFINE_multi_string(
@@ -88,7 +79,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/limited_lookahead", "Whe
 _POINT = ("game", "noise", "rational_player", "lookahead", "gamma")
 _TYPES_POINT = ("game", "noise", "rational_player", "gamma", "made_for")
 _HEDGED = ("mean", "worst")
-_MODELS = {"independent": independent_noise, "cumulative": cumulative_noise}
+_MODELS = {"independent": lookahead.independent_noise, "cumulative": lookahead.cumulative_noise}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +102,11 @@ Exact = tuple[pyspiel.Game, tuple[Any, Any]]
 
 
 def exact_values(game: pyspiel.Game) -> Exact:
-    policy = equilibrium(game)
-    return game, (equilibrium_values(game, 0, policy), equilibrium_values(game, 1, policy))
+    policy = lookahead.equilibrium(game)
+    return game, (
+        lookahead.equilibrium_values(game, 0, policy),
+        lookahead.equilibrium_values(game, 1, policy),
+    )
 
 
 def committed(given: tuple[Exact, Task]) -> list[dict[str, Any]]:
@@ -124,7 +118,7 @@ def committed(given: tuple[Exact, Task]) -> list[dict[str, Any]]:
         evaluation = _MODELS[task.noise](evaluation, task.gamma, [task.seed, task.draw])
     if isinstance(task.lookahead, tuple):
         return against_types(game, evaluation, task, task.lookahead)
-    best = commit_against_lookahead(
+    best = lookahead.commit_against_lookahead(
         game, player, task.lookahead, evaluation, task.tie_breaking, time_limit=task.time_limit
     )
     row = {name: getattr(task, name) for name in (*_POINT, "draw")}
@@ -136,18 +130,18 @@ def against_types(
     game: pyspiel.Game, evaluation: Any, task: Task, lookaheads: Sequence[int]
 ) -> list[dict[str, Any]]:
     player, limit = task.rational_player, task.time_limit
-    types = [FollowerType(k, evaluation, task.tie_breaking) for k in lookaheads]
+    types = [lookahead.FollowerType(k, evaluation, task.tie_breaking) for k in lookaheads]
     objectives: tuple[Any, ...] = _HEDGED
     hedged = [
-        commit_against_types(game, player, types, objective=objective, time_limit=limit)
+        lookahead.commit_against_types(game, player, types, objective=objective, time_limit=limit)
         for objective in objectives
     ]
-    made = [commit_against_types(game, player, [kind], time_limit=limit) for kind in types]
+    made = [lookahead.commit_against_types(game, player, [kind], time_limit=limit) for kind in types]
     rows = []
     for made_for, best in zip((*map(str, lookaheads), *_HEDGED), (*made, *hedged), strict=True):
         policy = best.policy()
         utility = [
-            evaluate_against_lookahead(
+            lookahead.evaluate_against_lookahead(
                 game, policy, player, kind.lookahead, kind.evaluation, kind.tie_breaking
             ).utility
             for kind in types

@@ -18,14 +18,7 @@ from collections.abc import Sequence
 import common
 from absl import flags
 
-from precomp_games import HistoryTree, Menu
-from precomp_games.algorithms import (
-    CFR_VARIANTS,
-    MetaEquilibrium,
-    best_precomputation,
-    meta_equilibrium,
-    meta_sequence_form_lp,
-)
+from precomp_games import HistoryTree, Menu, algorithms
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
@@ -35,7 +28,10 @@ _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information 
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
 _MENU = flags.DEFINE_bool("menu", False, "Which action to memorize is a choice; --sigma_pre is not asked.")
 _VARIANT = flags.DEFINE_enum(
-    "variant", None, list(CFR_VARIANTS), "Which CFR. Default: none, but the double oracle, which is exact."
+    "variant",
+    None,
+    list(algorithms.CFR_VARIANTS),
+    "Which CFR. Default: none, but the double oracle, which is exact.",
 )
 _ITERATIONS = flags.DEFINE_integer(
     "iterations",
@@ -51,8 +47,8 @@ _MOST_EXACT = flags.DEFINE_integer(
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
 
 
-def solve(tree: HistoryTree) -> MetaEquilibrium:
-    return meta_equilibrium(
+def solve(tree: HistoryTree) -> algorithms.MetaEquilibrium:
+    return algorithms.meta_equilibrium(
         tree, variant=_VARIANT.value, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value
     )
 
@@ -78,7 +74,7 @@ def main(argv: Sequence[str]) -> None:
         sigma=common.policy(game, FLAGS.sigma),
         penalties=penalties,
     )
-    alone = [best_precomputation(tree, player) for player in (0, 1)]
+    alone = [algorithms.best_precomputation(tree, player) for player in (0, 1)]
     solved = solve(tree)
     print(
         f"{tree.game.get_type().short_name}: {tree.num_histories} histories, "
@@ -94,7 +90,7 @@ def main(argv: Sequence[str]) -> None:
         **{name: getattr(solved, name) for name in numbers},
     }
     if tree.num_infosets <= _MOST_EXACT.value:
-        exact = meta_sequence_form_lp(tree)
+        exact = algorithms.meta_sequence_form_lp(tree)
         result["exact_value"] = exact.value
         print(f"Value to player 0: expected {exact.value:.6f} (one program), obtained {solved.value:.6f}")
     common.print_table(

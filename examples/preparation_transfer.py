@@ -38,25 +38,7 @@ import sweeps
 from absl import flags
 from scipy import sparse
 
-from precomp_games.algorithms import (
-    MemoryFrontier,
-    best_of_frontier,
-    memory_frontier,
-    robust_precomputation,
-)
-from precomp_games.chess import (
-    Book,
-    ChessGame,
-    ChessState,
-    PreparationSettings,
-    SearchLimit,
-    action_of,
-    board_key,
-    control_book,
-    opponent_policy,
-    preparation_book,
-    preparation_tree,
-)
+from precomp_games import algorithms, chess
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, MoveCounts
 from precomp_games.chess.model.model import PreparationPolicies
@@ -119,7 +101,9 @@ class Judge:
         """Of the games from a year on."""
         self.leaf_value = leaf_value
         counts = MoveCounts.of_tables([table])
-        self.policy = CountsPolicy(ChessGame(), counts, _JUDGE_ALPHA.value, back_off)  # of all its games
+        self.policy = CountsPolicy(
+            chess.ChessGame(), counts, _JUDGE_ALPHA.value, back_off
+        )  # of all its games
         self._back_off = back_off
         self._played: dict[int, list[tuple[int, int]]] = {}
         own = (column[table.own].tolist() for column in (table.keys, table.actions, table.game))
@@ -132,9 +116,9 @@ class Judge:
         self.position_of: list[int] = []  # of each reply
         self._positions = 0
 
-    def replies(self, states: Sequence[ChessState]) -> list[list[tuple[int, int]]]:
+    def replies(self, states: Sequence[chess.ChessState]) -> list[list[tuple[int, int]]]:
         """(action, number) of the replies that are looked at in each position."""
-        new = {board_key(state): state for state in states if board_key(state) not in self._rows}
+        new = {chess.board_key(state): state for state in states if chess.board_key(state) not in self._rows}
         if new:
             asked = list(new.values())
             priors = self._back_off.action_probabilities_batch(asked)
@@ -153,7 +137,7 @@ class Judge:
                     self.reply_games.append([game for a, game in played if a == action])
                     self.position_of.append(self._positions)
                 self._positions += 1
-        return [self._rows[board_key(state)] for state in states]
+        return [self._rows[chess.board_key(state)] for state in states]
 
     def odds(self, weights: Weights) -> Weights:
         """float64[replies, draws]: how likely replies are, by weights of games, float64[games, draws]."""
@@ -195,16 +179,16 @@ class Paths:
         return np.asarray(of @ reach)
 
 
-def paths_of(book: Book, settings: PreparationSettings, judge: Judge) -> Paths:
+def paths_of(book: chess.Book, settings: chess.PreparationSettings, judge: Judge) -> Paths:
     """Plays a book against all replies that the judge looks at."""
     moves = {
-        tuple(action_of(move) for move in position.history): action_of(position.moves[0].move)
+        tuple(chess.action_of(move) for move in position.history): chess.action_of(position.moves[0].move)
         for position in book.positions
     }
-    level: list[tuple[ChessState, tuple[int, ...], int]] = [
+    level: list[tuple[chess.ChessState, tuple[int, ...], int]] = [
         (settings.played_game().new_initial_state(), (), 0)
     ]
-    ends: list[tuple[ChessState, tuple[int, ...], int]] = []
+    ends: list[tuple[chess.ChessState, tuple[int, ...], int]] = []
     while level:
         following, asked = [], []
         for state, path, played in level:
@@ -226,7 +210,7 @@ def paths_of(book: Book, settings: PreparationSettings, judge: Judge) -> Paths:
     return Paths([path for _, path, _ in ends], values, np.array([played for _, _, played in ends], np.int64))
 
 
-def hits(book: Book, table: GameTable) -> Weights:
+def hits(book: chess.Book, table: GameTable) -> Weights:
     """float64[games]: how many positions of the book came up in each game with the person on the other side.
 
     NaN in games with the person on the book's own side.
@@ -261,19 +245,19 @@ class Trial:
 
 
 def judge_of(
-    settings: PreparationSettings, table: GameTable, engines: chess_runs.Engines
-) -> tuple[Judge, PreparationPolicies, PreparationSettings]:
+    settings: chess.PreparationSettings, table: GameTable, engines: chess_runs.Engines
+) -> tuple[Judge, PreparationPolicies, chess.PreparationSettings]:
     """The judge from a year on, and what it would prepare with."""
     own = dataclasses.replace(
         settings,
         opponent="",
         distrust=0.0,
-        analyst_limit=SearchLimit(nodes=_JUDGE_NODES.value),
+        analyst_limit=chess.SearchLimit(nodes=_JUDGE_NODES.value),
         calibration=_JUDGE_CALIBRATION.value,
     )
     policies = engines.policies(own)
-    game = ChessGame()
-    behind = opponent_policy(game, _JUDGE_BEHIND.value, engines.opponent, trusted=True)
+    game = chess.ChessGame()
+    behind = chess.opponent_policy(game, _JUDGE_BEHIND.value, engines.opponent, trusted=True)
     # What its opponents played in these games: people of the time, of whom no preparation has read.
     others = MoveCounts.of_tables([dataclasses.replace(table, own=~table.own)])
     judge = Judge(table, CountsPolicy(game, others, 1.0, behind), policies.leaf_value)
@@ -282,13 +266,13 @@ def judge_of(
 
 
 def books_of(
-    settings: PreparationSettings,
+    settings: chess.PreparationSettings,
     policies: PreparationPolicies,
     engines: chess_runs.Engines,
     sizes: Sequence[int],
-) -> dict[tuple[str, int], Book]:
+) -> dict[tuple[str, int], chess.Book]:
     """The prepared books and the controls of each size."""
-    control = functools.partial(control_book, settings, policies)
+    control = functools.partial(chess.control_book, settings, policies)
     found = {(_PREPARED, size): book for size, book in prepared(settings, policies, engines, sizes).items()}
     for size in sizes:
         found["most reached", size] = control(positions=size)
@@ -297,22 +281,22 @@ def books_of(
 
 
 def prepared(
-    settings: PreparationSettings,
+    settings: chess.PreparationSettings,
     policies: PreparationPolicies,
     engines: chess_runs.Engines,
     sizes: Sequence[int],
-) -> dict[int, Book]:
+) -> dict[int, chess.Book]:
     """The best books of each size, by these policies, which the settings may distrust."""
     player = settings.player
-    tree = preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
+    tree = chess.preparation_tree(settings, engines.analyst, engines.opponent, policies=policies)
     best: list[Any]
     if settings.distrust:
         shares = distrusted_shares(tree, settings, policies.sigma[1 - player])
-        best = [robust_precomputation(tree, player, shares, budget=size) for size in sizes]
+        best = [algorithms.robust_precomputation(tree, player, shares, budget=size) for size in sizes]
     else:
-        frontier: MemoryFrontier = memory_frontier(tree, player)
-        best = [best_of_frontier(frontier, size) for size in sizes]
-    books = [preparation_book(tree, player, found.states()) for found in best]
+        frontier: algorithms.MemoryFrontier = algorithms.memory_frontier(tree, player)
+        best = [algorithms.best_of_frontier(frontier, size) for size in sizes]
+    books = [chess.preparation_book(tree, player, found.states()) for found in best]
     return dict(zip(sizes, books, strict=True))
 
 
@@ -364,7 +348,7 @@ def trials(
             if _REGRET.value:
                 best = prepared(best_settings, best_policies, engines, sizes)
                 books |= {(_BEST, size): book for size, book in best.items()}
-            books["no book", 0] = Book(books[_PREPARED, sizes[0]].start, side == "white", ())
+            books["no book", 0] = chess.Book(books[_PREPARED, sizes[0]].start, side == "white", ())
             paths = {key: paths_of(book, settings, judge) for key, book in books.items()}
             odds = judge.odds(weights[late])
             done += [

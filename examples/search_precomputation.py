@@ -27,13 +27,7 @@ import pyspiel
 import sweeps
 from absl import flags
 
-from precomp_games import HistoryTree, RolloutValues
-from precomp_games.algorithms import (
-    BestPrecomputation,
-    MetaEquilibrium,
-    best_precomputation,
-    meta_equilibrium,
-)
+from precomp_games import HistoryTree, RolloutValues, algorithms
 from precomp_games.algorithms.search import SearchBot, SoftmaxPolicy, default_evaluator, default_position_key
 
 FLAGS = flags.FLAGS
@@ -152,15 +146,17 @@ def prepared(
         position_key=default_position_key(game),
     )
     check: tuple[float, float, float] | None = None
-    result: MetaEquilibrium | BestPrecomputation
+    result: algorithms.MetaEquilibrium | algorithms.BestPrecomputation
     certificate: float
     if both:
         show(note="equilibrium")
-        result = meta_equilibrium(tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value)
-        nobody = best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
+        result = algorithms.meta_equilibrium(
+            tree, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value
+        )
+        nobody = algorithms.best_precomputation(tree.with_penalties((math.inf, math.inf)), 0)
         unprepared, number, certificate = nobody.unprepared, result.sizes, result.nash_conv
     else:
-        result = best = best_precomputation(tree, player)
+        result = best = algorithms.best_precomputation(tree, player)
         number = common.seats(player, best.size, 0)
         unprepared, certificate = best.unprepared, best.num_positions
         if _CHECK_GAMES.value:

@@ -68,7 +68,7 @@ def test_chess_from_stored_searches_and_from_a_file(run, tmp_path):
 
 @pytest.mark.test_all("a benchmark")
 def test_rows_of_frontiers_and_certificates():
-    rows = frontier.rows(20_000, 1, lambda text: None, games=1)
+    rows = frontier.rows(20_000 / 2_800_000, 1, lambda text: None)
     assert [row.reached for row in rows if row.target] == [True, True]
     assert "memory frontier" in rows[0].what and "budget of 200" in rows[1].what
     assert "certificate, tic_tac_toe" in rows[-1].what and "OUTSIDE" not in rows[-1].what
@@ -78,7 +78,7 @@ def test_rows_of_frontiers_and_certificates():
 def test_rows_of_searches():
     """They hold answers to be equal."""
     said = []
-    rows = search.rows(depth=4, simulations=300, turns=1, say=said.append)
+    rows = search.rows(0.015, 1, said.append)
     names = [row.what for row in rows]
     for words in ("open lines", "a constant", "nodes of minimax", "the same roll-outs", "C++ MCTS"):
         assert any(words in name for name in names)
