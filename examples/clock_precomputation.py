@@ -32,10 +32,9 @@ import sweeps
 from absl import flags
 from chess import Move
 
-from precomp_games import ClockGame, HistoryTree, SearchClock
+from precomp_games import ClockGame, HistoryTree, SearchClock, chess
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
 from precomp_games.algorithms.search import SearchBudget, alpha_beta, default_evaluator, default_position_key
-from precomp_games.chess import EngineEvaluation, SearchLimit, StoredEngine, action_of, position_key
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess with an engine's nodes, in place of --game.")
@@ -190,7 +189,7 @@ def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
 class TimedEngine:
     """A policy of a clock game over chess: the best move of a search as long as the clock allows."""
 
-    def __init__(self, game: ClockGame, engine: StoredEngine, clock: SearchClock, multipv: int) -> None:
+    def __init__(self, game: ClockGame, engine: chess.StoredEngine, clock: SearchClock, multipv: int) -> None:
         self._game, self._engine, self._clock, self._multipv = game, engine, clock, multipv
 
     def action_probabilities_batch(self, states: Sequence[Any]) -> list[dict[int, float]]:
@@ -198,10 +197,10 @@ class TimedEngine:
         rows: list[dict[int, float]] = [{} for _ in states]
         for ticks in sorted(set(allotted)):
             which = [k for k, spent in enumerate(allotted) if spent == ticks]
-            limit = SearchLimit(nodes=ticks * self._clock.nodes_per_tick)
+            limit = chess.SearchLimit(nodes=ticks * self._clock.nodes_per_tick)
             results = self._engine.search([states[k].base.epd for k in which], limit, self._multipv)
             for k, result in zip(which, results, strict=True):
-                move = action_of(Move.from_uci(result.lines[0].move))
+                move = chess.action_of(Move.from_uci(result.lines[0].move))
                 rows[k] = {self._game.encode(move, ticks): 1.0}
         return rows
 
@@ -212,7 +211,7 @@ class TimedEngine:
 class PlayedOn:
     """What a state is worth when both play on, their likeliest moves, to some ply, and that is scored."""
 
-    def __init__(self, policies: tuple[Any, Any], evaluation: EngineEvaluation, plies: int) -> None:
+    def __init__(self, policies: tuple[Any, Any], evaluation: chess.EngineEvaluation, plies: int) -> None:
         self._policies, self._evaluation, self._plies = policies, evaluation, plies
 
     def evaluate_batch(self, states: Sequence[Any]) -> np.ndarray:
@@ -256,7 +255,7 @@ def chess_rows(values: Sequence[int]) -> list[dict[str, Any]]:
             own = TimedEngine(game, engines.analyst, clock, settings.top_k)
             rival = game.policy(replies, 1)
             leaves = PlayedOn(common.seats(player, own, rival), policies.leaf_value, settings.max_plies)
-            key = game.position_key(position_key)
+            key = game.position_key(chess.position_key)
             rows.append(compared(game, own, rival, book, settings.penalty, key, leaves))
     return rows
 

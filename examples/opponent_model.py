@@ -27,22 +27,8 @@ import people
 import sweeps
 from absl import flags
 
-from precomp_games.chess import (
-    ChessGame,
-    ChessState,
-    GameReport,
-    SearchLimit,
-    move_of,
-    opponent_policy,
-)
-from precomp_games.chess.data.move_counts import (
-    CountsPolicy,
-    GameSelection,
-    GameTable,
-    GameWeights,
-    MoveCounts,
-    predicted_rows,
-)
+from precomp_games import chess
+from precomp_games.chess.data import move_counts
 from precomp_games.chess.model.count_fit import HALF_LIVES, CountFit, RollingCounts
 from precomp_games.chess.model.estimation import fit_opponent, opponent_choices
 from precomp_games.chess.model.opponents import prior_of_moves, rolling_fit
@@ -57,9 +43,6 @@ _PLIES = flags.DEFINE_integer("plies", 16, "Half-moves of each game that are pre
 _BEHIND = flags.DEFINE_enum("behind", "uniform", ["uniform", "engine"], "What is behind the population.")
 _ENGINE_MOVES = flags.DEFINE_integer("engine_moves", 8, "Moves that the engine looks at.", 2, 500)
 _FITTED = flags.DEFINE_integer("fitted", 1000, "Positions by which the engine's r is fitted.", lower_bound=1)
-_MISDATED = flags.DEFINE_float(
-    "misdated", 0.0, "To see what wrong dates change: this share of the games is moved by a year.", 0.0, 1.0
-)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/opponent_model", "Where files go.")
 common.define_chess_flags()
 flags.adopt_module_key_flags(common)
@@ -103,17 +86,6 @@ class Score:
         self.played.extend(move == action for move in row)
 
 
-def person() -> people.KnownPerson:
-    """The person of the flags, with dates that are wrong on purpose where that is asked for."""
-    found = people.person(_PLIES.value)
-    if not _MISDATED.value:
-        return found
-    table, rng = found.table, np.random.default_rng(FLAGS.seed)
-    wrong = rng.random(table.num_games) < _MISDATED.value
-    years = table.years + wrong * rng.choice([-1.0, 1.0], table.num_games)
-    return dataclasses.replace(found, table=dataclasses.replace(table, years=years))
-
-
 def test_years(found: people.KnownPerson) -> list[int]:
     """The years that are predicted: those in which there are games."""
     since = _SINCE.value if _SINCE.value is not None else int(np.median(found.years)) + 1
@@ -127,50 +99,52 @@ def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since:
     states, own = table.own_states(), table.own
     played = zip(table.keys[own].tolist(), table.actions[own].tolist(), strict=True)
     # Each position counts once: where a person's games are many, the counts say what it plays.
-    moves = {(states[key].board.epd(), move_of(action).uci()): 1 for key, action in played}
+    moves = {(states[key].board.epd(), chess.move_of(action).uci()): 1 for key, action in played}
     epds = list(dict.fromkeys(epd for epd, _ in moves))
     rng = np.random.default_rng(FLAGS.seed)
     kept = {epds[k] for k in rng.permutation(len(epds))[: _FITTED.value]}
-    limit, top_k = SearchLimit(nodes=FLAGS.opponent_nodes), _ENGINE_MOVES.value
+    limit, top_k = chess.SearchLimit(nodes=FLAGS.opponent_nodes), _ENGINE_MOVES.value
     once = {move: 1 for move in moves if move[0] in kept}
     fit = fit_opponent(opponent_choices(engines.analyst, limit, top_k, once))
     spec = (
         f"noisy(policy=uci(nodes={limit.nodes},r={fit.temperature_cp!r},top_k={top_k}),epsilon={fit.lapse!r})"
     )
-    policy = opponent_policy(ChessGame(), spec, engines.analyst)
+    policy = chess.opponent_policy(chess.ChessGame(), spec, engines.analyst)
     how = f"r = {fit.temperature_cp:.0f} cp, lapses {fit.lapse:.2f}"
     return policy, f"{engines.analyst.engine_id} ({limit}, {top_k} moves), {how}"
 
 
-def models(population: GameSelection | None, since: int, behind: Any) -> list[Model]:
+def models(population: move_counts.GameSelection | None, since: int, behind: Any) -> list[Model]:
     """What is compared, from plain to best; a population's games count up to the first year."""
     ageless = (math.inf,)
     found = [Model("counts alone", ageless, None), Model("with age", HALF_LIVES, None)]
     if population is not None:
-        read = GameReport()
+        read = chess.GameReport()
         table = population.table(read)
         earlier = table.select(table.years < since)
         if not earlier.num_games:
             raise ValueError(f"--population: expected games before {since}, got none in {population.path!r}")
         # Fitted without an engine, which would have to search all positions of all these games.
         fit = rolling_fit(earlier)
-        counts = MoveCounts.of_tables([earlier], GameWeights(half_life=fit.half_life))
+        counts = move_counts.MoveCounts.of_tables([earlier], move_counts.GameWeights(half_life=fit.half_life))
         told = f"H = {fit.half_life:.3g} years, alpha = {fit.alpha:.2g}"
         print(f"Population          {read}\n{'':<20}{earlier.num_games} before {since}, {told}", flush=True)
-        others = CountsPolicy(ChessGame(), counts, fit.alpha)
+        others = move_counts.CountsPolicy(chess.ChessGame(), counts, fit.alpha)
         found.append(Model("population alone", ageless, others, counts=False))
         found.append(Model("with population", HALF_LIVES, others))
         if behind is not None:
-            backed = CountsPolicy(ChessGame(), counts, fit.alpha, behind)
+            backed = move_counts.CountsPolicy(chess.ChessGame(), counts, fit.alpha, behind)
             found.append(Model("with engine", HALF_LIVES, backed))
     elif behind is not None:
         found.append(Model("with engine", HALF_LIVES, behind))
     return found
 
 
-def score(model: Model, table: GameTable, years: list[int], states: dict[int, ChessState]) -> Score:
+def score(
+    model: Model, table: move_counts.GameTable, years: list[int], states: dict[int, chess.ChessState]
+) -> Score:
     """Predicts each year from the years before."""
-    result, game = Score(), ChessGame()
+    result, game = Score(), chess.ChessGame()
     known = table.select(table.years < years[-1] + 1)
     if model.counts:
         rolling = RollingCounts(known)
@@ -179,12 +153,12 @@ def score(model: Model, table: GameTable, years: list[int], states: dict[int, Ch
     for k, year in enumerate(years):
         policy = model.prior
         if model.counts:
-            weights = GameWeights(half_life=result.fits[k].half_life, as_of=float(year))
-            counts = MoveCounts.of_tables([table.select(table.years < year)], weights)
-            policy = CountsPolicy(game, counts, result.fits[k].alpha, model.prior)
+            weights = move_counts.GameWeights(half_life=result.fits[k].half_life, as_of=float(year))
+            counts = move_counts.MoveCounts.of_tables([table.select(table.years < year)], weights)
+            policy = move_counts.CountsPolicy(game, counts, result.fits[k].alpha, model.prior)
         now = table.select(np.floor(table.years) == year)
         played = now.actions[now.own].tolist()
-        for row, action in zip(predicted_rows(policy, now, states), played, strict=True):
+        for row, action in zip(move_counts.predicted_rows(policy, now, states), played, strict=True):
             result.add(row, action)
     return result
 
@@ -247,7 +221,7 @@ def plot_by_ply(rows: Sequence[dict[str, Any]], names: Iterable[str], path: path
 def main(argv: Sequence[str]) -> None:
     del argv
     folder = common.output_folder(_OUTPUT_DIR.value)
-    found = person()
+    found = people.person(_PLIES.value)
     table, player, population = found.table, found.name, found.population
     years = test_years(found)
     print(f"{player:<20}{found.report}")
@@ -280,7 +254,7 @@ def main(argv: Sequence[str]) -> None:
     print(f"\nWritten: {folder}/result.json, by_ply.csv, by_ply.png, calibration.png")
 
 
-def all_scores(compared: list[Model], table: GameTable, years: list[int]) -> dict[str, Score]:
+def all_scores(compared: list[Model], table: move_counts.GameTable, years: list[int]) -> dict[str, Score]:
     states = table.select(table.years < years[-1] + 1).own_states()
     bar = common.progress_bar(compared, desc="Predicting")
     return {model.name: score(model, table, years, states) for model in bar}

@@ -33,10 +33,10 @@ from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import drill, opponent, prepare, report, spar
 from precomp_games.commands._app import run_command
 from tools import samples
-from tools.fuzz.mutate import bent_file
+from tools.fuzz.mutate import Plain, changed
 from tools.readers import PLACES, READERS, Reader, archive, hostile_databases, hostile_games, json_documents
 
-__all__ = ["RESUMED", "VALUES", "bent_state", "left", "resume"]
+__all__ = ["RESUMED", "VALUES", "changed_state", "left", "resume"]
 
 _ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 _FEW = ("--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2", "--max_plies=4", f"--fen={_ENDGAME}")
@@ -256,21 +256,25 @@ def left(name: str) -> dict[str, bytes]:
 def _use(name: str, path: pathlib.Path) -> None:
     """Runs a command in the folder of an input."""
     files = _COMMANDS[name][1]
-    number, _, data = path.read_bytes().partition(b"\n")
-    changed = files[int(number) % len(files)] if number.isdigit() and len(number) < 4 else files[0]
-    resume(name, path.parent, {changed: data})
+    number, data = _number_of(name, path.read_bytes())
+    resume(name, path.parent, {files[number]: data})
+
+
+def _number_of(name: str, data: bytes) -> tuple[int, bytes]:
+    """Of an input: which file it is in place of, and what that has."""
+    number, _, data = data.partition(b"\n")
+    return int(number) % len(_COMMANDS[name][1]) if number.isdigit() and len(number) < 4 else 0, data
 
 
 def _input(number: int, data: bytes) -> bytes:
     return b"%d\n" % number + data
 
 
-def bent_state(rng: random.Random, name: str, words: Sequence[bytes]) -> bytes:
-    """An input of a command: one of its files after changes of what its kind has."""
-    number = rng.randrange(len(_COMMANDS[name][1]))
-    file = _COMMANDS[name][1][number]
-    data = bent_file(rng, file, [_left(name)[file]], words)
-    return _input(number, data)
+def changed_state(name: str, rng: random.Random, data: bytes, plain: Plain, words: Sequence[bytes]) -> bytes:
+    """Change an input of a command, as what its file has is changed."""
+    number, data = _number_of(name, data)
+    suffix = pathlib.Path(_COMMANDS[name][1][number]).suffix
+    return _input(number, changed(rng, data, plain, words, suffix))
 
 
 def _good(name: str) -> Iterable[bytes]:

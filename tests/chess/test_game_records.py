@@ -14,7 +14,7 @@ from precomp_games.chess.data import pgn_files
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.game import is_legal
-from tools.fuzz.mutate import bent
+from tools.fuzz.mutate import damaged
 
 LINE = (
     "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O 9. h3 Nb8 10. d4 Nbd7"
@@ -278,7 +278,7 @@ _WORDS = [b'[FEN "', b'[Variant "x"]\n', b"--", b"e8=Q", b"O-O-O", b"$9", b"%", 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
     """The same with a few changes, and not much longer."""
-    return bent(rng, [data], _WORDS)[: 2 * len(data)]
+    return damaged(rng, data, _WORDS)[: 2 * len(data)]
 
 
 def test_a_thousand_damaged_files(tmp_path: Path, cases) -> None:

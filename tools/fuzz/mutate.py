@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import re
 import sqlite3
 import zipfile
 import zlib
@@ -14,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["archive", "bent", "bent_file"]
+__all__ = ["Plain", "archive", "changed", "damaged"]
 
-_LONGEST = 1 << 18  # bytes of most inputs
+Plain = Callable[[bytes], bytes]
+"""Changes bytes, whatever they are."""
 _NUMBERS = (
     *b"0 -0 -1 1 00 0x10 1_000 1e999 -1e999 1e-999 NaN Infinity 0.5 2147483648 4294967296".split(),
     *b"9223372036854775808 18446744073709551616 1000000000000000".split(),
@@ -26,94 +26,22 @@ _ODD = (
     *(b"\0", b"\r", b"\n", b"\r\n", b"\t", b"\x0b", b"\x1a", b"\x1b[2J", b"\x7f", b"\x85", b" " * 300),
     *("\u2028".encode(), "\u202e".encode(), "\ufeff".encode(), "é".encode("latin-1"), "é".encode()),
     *("😀".encode(), b"\xff\xfe", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"%s%n", b"../../x"),
+    *(bracket * 1200 for bracket in (b"(", b"[", b"{", b'{"a":', b"<")),
 )
-_BRACKETS = (b"(", b"[", b"{", b'{"a":', b"((", b"<", b"[[")
 
 
-def bent(rng: random.Random, samples: Sequence[bytes], words: Sequence[bytes] = ()) -> bytes:
-    """One of the samples after a few changes; `words` mean something to whoever reads it."""
-    data = rng.choice(samples)
+def damaged(rng: random.Random, data: bytes, words: Sequence[bytes] = ()) -> bytes:
+    """Some bytes after a few changes; `words` mean something to whoever reads it."""
     for _ in range(min(1 + int(rng.expovariate(0.7)), 8)):
-        data = rng.choice(_CHANGES)(rng, data, samples, words)[:_LONGEST]
-    if rng.random() < 0.002:  # long ones are rare, because they take long
-        data = data * (1 + (1 << 20) // (len(data) + 1))
-    return data
-
-
-def _place(rng: random.Random, data: bytes) -> tuple[int, int]:
-    first = rng.randrange(len(data) + 1)
-    length = rng.choice((1, 1, 2, 4, 16, 64, 1024))
-    return first, min(len(data), first + rng.randrange(length) + 1)
-
-
-def _flip(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    changed = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 3, 20))):
-        if changed:
-            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def _cut(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    first, last = _place(rng, data)
-    return data[:first] + data[last:]
-
-
-def _truncate(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    return data[: rng.randrange(len(data) + 1)]
-
-
-def _repeat(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    first, last = _place(rng, data)
-    return data[:first] + data[first:last] * rng.choice((2, 2, 3, 10, 200, 3000)) + data[last:]
-
-
-def _insert(rng: random.Random, data: bytes, samples: Any, words: Sequence[bytes]) -> bytes:
-    first, last = _place(rng, data)
-    odd = rng.choice(_ODD) if not words or rng.random() < 0.4 else rng.choice(words)
-    return data[:first] + odd + data[first if rng.random() < 0.5 else last :]
-
-
-def _splice(rng: random.Random, data: bytes, samples: Sequence[bytes], words: Any) -> bytes:
-    other = rng.choice(samples)
-    first, last = _place(rng, other)
-    here = rng.randrange(len(data) + 1)
-    return data[:here] + (other[first:] if rng.random() < 0.3 else other[first:last] + data[here:])
-
-
-def _number(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    found = [match.span() for match in re.finditer(rb"\d+", data[:20000])]
-    if not found:
-        return _insert(rng, data, samples, words)
-    first, last = rng.choice(found)
-    return data[:first] + rng.choice(_NUMBERS) + data[last:]
-
-
-def _swap(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    """Two fields change places, of lines or of what separators part."""
-    by = rng.choice((b"\n", b" ", b",", b'"', b"/"))
-    parts = data.split(by)
-    one, other = rng.randrange(len(parts)), rng.randrange(len(parts))
-    parts[one], parts[other] = parts[other], parts[one]
-    return by.join(parts)
-
-
-def _nest(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    here = rng.randrange(len(data) + 1)
-    return data[:here] + rng.choice(_BRACKETS) * rng.choice((2, 50, 1200, 20000)) + data[here:]
-
-
-def _recode(rng: random.Random, data: bytes, samples: Any, words: Any) -> bytes:
-    text = data.decode("utf-8", errors="replace")
-    return text.encode(
-        rng.choice(("utf-16", "utf-16-be", "utf-8-sig", "latin-1", "utf-32")), errors="replace"
-    )
-
-
-_CHANGES: Sequence[Callable[[random.Random, bytes, Sequence[bytes], Sequence[bytes]], bytes]] = (
-    *(_flip, _flip, _cut, _cut, _truncate, _repeat, _insert, _insert, _insert, _splice, _number, _number),
-    *(_swap, _swap, _nest, _recode),
-)
+        first = rng.randrange(len(data) + 1)
+        last = min(len(data), first + rng.randrange(rng.choice((1, 2, 4, 16, 64, 1024))) + 1)
+        part = data[first:last]
+        put = (
+            *(b"", b"", part * rng.choice((2, 3, 200)), bytes(byte ^ 32 for byte in part), rng.choice(_ODD)),
+            *(rng.choice(_NUMBERS), rng.choice(words or _ODD), rng.choice(words or _ODD)),
+        )
+        data = data[:first] + rng.choice(put) + data[last if rng.random() < 0.7 else first :]
+    return data[: rng.randrange(len(data) + 1)] if rng.random() < 0.05 else data
 
 
 # -- JSON --------------------------------------------------------------------------------------------------
@@ -168,14 +96,12 @@ def bent_document(rng: random.Random, document: Any) -> Any:
     return top[""]
 
 
-def bent_json(rng: random.Random, documents: Sequence[Any], words: Sequence[bytes] = ()) -> bytes:
-    """One of the documents as JSON, changed as a document, as text, or as both."""
-    document = rng.choice(documents)
+def bent_json(rng: random.Random, data: bytes, plain: Plain) -> bytes:
+    """A document, changed as one, as text, or as both."""
     kind = rng.random()
     if kind < 0.75:
-        document = bent_document(rng, document)
-    text = json.dumps(document, indent=rng.choice((None, 1))).encode()
-    return text if kind < 0.6 else bent(rng, [text], words)
+        data = json.dumps(bent_document(rng, json.loads(data)), indent=rng.choice((None, 1))).encode()
+    return data if kind < 0.6 else plain(data)
 
 
 # -- NumPy archives ----------------------------------------------------------------------------------------
@@ -222,21 +148,22 @@ def _head(shape: tuple[int, ...], descr: Any) -> bytes:
 
 def bent_archive(
     rng: random.Random,
-    samples: Sequence[bytes],
+    data: bytes,
+    plain: Plain,
     mend: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> bytes:
-    """One of some archives with a JSON header, after changes of the header, of arrays, or of members.
+    """An archive with a JSON header, after changes of the header, of arrays, or of members.
 
     Args:
       rng: what is drawn from.
-      samples: of `write_archive`.
+      data: of `write_archive`.
+      plain: changes any bytes.
       mend: brings a changed header in line with changed arrays, such as a fingerprint.
     """
-    sample = rng.choice(samples)
     kind = rng.random()
     if kind < 0.2:
-        return bent(rng, [sample])
-    with np.load(io.BytesIO(sample), allow_pickle=False) as loaded:
+        return plain(data)
+    with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
         header, arrays = json.loads(bytes(loaded["header"])), {n: loaded[n] for n in loaded if n != "header"}
     if kind < 0.45:
         header = bent_document(rng, header)
@@ -266,7 +193,7 @@ def bent_archive(
                 (8,), rng.choice(("|O", "<U9999999", "|S0", "|V8", "<M8[s]", "<f2"))
             ) + bytes(64)
         elif which == 4:
-            members[name] = bent(rng, [members[name]])
+            members[name] = plain(members[name])
         else:
             del members[name]
     return archive(members, bombs)
@@ -295,19 +222,12 @@ def _bent_array(rng: random.Random, array: Any) -> Any:
 # -- SQLite ------------------------------------------------------------------------------------------------
 
 
-def bent_database(rng: random.Random, samples: Sequence[bytes], texts: Sequence[str]) -> bytes:
-    """One of some SQLite files after changes of its bytes, values, tables, or marks.
-
-    Args:
-      rng: what is drawn from.
-      samples: the files.
-      texts: values that mean something to whoever reads them.
-    """
-    sample = rng.choice(samples)
+def bent_database(rng: random.Random, data: bytes, plain: Plain, texts: Sequence[str]) -> bytes:
+    """A SQLite file after changes of its bytes, values, tables, or marks; some values are texts."""
     if rng.random() < 0.25:
-        return bent(rng, [sample])
+        return plain(data)
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.deserialize(sample)
+    connection.deserialize(data)
     connection.execute("PRAGMA writable_schema=1")
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     for _ in range(rng.choice((1, 1, 2, 3))):
@@ -317,7 +237,7 @@ def bent_database(rng: random.Random, samples: Sequence[bytes], texts: Sequence[
             continue
     data = connection.serialize()
     connection.close()
-    return data if rng.random() < 0.9 else bent(rng, [data])
+    return data if rng.random() < 0.9 else plain(data)
 
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n"
@@ -365,18 +285,23 @@ def _change_database(
 # -- any file ----------------------------------------------------------------------------------------------
 
 
-def bent_file(
+def changed(
     rng: random.Random,
-    name: str,
-    samples: Sequence[bytes],
-    words: Sequence[bytes],
+    data: bytes,
+    plain: Plain,
+    words: Sequence[bytes] = (),
+    suffix: str = "",
     mend: Callable[[dict[str, Any], dict[str, Any]], None] | None = None,
 ) -> bytes:
-    """Change one of the samples of a file as its kind is changed, which the suffix of its name says."""
-    if name.endswith(".json"):
-        return bent_json(rng, [json.loads(sample) for sample in samples], words)
-    if name.endswith(".npz"):
-        return bent_archive(rng, samples, mend)
-    if name.endswith(".sqlite"):
-        return bent_database(rng, samples, [word.decode("utf-8", "surrogateescape") for word in words])
-    return bent(rng, samples, words)
+    """Change a file as its kind is changed, which a suffix says; one that is not of it, as bytes."""
+    try:
+        if suffix == ".json":
+            return bent_json(rng, data, plain)
+        if suffix == ".npz":
+            return bent_archive(rng, data, plain, mend)
+        if suffix == ".sqlite":
+            texts = [word.decode("utf-8", "surrogateescape") for word in words]
+            return bent_database(rng, data, plain, texts)
+    except (ValueError, KeyError, IndexError, OSError, RecursionError, zipfile.BadZipFile, sqlite3.Error):
+        pass
+    return plain(data)

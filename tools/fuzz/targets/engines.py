@@ -11,7 +11,6 @@ import functools
 import io
 import os
 import pathlib
-import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,7 +26,6 @@ from precomp_games.chess.play.players import EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.commands import uci
 from tools.fuzz import target
-from tools.fuzz.mutate import bent
 from tools.samples import small_book
 
 _BREAK = b"\n>\n"  # between what an engine says to "uci", to "isready", and to each search
@@ -71,10 +69,6 @@ _WORDS = (
     *(b"option name MultiPV type button\n", b"score mate 0", b"uciok", b"readyok\n", b"lowerbound"),
     *(b"e1h1", b"a1a1", b"option name "),
 )
-
-
-def _make_dialogue(rng: random.Random) -> bytes:
-    return bent(rng, (_DIALOGUE,), _WORDS)
 
 
 _WANTED = {b"uci": b"uciok", b"isready": b"readyok", b"go": b"bestmove"}
@@ -137,7 +131,7 @@ def without_processes(sections: Callable[[], Iterator[bytes]]) -> Any:
     return mock.patch.multiple(engine_uci.EngineProcess, popen=popen)
 
 
-@target("uci_search", _make_dialogue, refusals=(EngineError,))
+@target("uci_search", lambda: [_DIALOGUE], _WORDS, refusals=(EngineError,))
 def _(data: bytes, folder: pathlib.Path) -> object:
     sections = iter(data.split(_BREAK))
     quick: Any = {"timeout_seconds": 0.05, "startup_seconds": 0.05, "retries": 1}
@@ -155,11 +149,7 @@ _PLAYED = b"readyok\ninfo depth 1 score cp 5 pv e2e4\nbestmove e2e4 ponder e7e5\
 _ASKED = ("uci", "setoption name Hash value 1", "ucinewgame", "isready", "position startpos", "go nodes 1")
 
 
-def _make_played(rng: random.Random) -> bytes:
-    return bent(rng, (_DIALOGUE, _HELLO + b"\n" + _PLAYED), _WORDS)
-
-
-@target("uci_player", _make_played, refusals=(EngineError,))
+@target("uci_player", lambda: [_DIALOGUE, _HELLO + b"\n" + _PLAYED], _WORDS, refusals=(EngineError,))
 def _(data: bytes, folder: pathlib.Path) -> object:
     told: list[str] = []
     sections = iter(data.split(_BREAK))
@@ -200,11 +190,7 @@ def _first_move(state: Any) -> dict[int, float]:
     return {min(state.legal_actions()): 1.0}
 
 
-def _make_commands(rng: random.Random) -> bytes:
-    return bent(rng, _COMMANDS, _COMMAND_WORDS)
-
-
-@target("uci_main", _make_commands, prepare=_book)
+@target("uci_main", lambda: _COMMANDS, _COMMAND_WORDS)
 def _(data: bytes, folder: pathlib.Path) -> object:
     (folder / "book.bin").write_bytes(_book())
     typed = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")

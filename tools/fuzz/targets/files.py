@@ -9,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import pathlib
-import random
-import tempfile
 from typing import Any
 
 import numpy as np
 
 from precomp_games import HistoryTree
 from tools.fuzz import target
-from tools.fuzz.mutate import bent, bent_file
+from tools.fuzz.mutate import changed
 from tools.readers import PLACES, REFUSALS, SPECS, Reader
-from tools.resumed import WATCHED, bent_state
+from tools.resumed import WATCHED, changed_state
 
 _WORDS = tuple(text.encode("utf-8", "surrogateescape") for text in (*SPECS, *PLACES))
 
@@ -42,34 +40,22 @@ def _with_fingerprint(header: dict[str, Any], arrays: dict[str, Any]) -> None:
 
 def _register(name: str, reader: Reader) -> None:
     """Make a target of a reader."""
-
-    @functools.cache
-    def seeds() -> tuple[list[bytes], list[bytes]]:
-        return [*reader.good()], [*reader.hostile()]
+    words = (*reader.words, *_WORDS)
+    mend = _with_fingerprint if name == "tree" else None
+    change = functools.partial(changed, words=words, suffix=pathlib.Path(reader.name).suffix, mend=mend)
+    if name.startswith("command_"):
+        change = functools.partial(changed_state, name.removeprefix("command_"), words=words)
 
     def use(data: bytes, folder: pathlib.Path) -> object:
         path = folder / reader.name
         path.write_bytes(data)
         return reader.use(path)
 
-    def prepare() -> None:
-        """Read a good file: compiled functions come out of Numba's cache by pickles."""
-        with tempfile.TemporaryDirectory() as folder:
-            use(seeds()[0][0], pathlib.Path(folder))
+    def seeds() -> list[bytes]:
+        good, hostile = [*reader.good()], [*reader.hostile()]
+        return [*good * (2 * len(hostile) // len(good) + 1), *hostile]
 
-    def make(rng: random.Random) -> bytes:
-        good, hostile = seeds()
-        kind = rng.random()
-        if kind < 0.1:
-            return rng.choice(hostile)
-        if kind < 0.25:
-            return bent(rng, hostile, _WORDS)
-        words = reader.words if reader.words and kind < 0.8 else _WORDS
-        if name.startswith("command_"):
-            return bent_state(rng, name.removeprefix("command_"), words)
-        return bent_file(rng, reader.name, good, words, _with_fingerprint if name == "tree" else None)
-
-    target(name, make, prepare=prepare, refusals=REFUSALS)(use)
+    target(name, seeds, words, refusals=REFUSALS, change=change)(use)
 
 
 for _name, _reader in WATCHED.items():

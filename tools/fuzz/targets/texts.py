@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import random
 import re
 import zlib
 
@@ -26,7 +25,6 @@ from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.policies.specs import check_spec
 from precomp_games.tree.base_game import loaded_game
 from tools.fuzz import target
-from tools.fuzz.mutate import bent
 from tools.samples import sample_games, small_book
 
 # -- positions ---------------------------------------------------------------------------------------------
@@ -41,11 +39,7 @@ _FENS = (
 _FEN_WORDS = (b" w ", b" b ", *b"KQkq HAha e3 i9 - / 9 k K ~ [Qq] +3+3".split())
 
 
-def _make_fen(rng: random.Random) -> bytes:
-    return bent(rng, _FENS, _FEN_WORDS)
-
-
-@target("fen", _make_fen, refusals=(EngineError,))
+@target("fen", lambda: _FENS, _FEN_WORDS, refusals=(EngineError,))
 def _(data: bytes, folder: pathlib.Path) -> object:
     text = data.decode("utf-8", "surrogateescape")
     way = zlib.crc32(data) % 4
@@ -97,30 +91,20 @@ def _slow(data: bytes) -> bool:
     return b"engine" in data or re.search(rb"\d{4,}|\d[eE]\d|[\xd9\xc2]", data) is not None
 
 
-def _make_spec(rng: random.Random) -> bytes:
-    data = bent(rng, _SPECS, _SPEC_WORDS)
-    while _slow(data) and re.search(rb"iterations|simulations", data):
-        data = bent(rng, _SPECS, _SPEC_WORDS)
-    return data
-
-
-@target("named_policy", _make_spec)
+@target("named_policy", lambda: _SPECS, _SPEC_WORDS)
 def _(data: bytes, folder: pathlib.Path) -> object:
+    if _slow(data) and re.search(rb"iterations|simulations", data):
+        return None
     text = data.decode("utf-8", "surrogateescape")
     game = pyspiel.load_game("kuhn_poker")
     check_spec(text, "sigma")
     return make_policy(game, text).action_probabilities(game.new_initial_state().child(0).child(1))
 
 
-def _make_opponent(rng: random.Random) -> bytes:
-    data = bent(rng, _CHESS_SPECS, _SPEC_WORDS)
-    while b"engine" in data:
-        data = bent(rng, _CHESS_SPECS, _SPEC_WORDS)
-    return data
-
-
-@target("named_opponent", _make_opponent, refusals=(OSError,), names_files=True)
+@target("named_opponent", lambda: _CHESS_SPECS, _SPEC_WORDS, refusals=(OSError,), names_files=True)
 def _(data: bytes, folder: pathlib.Path) -> object:
+    if b"engine" in data:
+        return None
     text = data.decode("utf-8", "surrogateescape")
     os.chdir(folder)
     (folder / "games.pgn").write_bytes(sample_games()[0])
@@ -143,11 +127,7 @@ _GAME_STRINGS = (
 _GAME_WORDS = (*_SPEC_WORDS, *b"kuhn_poker() penalty_0= penalty_0=-1 inf tree_file= max_plies=0".split())
 
 
-def _make_game(rng: random.Random) -> bytes:
-    return bent(rng, _GAME_STRINGS, _GAME_WORDS)
-
-
-@target("tree_game", _make_game)
+@target("tree_game", lambda: _GAME_STRINGS, _GAME_WORDS)
 def _(data: bytes, folder: pathlib.Path) -> object:
     """A tree's game is a string in a file."""
     text = data.decode("utf-8", "surrogateescape")
