@@ -55,7 +55,8 @@ def fuzz(name: str, inputs: int, seed: int) -> dict[str, Any]:
         known["times"] += 1
         known["data"] = min(known["data"], data, key=len)
     seconds = round(time.monotonic() - began, 1)
-    return {"target": name, "inputs": inputs, **counts, "seconds": seconds, "findings": findings}
+    both = {what: counts[what] for what in ("accepted", "refused")}
+    return {"target": name, "inputs": inputs, **both, "seconds": seconds, "findings": findings}
 
 
 def main() -> int:

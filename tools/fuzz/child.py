@@ -51,10 +51,11 @@ def run(target: Target, folder: pathlib.Path, inputs: int, seed: int) -> None:
     """Run what is left of the inputs."""
     notes, last = folder / "notes", folder / "input"
     done = len(notes.read_text("utf-8").splitlines())
-    target.use(target.seeds()[0], pathlib.Path(tempfile.mkdtemp(dir=folder)))  # numba's cache has pickles
     warnings.filterwarnings("error", module=r"precomp_games(\.|$)")
     for number, path in enumerate((os.devnull, os.devnull, str(folder / "ended"))):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
+    with contextlib.suppress(*target.refusals):
+        target.use(target.seeds()[0], pathlib.Path(tempfile.mkdtemp(dir=folder)))  # numba's cache has pickles
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY, used + MEMORY))
     faulthandler.enable()
