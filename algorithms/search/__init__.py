@@ -3,8 +3,7 @@
 Importing this makes the policies minimax, alpha_beta, pvs, mcts and softmax known to `make_policy`.
 """
 
-from .alpha_beta import alpha_beta, principal_variation_search
-from .depth_first import SearchBudget, minimax
+from .depth_first import SearchBudget, alpha_beta, minimax, principal_variation_search
 from .knowledge import default_evaluator, default_ordering, default_position_key
 from .mcts import SimulationBudget, mcts
 from .policies import SearchBot, SearchPolicy, SoftmaxPolicy

@@ -27,8 +27,14 @@ from precomp_games._support.results import Shown
 from precomp_games.policies.rows import legal_actions, policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
 
-from .alpha_beta import alpha_beta, principal_variation_search
-from .depth_first import MinimaxResult, SearchBudget, minimax, position_of
+from .depth_first import (
+    MinimaxResult,
+    SearchBudget,
+    alpha_beta,
+    minimax,
+    position_of,
+    principal_variation_search,
+)
 from .knowledge import default_evaluator, default_ordering, default_position_key
 from .mcts import MCTSResult, SimulationBudget, mcts
 
