@@ -9,9 +9,8 @@ them:
 - Histories at which nothing may be memorized: chance moves there, or a player that cannot memorize any more
   and plays sigma for sure. Their probabilities multiply the values of the leaves below them.
 
-Decisions are sorted into *runs*. A run has neighbors with the same mover, after decisions of the same
-player, so a pass over it has nothing to branch on. Runs are sorted into *shards*. A shard holds whole
-subtrees that fit into a core's cache. Shard 0 holds what stands above all others.
+Decisions are sorted by how many come before, and into *runs*. A run has neighbors with the same mover, after
+decisions of the same player, so a pass over it has nothing to branch on.
 
 Numbers that differ between the entries of a menu stand in *slots*. Each decision has one slot for each entry
 of its information state, and these are neighbors. Where no menu has two entries, slots are decisions and
@@ -39,9 +38,6 @@ ONE_OF_SEVERAL = 1
 LAST = 2
 """The same: all others of its information state have been met."""
 
-_FEWEST = 8192  # decisions of a shard; smaller ones are not worth their overhead
-_SHARDS = 8
-
 
 class DecisionTree(NamedTuple):
     """Decisions as arrays, number 0 being what comes before the first ones; a tuple, so that numba takes it.
@@ -51,7 +47,6 @@ class DecisionTree(NamedTuple):
 
     Attributes:
       runs: int64[k, 4], (first decision, one past the last, mover of their parents, their mover).
-      shards: int64[s + 1], where each shard's runs begin.
       parent: int32[N], the decision before, 0 for none. Parents come first.
       parent_slot: int32[N], its slot for the entry that leads here; None without menus.
       first_slot: int32[N + 1], the slots of decision h are first_slot[h]:first_slot[h + 1]; None without
@@ -77,7 +72,6 @@ class DecisionTree(NamedTuple):
     """
 
     runs: npt.NDArray[np.int64]
-    shards: npt.NDArray[np.int64]
     parent: npt.NDArray[np.int32]
     parent_slot: npt.NDArray[np.int32] | None
     first_slot: npt.NDArray[np.int32] | None
@@ -97,12 +91,8 @@ class DecisionTree(NamedTuple):
     may_stop: float
 
     @classmethod
-    def of(cls, tree: HistoryTree, shard: int | None = None) -> DecisionTree:
-        """Folds a tree expanded with stop_value="backup"; shards have one to two times `shard` decisions.
-
-        By default there are 8 to 16, or fewer in a small tree. Where an information state would have
-        histories in several, there is one only.
-        """
+    def of(cls, tree: HistoryTree) -> DecisionTree:
+        """Folds a tree expanded with stop_value="backup"."""
         edge, weight = np.zeros(tree.num_histories, np.int32), np.ones(tree.num_histories)
         _fold(tree.parent, tree.infoset, tree.sigma, edge, weight)
 
@@ -113,18 +103,15 @@ class DecisionTree(NamedTuple):
         parent = np.append(0, number[above[decisions]])
         mover = np.append(0, tree.player[decisions]).astype(np.int64)
         infoset = np.append(-1, tree.infoset[decisions])
-        group, level = _shards(parent, shard or max(_FEWEST, len(parent) // _SHARDS))
-        if not _within(group, infoset, tree.num_infosets):
-            group, level = _shards(parent, len(parent))
-        order = np.lexsort((mover, mover[parent], level, group))
+        level = _levels(parent)
+        order = np.lexsort((mover, mover[parent], level))
 
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order))
-        parent, mover, group, level = place[parent[order]], mover[order], group[order], level[order]
+        parent, mover, level = place[parent[order]], mover[order], level[order]
         leaves = np.flatnonzero(tree.num_children == 0)
         at = place[number[above[leaves]]]
         value = weight[leaves] * (tree.value[leaves] - tree.utility_sum / 2.0)
-        runs, shards = _runs(parent, mover, group, level)
         infoset, tree_infoset = _renumbered(infoset[order])
 
         first_slot = first_entry = parent_slot = None
@@ -146,8 +133,7 @@ class DecisionTree(NamedTuple):
         _own(parent, mover, infoset, before, sigma_pre, own_reach, previous)
         stops = tree.may_stop
         return cls(
-            runs=runs,
-            shards=shards,
+            runs=_runs(parent, mover, level),
             parent=parent,
             parent_slot=parent_slot,
             first_slot=first_slot,
@@ -199,55 +185,21 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
     return np.append(0, np.cumsum(sizes)).astype(np.int32)
 
 
-def _shards(parent: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """(shard, level) of each decision; levels count from the top of the subtree that a shard holds whole."""
-    size, unit, level = _subtrees(parent, most)
-    roots = 1 + np.flatnonzero(unit[1:] == np.arange(1, len(parent)))
-    before = np.cumsum(size[roots]) - size[roots]
-    group = np.zeros(len(parent), np.int64)
-    group[roots] = 1 + before // most
-    group = np.where(unit > 0, group[unit], 0)
-    return group, level
-
-
 @kernel
-def _subtrees(parent: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(size of the subtree, root of the largest one of at most `most` around, 0 for none, level)."""
-    n = len(parent)
-    size, unit, level = np.ones(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for h in range(n - 1, 0, -1):
-        size[parent[h]] += size[h]
-    for h in range(1, n):
-        p = parent[h]
-        if unit[p] > 0:
-            unit[h], level[h] = unit[p], level[p] + 1
-        elif size[h] <= most:
-            unit[h] = h
-        else:
-            level[h] = level[p] + 1
-    return size, unit, level
+def _levels(parent: np.ndarray) -> np.ndarray:
+    """How many decisions come before each, number 0 among them."""
+    level = np.zeros(len(parent), np.int64)
+    for h in range(1, len(parent)):
+        level[h] = level[parent[h]] + 1
+    return level
 
 
-def _within(group: np.ndarray, infoset: np.ndarray, count: int) -> bool:
-    """Whether each information state lies in one shard."""
-    least, most = np.full(count, np.iinfo(np.int64).max), np.full(count, -1)
-    np.minimum.at(least, infoset[1:], group[1:])
-    np.maximum.at(most, infoset[1:], group[1:])
-    return bool((least >= most).all())
-
-
-def _runs(
-    parent: np.ndarray, mover: np.ndarray, group: np.ndarray, level: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The runs and where shards begin, for sorted decisions."""
-    keys = np.stack([group, level, mover[parent], mover])
-    starts = 1 + np.flatnonzero((keys[:, 2:] != keys[:, 1:-1]).any(axis=0)) + 1
-    if len(parent) > 1:
-        starts = np.append(1, starts)
-    stops = np.append(starts[1:], len(parent))[: len(starts)]
-    runs = np.stack([starts, stops, mover[parent[starts]], mover[starts]], axis=1).astype(np.int64)
-    count = int(group.max()) + 1
-    return runs, np.searchsorted(group[starts], np.arange(count + 1)).astype(np.int64)
+def _runs(parent: np.ndarray, mover: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """The runs, for sorted decisions."""
+    keys = np.stack([level, mover[parent], mover])
+    bounds = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
+    starts, stops = bounds, np.append(bounds[1:], len(parent))[: len(bounds)]
+    return np.stack([starts, stops, mover[parent[starts]], mover[starts]], axis=1).astype(np.int64)
 
 
 def _renumbered(infoset: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

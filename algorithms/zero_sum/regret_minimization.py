@@ -218,11 +218,8 @@ def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarr
         for player in tree.players:
             _put(work.worth, np.uint64(0), 0.0)
             work.after[0] = 0.0
-            _down(tree, state, work, 0, player)
-            for k in range(len(tree.shards) - 2, 0, -1):
-                _down(tree, state, work, k, player)
-                _up(tree, state, work, k, player, rule)
-            _up(tree, state, work, 0, player, rule)
+            _down(tree, state, work, player)
+            _up(tree, state, work, player, rule)
 
 
 # In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
@@ -277,13 +274,13 @@ def _add(array: np.ndarray | None, h: np.uint64, value: float) -> None:
 
 
 @kernel
-def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int) -> None:
-    """The opponent's contribution and the player's plan in shard k."""
+def _down(tree: DecisionTree, state: RegretState, work: Work, player: int) -> None:
+    """The opponent's contribution and the player's plan."""
     parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
     status = tree.status
     first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
     goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
-    for run in range(tree.shards[k], tree.shards[k + 1]):
+    for run in range(len(tree.runs)):
         first, end = tree.runs[run, 0], tree.runs[run, 1]
         # What precedes all decisions counts as player 0's: it goes on for sure, over edges of 1.
         rival_before, own = tree.runs[run, 2] != player, tree.runs[run, 3] == player
@@ -316,8 +313,8 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, k: int, player: in
 
 
 @kernel
-def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int, rule: Rule) -> None:
-    """Values and updates in shard k."""
+def _up(tree: DecisionTree, state: RegretState, work: Work, player: int, rule: Rule) -> None:
+    """Values and updates."""
     parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
     first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, _row(tree.own_reach, player)
@@ -326,7 +323,7 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, k: int, player: int,
     current, plan_sum = state.current, state.plan_sum
     regret_memorize, regret_stop = state.regret_memorize, state.regret_stop
     sign, may_stop = 1.0 if player == 0 else -1.0, tree.may_stop
-    for run in range(tree.shards[k + 1] - 1, tree.shards[k] - 1, -1):
+    for run in range(len(tree.runs) - 1, -1, -1):
         first, end = tree.runs[run, 0], tree.runs[run, 1]
         own_before, own = tree.runs[run, 2] == player, tree.runs[run, 3] == player
         for decision in range(end - 1, first - 1, -1):
