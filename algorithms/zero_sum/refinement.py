@@ -31,13 +31,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games._support.checks import ArgumentError
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
-from precomp_games.tree.facts import CHANCE
+from precomp_games.tree.facts import CHANCE, TreeArrays
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..preparation.decisions import Decisions
+from ..programs import LinearProgramError
 from .double_oracle import tree_of_part
 from .sequence_form_lp import equilibrium_plans, strategies_of
 
@@ -66,15 +68,19 @@ def refined(tree: HistoryTree) -> Profile:
     """An equilibrium of every proper subgame of a game alone.
 
     Raises:
-      LinearProgramError: HiGHS did not find an optimum.
+      ValueError: HiGHS did not find an optimum.
     """
 
     def solved(parts: HistoryTree, _: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         first, second = strategies_of(parts, equilibrium_plans(parts)[0])
         return first.memorize + second.memorize
 
-    memorize, _ = _from_the_last(tree, *_subgames(tree), solved)
-    return _profile(tree, memorize)
+    try:
+        return profile_of(tree, _from_the_last(tree, *_subgames(tree), solved)[0])
+    except LinearProgramError as error:
+        raise ArgumentError(
+            f"expected a game that HiGHS can solve with refine=True, got {tree}: {error}"
+        ) from error
 
 
 def certified(tree: HistoryTree, strategies: Profile) -> Refinement:
@@ -87,7 +93,7 @@ def certified(tree: HistoryTree, strategies: Profile) -> Refinement:
         def answered(
             parts: HistoryTree, entries: npt.NDArray[np.int64], i: int = i
         ) -> npt.NDArray[np.float64]:
-            other = _profile(parts, played[entries])[1 - i]
+            other = profile_of(parts, played[entries])[1 - i]
             return Decisions.against(parts, i, other, alone=True).best().memorize + other.memorize
 
         most.append(_from_the_last(tree, begin, height, answered)[1])
@@ -95,7 +101,8 @@ def certified(tree: HistoryTree, strategies: Profile) -> Refinement:
     return Refinement(len(own), float((most[0] - most[1])[own].max()))
 
 
-def _profile(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> Profile:
+def profile_of(tree: HistoryTree, memorize: npt.NDArray[np.float64]) -> Profile:
+    """Both players' strategies, of their probabilities in one array."""
     first, second = (MetaStrategy(tree, i, np.where(tree.entry_player == i, memorize, 0.0)) for i in (0, 1))
     return first, second
 
@@ -165,20 +172,14 @@ def _side_by_side(
 def _subgames(tree: HistoryTree) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(where the last proper subgame begins that each history is in, how many others that one waits for)."""
     begin, height = np.zeros((2, tree.num_histories), np.int64)
-    _find(tree.parent, tree.num_children, tree.infoset, tree.num_infosets, begin, height)
+    _find(tree.arrays, tree.num_infosets, begin, height)
     return begin, height[begin]
 
 
 @kernel
-def _find(
-    parent: np.ndarray,
-    num_children: np.ndarray,
-    infoset: np.ndarray,
-    num_infosets: int,
-    begin: np.ndarray,
-    height: np.ndarray,
-) -> None:
+def _find(tree: TreeArrays, num_infosets: int, begin: np.ndarray, height: np.ndarray) -> None:
     """Writes `_subgames` into the last two arguments, zeros before; heights at the beginnings."""
+    parent, num_children, infoset = tree.parent, tree.num_children, tree.infoset
     met = np.full(num_infosets, -1)  # the last history that all of an information state's come after, or are
     for h in range(len(parent)):
         if infoset[h] >= 0:

@@ -215,11 +215,18 @@ def iterate(tree: DecisionTree, state: RegretState, work: Work, rules: list[Rule
 def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarray) -> None:
     for t in range(len(rules)):
         rule = Rule(rules[t, 0], rules[t, 1], rules[t, 2], rules[t, 3], rules[t, 4])
-        for player in tree.players:
-            _put(work.worth, np.uint64(0), 0.0)
-            work.after[0] = 0.0
-            _down(tree, state, work, player)
-            _up(tree, state, work, player, rule)
+        if 0 in tree.players:
+            _turn(tree, state, work, 0, rule)
+        if 1 in tree.players:
+            _turn(tree, state, work, 1, rule)
+
+
+@kernel
+def _turn(tree: DecisionTree, state: RegretState, work: Work, player: int, rule: Rule) -> None:
+    _put(work.worth, np.uint64(0), 0.0)
+    work.after[0] = 0.0
+    _down(tree, state, work, player)
+    _up(tree, state, work, player, rule)
 
 
 # In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
@@ -277,13 +284,13 @@ def _add(array: np.ndarray | None, h: np.uint64, value: float) -> None:
 def _down(tree: DecisionTree, state: RegretState, work: Work, player: int) -> None:
     """The opponent's contribution and the player's plan."""
     parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
-    status = tree.status
+    runs, status = tree.runs, tree.status
     first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
     goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
-    for run in range(len(tree.runs)):
-        first, end = tree.runs[run, 0], tree.runs[run, 1]
+    for run in range(len(runs)):
+        first, end = runs[run, 0], runs[run, 1]
         # What precedes all decisions counts as player 0's: it goes on for sure, over edges of 1.
-        rival_before, own = tree.runs[run, 2] != player, tree.runs[run, 3] == player
+        rival_before, own = runs[run, 2] != player, runs[run, 3] == player
         for decision in range(first, end):
             h = np.uint64(decision)
             infoset = np.uint64(infosets[h])
@@ -319,13 +326,13 @@ def _up(tree: DecisionTree, state: RegretState, work: Work, player: int, rule: R
     first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, _row(tree.own_reach, player)
     goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
-    plan, shared = work.plan, work.shared
+    runs, plan, shared = tree.runs, work.plan, work.shared
     current, plan_sum = state.current, state.plan_sum
     regret_memorize, regret_stop = state.regret_memorize, state.regret_stop
     sign, may_stop = 1.0 if player == 0 else -1.0, tree.may_stop
-    for run in range(len(tree.runs) - 1, -1, -1):
-        first, end = tree.runs[run, 0], tree.runs[run, 1]
-        own_before, own = tree.runs[run, 2] == player, tree.runs[run, 3] == player
+    for run in range(len(runs) - 1, -1, -1):
+        first, end = runs[run, 0], runs[run, 1]
+        own_before, own = runs[run, 2] == player, runs[run, 3] == player
         for decision in range(end - 1, first - 1, -1):
             h = np.uint64(decision)
             slot, size = _first(first_slot, h, h), _size(first_slot, h)

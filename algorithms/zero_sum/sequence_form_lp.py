@@ -35,11 +35,11 @@ import scipy  # which imports `sparse` when that is used: a third of a second
 
 from precomp_games._support.checks import public
 from precomp_games._support.kernels import kernel
-from precomp_games.tree.facts import edge_product
+from precomp_games.tree.facts import TreeArrays, edge_product
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy
 
-from ..programs import AT_LOWER, AT_UPPER, BASIC, Basis, Program, unit
+from ..programs import AT_LOWER, AT_UPPER, BASIC, Program, unit
 from .exploitability import MetaEquilibrium, MetaTree, measured
 
 _LEAST, _LEAST_OF_GAME = 1e-9, 1e-12  # of coefficients; HiGHS leaves out what is smaller
@@ -142,8 +142,12 @@ def equilibrium_plans(
     plan = np.zeros(tree.num_entries)
     ended = PlanBasis.of_sets(tree, plan > 0.0)
     if m_0 + m_1:
-        # What a basis has for columns and rows, in their order.
-        places: _Places = ((own[0], treeplexes[1].infosets), (own[1], treeplexes[0].infosets[chained]))
+        # What a basis has for columns and for rows: entries, then information states.
+        places = ((own[0], treeplexes[1].infosets), (own[1], treeplexes[0].infosets[chained]))
+        begun_at = None
+        if basis is not None:
+            columns, rows = (np.concatenate([basis.entries[e], basis.infosets[k]]) for e, k in places)
+            begun_at = columns, rows
         solution = Program(
             objective=np.concatenate([gain, first]),
             matrix=scipy.sparse.block_array([[-payoff[1:, 1:].T, after], [chain, None]], format="csr"),
@@ -152,24 +156,12 @@ def equilibrium_plans(
             lower=np.repeat([0.0, -np.inf], [m_0, len(first)]),
             upper=np.repeat([shares[0], most_taken], [m_0, len(first)]),
             least=_LEAST if tree.may_stop else _LEAST_OF_GAME,
-        ).solve(basis=None if basis is None else _gathered(basis, places), crossover=not tree.may_stop)
+        ).solve(basis=begun_at, crossover=not tree.may_stop)
         plan[own[0]] = np.clip(solution.x[:m_0], 0.0, shares[0])
         plan[own[1]] = np.clip(solution.duals[:m_1], 0.0, shares[1])
-        for at, statuses in zip(places, solution.basis, strict=True):
-            parts = np.split(statuses, np.cumsum([len(numbers) for numbers in at])[:-1])
-            for whole, numbers, part in zip(ended, at, parts, strict=True):
-                whole[numbers] = part
+        for (e, k), statuses in zip(places, solution.basis, strict=True):
+            ended.entries[e], ended.infosets[k] = np.split(statuses, [len(e)])
     return plan, ended
-
-
-def _gathered(basis: PlanBasis, places: _Places) -> Basis:
-    columns, rows = (
-        np.concatenate([whole[numbers] for whole, numbers in zip(basis, at, strict=True)]) for at in places
-    )
-    return columns, rows
-
-
-_Places = tuple[tuple[npt.NDArray[np.integer], ...], tuple[npt.NDArray[np.integer], ...]]
 
 
 class EntryMatrices(NamedTuple):
@@ -215,37 +207,30 @@ def contributions(
     column = 1 + _index(own, tree.num_entries)
     edge = tree.own_edges[player]
     last = np.where(edge > 0, column[tree.edge_entry[edge]], 0)
-    arrays = (tree.parent, tree.player, tree.infoset, tree.sigma, tree.first_entry)
     if not tree.may_stop:
         matrix = (tree.own_reaches[player][leaves], (np.arange(len(leaves)), last[leaves]))
         return scipy.sparse.csr_array(matrix, shape=(len(leaves), 1 + len(own)))
-    walk = _Walk(*arrays, tree.own_reaches[player], column, last)
-    row, stop, coefficient = _stops(walk, player, leaves)
+    row, stop, coefficient = _stops(tree.arrays, tree.own_reaches[player], column, last, player, leaves)
     matrix = scipy.sparse.coo_array((coefficient, (row, stop)), shape=(len(leaves), 1 + len(own)))
     return matrix.tocsr()  # which adds up what stands in one place
 
 
-class _Walk(NamedTuple):
-    """What a walk from a leaf back to the root reads: arrays of the tree, and of the player who may stop.
+@kernel
+def _stops(
+    tree: TreeArrays,
+    own_reach: np.ndarray,
+    column: np.ndarray,
+    last: np.ndarray,
+    player: int,
+    leaves: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never.
 
     own_reach: float64[n], the product of the player's sigma_pre. column: int64[E], where each of its entries
     stands in the matrix. last: int64[n], the column of its last entry before h, 0 for none.
     """
-
-    parent: np.ndarray
-    mover: np.ndarray
-    infoset: np.ndarray
-    sigma: np.ndarray
-    first_entry: np.ndarray
-    own_reach: np.ndarray
-    column: np.ndarray
-    last: np.ndarray
-
-
-@kernel
-def _stops(walk: _Walk, player: int, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, coefficient) of each time at which the player may stop before a leaf, and of never."""
-    parent, mover, infoset, sigma, first_entry, own_reach, column, last = walk
+    parent, mover, infoset = tree.parent, tree.mover, tree.infoset
+    sigma, first_entry = tree.sigma, tree.first_entry
     rows, columns, coefficients = [0][:0], [0][:0], [0.0][:0]
     for row, leaf in enumerate(leaves):
         rows.append(row)

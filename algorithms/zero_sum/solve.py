@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import scipy
@@ -40,17 +40,16 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.kernels import kernel
-from precomp_games._support.results import Axes, Result
-from precomp_games.tree.facts import CHANCE
+from precomp_games._support.results import Result
+from precomp_games.tree.facts import CHANCE, TreeArrays
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy, strategy_columns
+from precomp_games.tree.meta_strategy import MetaStrategy
 
 from ..preparation.decisions import Decisions
-from ..programs import LinearProgramError
 from .double_oracle import MOST_OF_GAME
 from .equilibrium import meta_equilibrium
-from .exploitability import MetaExploitability, answered, plot_trace
-from .refinement import Profile, Refinement, certified, refined
+from .exploitability import MetaExploitability, Solved, answered
+from .refinement import Refinement, certified, profile_of, refined
 from .regret_minimization import CFR_VARIANTS
 from .tables import AnyGame, Policies, strategies_by, strategy_by, table_of, tree_of
 
@@ -65,7 +64,7 @@ _EXACT = 1e-12  # of the range of utilities: the most NashConv of an exact equil
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Equilibrium(Result):
+class Equilibrium(Solved):
     """A strategy profile, as nearly an equilibrium as best responses say, and how it was computed.
 
     Attributes:
@@ -103,11 +102,6 @@ class Equilibrium(Result):
             f"method={self.method!r}, iterations={self.iterations}, seconds={self.seconds:.3g})"
         )
 
-    @property
-    def exploitability(self) -> float:
-        """nash_conv / 2, as OpenSpiel defines it for two players."""
-        return self.nash_conv / 2.0
-
     def policy(self) -> openspiel_policy.TabularPolicy:
         """Both players' strategies for OpenSpiel.
 
@@ -123,15 +117,6 @@ class Equilibrium(Result):
         Entry e is action `tree.entry_action[e]` at information state `tree.entry_infoset[e]`.
         """
         return scipy.sparse.coo_array(self.strategies[player].plan()[np.newaxis])
-
-    def columns(self) -> dict[str, Any]:
-        """One row for each action: player, infoset, action, probability, plan."""
-        return strategy_columns(self.tree, *self.strategies)
-
-    @public
-    def plot(self, axes: Axes = None) -> Any:
-        """Draws NashConv as it was measured, and returns matplotlib's axes."""
-        return plot_trace(self, axes)
 
 
 @public
@@ -175,15 +160,14 @@ def solve(
             f"expected a game of at most {MOST_OF_GAME} actions with refine=True, got {tree.num_entries}"
         )
     started = time.perf_counter()
-    run: dict[str, Any] = {"iterations": 0, "trace": ()}
+    exact, perfect = method == "exact", tree.infoset_keys is None
+    name, done = BACKWARD_INDUCTION if perfect else _PROGRAM, 0
+    trace: tuple[tuple[int, float], ...] = ()
     profile: MetaExploitability
-    if method == "exact" and (refine or tree.infoset_keys is None):
-        perfect = tree.infoset_keys is None
-        strategies = backward_induction(tree) if perfect else _subgame_perfect(tree)
-        run["method"] = BACKWARD_INDUCTION if perfect else _PROGRAM
+    if exact and (refine or perfect):
+        strategies = backward_induction(tree) if perfect else refined(tree)
         profile = answered(tree, strategies)[0]
     else:
-        exact = method == "exact"
         profile = result = meta_equilibrium(
             tree,
             solver="double_oracle" if exact else "regret_minimization",
@@ -194,14 +178,9 @@ def solve(
             seconds=seconds,
         )
         strategies = result.strategies
-        run["method"] = _PROGRAM if result.solver == "double_oracle" else result.solver
-        if run["method"] != _PROGRAM:
-            run |= {"iterations": result.iterations, "trace": result.trace}
-    if refine:
-        run["refinement"] = certified(tree, strategies)
-    target = target_nash_conv
-    if target is None and method == "exact":
-        target = _EXACT * tree.utility_range
+        if result.solver != "double_oracle":
+            name, done, trace = result.solver, result.iterations, result.trace
+    target = _EXACT * tree.utility_range if exact and target_nash_conv is None else target_nash_conv
     return Equilibrium(
         tree=tree,
         strategies=strategies,
@@ -209,18 +188,12 @@ def solve(
         best_responses=profile.best_responses,
         nash_conv=profile.nash_conv,
         converged=target is None or profile.nash_conv <= target,
+        method=name,
+        iterations=done,
+        trace=trace,
+        refinement=certified(tree, strategies) if refine else None,
         seconds=time.perf_counter() - started,
-        **run,
     )
-
-
-def _subgame_perfect(tree: HistoryTree) -> Profile:
-    try:
-        return refined(tree)
-    except LinearProgramError as error:
-        raise ArgumentError(
-            f"expected a game that HiGHS can solve with refine=True, got {tree}: {error}"
-        ) from error
 
 
 def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
@@ -230,24 +203,16 @@ def backward_induction(tree: HistoryTree) -> tuple[MetaStrategy, MetaStrategy]:
       tree: of the game alone.
     """
     best = np.zeros(tree.num_histories, np.int64)
-    _induce(tree.parent, tree.player, tree.sigma, tree.num_children, tree.value, CHANCE, best)
+    _induce(tree.arrays, best)
     memorize = np.zeros(tree.num_entries)
     memorize[tree.edge_entry[best[tree.infoset >= 0]]] = 1.0
-    first, second = (np.where(tree.entry_player == i, memorize, 0.0) for i in (0, 1))
-    return MetaStrategy(tree, 0, first), MetaStrategy(tree, 1, second)
+    return profile_of(tree, memorize)
 
 
 @kernel
-def _induce(
-    parent: np.ndarray,
-    mover: np.ndarray,
-    sigma: np.ndarray,
-    num_children: np.ndarray,
-    value: np.ndarray,
-    chance: int,
-    best: np.ndarray,
-) -> None:
+def _induce(tree: TreeArrays, best: np.ndarray) -> None:
     """Writes the best child of each history at which a player moves."""
+    parent, num_children, mover, _, sigma, _, value, _, _ = tree
     worth = np.zeros(len(parent))
     for h in range(len(parent) - 1, -1, -1):
         if num_children[h] == 0:
@@ -255,7 +220,7 @@ def _induce(
         if h == 0:
             continue
         p = parent[h]
-        if mover[p] == chance:
+        if mover[p] == CHANCE:
             worth[p] += sigma[h] * worth[h]
         elif best[p] == 0 or (worth[h] >= worth[p] if mover[p] == 0 else worth[h] <= worth[p]):
             best[p], worth[p] = h, worth[h]
