@@ -4,7 +4,7 @@ from .correlation_plans import CorrelationPlan, jittered_blueprint, policy_bluep
 from .equilibria import efce_lp
 from .mediator import Mediator
 from .refinement import refine_lp
-from .regret import refine_regret, search_target
+from .regret import refine_regret
 from .resolving import Resolving, safety, stitch
 from .sequence_game import SequenceGame
 from .subgames import decompose, finest_subgames, public_moves
@@ -25,7 +25,6 @@ __all__ = [
     "refine_lp",
     "refine_regret",
     "safety",
-    "search_target",
     "stitch",
     "uniform_blueprint",
 ]

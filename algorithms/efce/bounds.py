@@ -290,7 +290,7 @@ class _TrunkValues:
         self.lanes, self.sets = leaf_lanes(deviations, plan.xi), np.full(deviations.num_sets, -np.inf)
         self.cap_lane = _lanes_above(plan, player, deviations, rows)
         np.add.at(self.lanes, self.cap_lane, rows.cap_value)
-        respond(deviations, self.lanes, self.sets, np.zeros(0))
+        respond(deviations, self.lanes, self.sets)
         self.infoset_slack, self.row_slack, self.set_upper, self.cap_upper = (
             np.full(len(each), np.inf) for each in (self.of_infoset, rows.value, self.sets, rows.cap_value)
         )

@@ -7,7 +7,7 @@ A plan of the subgame stays in Xi, and
     (C)  and after each trigger of the trunk from above.
 
 `PlayerConstraints` is the one place where these are resolved into sets, leaves and pairs; the linear program
-(`refinement`), the regret minimizer and the projection read them there.
+(`refinement`) and the regret minimizer read them there.
 
 To a regret minimizer one player's constraints are its *arms*: first (A), the triggers in the subgame, then
 (B), rows of the bounds, then (C), caps. An arm's gain is by how much it is violated, given the plan and how
@@ -242,18 +242,16 @@ class NormalizedConstraints(NamedTuple):
         normalized, units = problem.normalize()
         return cls((PlayerConstraints.of(normalized, 0), PlayerConstraints.of(normalized, 1)), units)
 
-    def gains(self, xi: np.ndarray) -> npt.NDArray[np.float64]:
-        """By how much a plan violates each player's constraints, normalized: float64[2], at least 0."""
-        worst = []
-        for side in self.sides:  # one at a time, for the memory
-            work = DeviatorState.of(side, regrets=False)
-            evaluate_best(side, work, read_only(xi))
-            worst.append(work.gains.max(initial=0.0))
-        return np.array(worst)
-
     def violation(self, xi: np.ndarray) -> float:
         """The worst violation, in utility; at least 0."""
-        return float((self.gains(xi) * self.units.scale).max())
+        worst = 0.0
+        for side, scale in zip(
+            self.sides, self.units.scale.tolist(), strict=True
+        ):  # one at a time, for memory
+            work = DeviatorState.of(side, regrets=False)
+            evaluate_best(side, work, read_only(xi))
+            worst = max(worst, float(work.gains.max(initial=0.0)) * scale)
+        return worst
 
 
 class DeviatorState(NamedTuple):
@@ -340,9 +338,9 @@ def evaluate(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray, predi
 
 @kernel
 def evaluate_best(side: PlayerConstraints, work: DeviatorState, xi: np.ndarray) -> None:
-    """The same with best deviations, which are left in `play` where there is room for it."""
+    """The same with best deviations; nothing is learned."""
     leaf_values(side.deviations, xi, work.value)
-    respond(side.deviations, work.value, work.sets, work.play)
+    respond(side.deviations, work.value, work.sets)
     _arm_gains(side, work, xi)
 
 

@@ -1,8 +1,6 @@
 """Refining a subgame by regret minimization, for subgames that no linear program can hold.
 
 `refine_regret` runs a `RegretResolver` and measures its average on the way, until it is good enough.
-`search_target` looks for the greatest target of welfare by bisection, and claims what a safe plan has
-(projection, below).
 
 The refinement's constraints (A), (B) and (C) are a zero-sum game. A mediator chooses the plan. A deviator
 puts weights, which add up to 1, on the constraints, and chooses how the player deviates after each trigger;
@@ -19,28 +17,11 @@ game's.
 Regrets of zero mean equal shares, and so the mediator would start exactly at the uniform blueprint, whose
 violation is 0; `start="random"` starts elsewhere.
 
-**Projection** turns a plan that nearly keeps all constraints into a safe one, the nearest. Regret
-minimization ends near the constraints (A), (B) and (C), on the wrong side of some, and a little welfare that
-is bought with a little violation can be more than any safe plan has. Here such a plan is projected onto the
-constraints. With the deviations held at the best ones, a violated constraint is a linear *cut* a xi <= b, and
-the plan moves by its shares (`ScaledExtensions`),
-
-    share <- share * exp(-sum over cuts of w g(a)),   made to add up to 1 again,   w >= 0,
-
-with g(a) what a share is worth under the cut less what its simplex is worth on the mean. To first order the
-cuts' excesses fall by G w, with G[k, l] = sum over shares' entries of xi g(a_k) g(a_l), so w solves a small
-least-squares problem. New deviations make new cuts, until none is violated: some ten rounds. Constraints that
-no plan keeps with room to spare, such as those of the uniform blueprint, are no obstacle; mixing with a plan
-that has slack would need that room.
-
 Source: `efce_resolving`, Algorithm 2, Experiments, and appendices E and F; regret matching+: Tammelin 2014;
-predictive: Farina, Kroer and Sandholm 2021; projection: Kelley's cutting planes (1960), with the geometry of
-mirror descent on the simplexes.
+predictive: Farina, Kroer and Sandholm 2021.
 
 Cost: an iteration touches each pair a few times and each leaf once for each action at the player's
-information sets before it, twice; `search_target` runs some ten times as many. Memory: some 70 bytes a pair,
-or 45 in single precision. A
-round of the projection takes a pass of the mediator for each cut, and two numbers a pair and cut.
+information sets before it, twice. Memory: some 70 bytes a pair, or 45 in single precision.
 """
 
 from __future__ import annotations
@@ -48,15 +29,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.optimize
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public
+from precomp_games._support.checks import public
 from precomp_games._support.config import bar
 from precomp_games._support.kernels import kernel, read_only
 
@@ -64,15 +43,13 @@ from .bounds import sums
 from .constraints import (
     DeviatorState,
     NormalizedConstraints,
-    PlayerConstraints,
     RefinementProblem,
     add_gradient,
     evaluate,
-    evaluate_best,
 )
 from .correlation_plans import CorrelationPlan
 from .refinement import Refinement
-from .scaled_extensions import ScaledExtensions, advantages, fill_plan, shares_of, write_again
+from .scaled_extensions import ScaledExtensions, fill_plan, write_again
 
 Start = Literal["uniform", "random"]
 """The first shares: equal, or drawn."""
@@ -80,12 +57,8 @@ Variant = Literal["plain", "predictive"]
 """Of regret matching+."""
 Precision = Literal["double", "single"]
 """Of regrets and plans; "single" takes half the memory and less time."""
-_SAFE = 1e-10
-"""What may be violated by a plan that is called safe, in normalized units, as if play were in the subgame."""
 _FEW = 200
 """So many plans weigh n in the average, so that it is of many; later ones weigh n^2 / 200."""
-_NEAR = 50.0
-"""How many times the violation asked for a plan may have that `search_target` tries to make safe."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,13 +97,12 @@ def refine_regret(
     seed: checks.NonNegativeInt = 0,
     variant: Variant = "predictive",
     precision: Precision = "double",
-    check_every: checks.PositiveInt | None = None,
 ) -> RegretRefinement:
     """Refines a subgame.
 
     Args:
       problem: from `resolving.Resolving.problem`.
-      iterations: at most so many.
+      iterations: at most so many; measured are 1, 2, 5, 10, 20, 50, ... and the last.
       violation: stop when the average violates nothing by more (`RefinementProblem.violation`, and the
         target).
       target: welfare of the subgame's leaves to be reached; None for none.
@@ -139,10 +111,9 @@ def refine_regret(
       variant: "plain" regret matching+, or "predictive".
       precision: "double", or "single" for large subgames: regrets and plans are then float32, and the average
         is written into Xi again and measured in float64.
-      check_every: iterations between measurements; default: at 1, 2, 5, 10, 20, 50, ...
 
     Raises:
-      ValueError: `problem` is none; `iterations` or `check_every` is not positive, `violation` negative;
+      ValueError: `problem` is none; `iterations` is not positive, `violation` negative;
         another start, variant or precision, or a target or seed that is no number.
     """
     began = time.perf_counter()
@@ -150,8 +121,10 @@ def refine_regret(
     points: list[tuple[int, float, float, float]] = []
     with bar("Refining", "iterations", iterations) as show:
         while resolver.iterations < iterations:
-            after = _next_check(resolver.iterations, check_every)
-            resolver.run(min(after, iterations) - resolver.iterations)
+            done = resolver.iterations
+            scale = 10 ** int(math.log10(done)) if done else 1
+            after = next(k * scale for k in (1, 2, 5, 10) if k * scale > done)
+            resolver.run(min(after, iterations) - done)
             worst, welfare = resolver.measure()
             points.append((resolver.iterations, resolver.seconds, worst, welfare))
             show(resolver.iterations, f"violation {worst:.1e}")
@@ -168,81 +141,6 @@ def refine_regret(
         target=resolver.target,
         curve=Curve(*zip(*points, strict=True)),
     )
-
-
-@public
-def search_target(
-    problem: RefinementProblem,
-    *,
-    violation: checks.PositiveFloat | None = None,
-    gap: checks.PositiveFloat | None = None,
-    iterations: checks.PositiveInt = 1000,
-) -> RegretRefinement:
-    """The greatest welfare that `iterations` come to, by bisection on targets.
-
-    What a target comes to is made safe (`RegretResolver.make_safe`), and what counts is the welfare of that:
-    so no more is claimed than a safe refinement has.
-
-    Args:
-      problem: as for `refine_regret`.
-      violation: stop on a target when the average violates nothing by more; then it is made safe. Default: a
-        hundred-thousandth of the subgame's range of utilities, weighted with the probability of coming to it.
-      gap: stop when the bracket is no wider. Default: a thousandth of the same.
-      iterations: for each target; a target that needs more counts as out of reach.
-
-    Returns:
-      The refinement of greatest welfare that was found, which is `target` too; the blueprint itself at least.
-      Its `violation` is rounding.
-
-    Raises:
-      ValueError: `problem` is none, or a tolerance is not positive.
-    """
-    began = time.perf_counter()
-    game, mass = problem.game, problem.mass
-    inside = game.payoffs[:, game.leaf_label >= 0]
-    unit = mass * float((inside.max(axis=1) - inside.min(axis=1)).max())
-    violation = 1e-5 * unit if violation is None else violation
-    gap = 1e-3 * unit if gap is None else gap
-    best = problem.blueprint
-    before = low = best.welfare(0)
-    # The subgame's pairs sum to what the trunk lets in: no plan has more than its best leaf throughout.
-    high = float(inside.sum(axis=0).max()) * mass
-    resolver = RegretResolver(problem)
-    total, curve = 0, Curve((), (), (), ())
-    while high - low > gap:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break  # no number lies between them
-        tried = refine_regret(
-            problem, iterations=iterations, violation=violation, target=middle, check_every=50
-        )
-        total += tried.iterations
-        if tried.violation <= _NEAR * violation:
-            plan = resolver.make_safe(tried.plan, best)
-            welfare = resolver.welfare(plan)
-            if welfare > low:
-                best, low, curve = plan, welfare, tried.curve
-        # Being made safe costs a little, for which a target is not yet out of reach.
-        if low < middle - 0.25 * gap:
-            high = middle
-    return RegretRefinement(
-        problem=problem,
-        plan=best,
-        welfare=low,
-        blueprint_welfare=before,
-        iterations=total,
-        seconds=time.perf_counter() - began,
-        violation=resolver.violation(best),
-        target=low,
-        curve=curve,
-    )
-
-
-def _next_check(done: int, every: int | None) -> int:
-    if every is not None:
-        return done + every
-    scale = 10 ** int(math.log10(done)) if done else 1
-    return next(k * scale for k in (1, 2, 5, 10) if k * scale > done)
 
 
 class RegretResolver:
@@ -276,7 +174,6 @@ class RegretResolver:
         self.steps = ScaledExtensions.of(pairs)
         self.constraints = NormalizedConstraints.of(problem)
         units, mass = self.constraints.units, problem.mass
-        self._tolerance = _SAFE * (mass or 1.0)
         # The target's arm: what welfare is in normalized units, and what of the target is the centers'.
         inside = game.leaf_label >= 0
         chance, utility = game.leaf_chance[inside], game.leaf_utility[:, inside]
@@ -328,13 +225,7 @@ class RegretResolver:
         _accumulate(self.total, self.xi, n * max(n / _FEW, 1.0))
 
     def average(self) -> CorrelationPlan:
-        """The average plan so far; the blueprint's in the trunk.
-
-        Raises:
-          ValueError: nothing has been run.
-        """
-        if not self.iterations:
-            raise ArgumentError("expected at least one iteration, got none")
+        """The average plan so far; the blueprint's in the trunk."""
         blueprint = self.problem.blueprint
         trunk = blueprint.pairs.pair_label < 0
         xi = self.total.astype(np.float64)
@@ -356,33 +247,6 @@ class RegretResolver:
     def welfare(self, plan: CorrelationPlan) -> float:
         """Of the subgame's leaves."""
         return float(self._leaf_welfare @ plan.xi[self._leaf_pair])
-
-    def make_safe(self, plan: CorrelationPlan, safe: CorrelationPlan) -> CorrelationPlan:
-        """A plan near `plan` that violates nothing but for rounding.
-
-        Args:
-          plan: nearly safe, such as `average()`.
-          safe: one that is, such as the blueprint. Where nothing near `plan` is found, the two are mixed,
-            with as little as possible of this one.
-
-        Raises:
-          ValueError: `safe` is not safe.
-        """
-        gains, tolerance = self.constraints.gains, self._tolerance
-        if gains(safe.xi).max() > tolerance:
-            raise ArgumentError(f"expected a safe plan, got a violation of {self.violation(safe):.1e}")
-        xi = project(self.steps, self.constraints.sides, plan.xi, tolerance)
-        if xi is None:
-            # Violations are convex, so the mixtures that are safe are those with enough of the safe plan.
-            less, share = 0.0, 1.0
-            for _ in range(30):
-                middle = 0.5 * (less + share)
-                if gains((1.0 - middle) * plan.xi + middle * safe.xi).max() > tolerance:
-                    less = middle
-                else:
-                    share = middle
-            xi = (1.0 - share) * plan.xi + share * safe.xi
-        return CorrelationPlan(self.problem.blueprint.pairs, xi)
 
 
 # Numba counts references at each access to a tuple's array, so the passes below take them out first; and it
@@ -453,86 +317,3 @@ def _weigh(gain: np.ndarray, regret: np.ndarray, weight: np.ndarray, predict: fl
 def _accumulate(total: np.ndarray, xi: np.ndarray, weight: float) -> None:
     for n in range(len(total)):
         total[n] += weight * xi[n]
-
-
-_ROUNDS = 60
-_MOST_CUTS = 600
-_MOST_NUMBERS = 10**8
-
-
-def project(
-    steps: ScaledExtensions, sides: Sequence[PlayerConstraints], xi: npt.NDArray[np.float64], tolerance: float
-) -> np.ndarray | None:
-    """A plan near `xi` that violates nothing by more than `tolerance`.
-
-    Args:
-      steps: of the subgame.
-      sides: both players' constraints.
-      xi: float64[pairs], in Xi; the trunk's entries stay.
-      tolerance: in the units of `sides`.
-
-    Returns:
-      float64[pairs], or None if no such plan was found.
-    """
-    works = [DeviatorState.of(side) for side in sides]
-    most = min(_MOST_CUTS, _MOST_NUMBERS // (2 * len(xi)))
-    xi, shares = np.array(xi), np.full(len(xi), np.nan)
-    cuts: list[np.ndarray] = []
-    limits: list[float] = []
-    for _ in range(_ROUNDS):
-        violated = []
-        for side, work in zip(sides, works, strict=True):
-            evaluate_best(side, work, read_only(xi))
-            gains = work.gains.copy()
-            violated += [(gains[k], side, work, k) for k in np.flatnonzero(gains > tolerance).tolist()]
-        if not violated:
-            return xi
-        violated.sort(key=lambda entry: -entry[0])
-        if len(cuts) == most:
-            return None
-        for gain, side, work, k in violated[: most - len(cuts)]:
-            work.weights[:] = 0.0
-            work.weights[k] = 1.0
-            worth = np.zeros(len(xi))
-            add_gradient(side, work, worth)
-            cuts.append(-worth)
-            limits.append(-float(worth @ xi) - gain)
-        shares_of(steps, read_only(xi), shares)
-        slopes = np.array(cuts)
-        excess = slopes @ xi - limits
-        for row in slopes:
-            advantages(steps, row, shares)
-        slopes[:, np.isnan(shares)] = 0.0  # entries that are no shares of others
-        weight = _weights((slopes * xi) @ slopes.T, excess)
-        _tilt(steps, -(weight @ slopes), shares)
-        fill_plan(steps, shares, xi)
-    return None
-
-
-def _weights(matrix: np.ndarray, excess: np.ndarray) -> np.ndarray:
-    """The w >= 0 that minimize w' matrix w / 2 - excess' w: weights of the cuts, so that none is exceeded."""
-    values, vectors = np.linalg.eigh(matrix)
-    kept = values > 1e-14 * values[-1]
-    root = np.sqrt(values[kept])
-    try:
-        weight, _ = scipy.optimize.nnls(
-            (vectors[:, kept] * root).T, (vectors[:, kept].T @ excess) / root, maxiter=10 * len(excess)
-        )
-    except RuntimeError:  # too many iterations
-        return np.zeros(len(excess))
-    return np.asarray(weight)
-
-
-@kernel
-def _tilt(steps: ScaledExtensions, tilt: np.ndarray, shares: np.ndarray) -> None:
-    """Shares in proportion to share * exp(tilt), no more than e^2 at a time."""
-    for n in range(len(steps.start)):
-        if steps.is_sum[n]:
-            continue
-        total = 0.0
-        for k in range(steps.size[n]):
-            at = steps.start[n] + k * steps.stride[n]
-            shares[at] *= np.exp(min(max(tilt[at], -2.0), 2.0))
-            total += shares[at]
-        for k in range(steps.size[n]):
-            shares[steps.start[n] + k * steps.stride[n]] /= total

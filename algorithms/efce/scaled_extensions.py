@@ -321,23 +321,11 @@ def fill_plan(steps: ScaledExtensions, shares: np.ndarray, xi: np.ndarray) -> No
 
 
 @kernel
-def shares_of(steps: ScaledExtensions, xi: np.ndarray, shares: np.ndarray) -> None:
-    """The shares that make up a plan, equal ones where an entry of 0 is split."""
-    for n in range(len(steps.start)):
-        if steps.is_sum[n]:
-            continue
-        scale, size = xi[steps.other[n]], steps.size[n]
-        total = 0.0
-        for k in range(size):
-            total += max(xi[steps.start[n] + k * steps.stride[n]], 0.0)
-        for k in range(size):
-            at = steps.start[n] + k * steps.stride[n]
-            shares[at] = max(xi[at], 0.0) / total if scale > 0.0 and total > 0.0 else 1.0 / size
-
-
-@kernel
 def write_again(steps: ScaledExtensions, xi: np.ndarray) -> None:
-    """`fill_plan` with a vector's own `shares_of`, in place: in Xi up to rounding, where it was nearly."""
+    """`fill_plan` with the shares that make up a vector, in place: in Xi up to rounding, where it was nearly.
+
+    They are equal where an entry of 0 is split.
+    """
     for n in range(len(steps.start)):
         at, stride, size = steps.start[n], steps.stride[n], steps.size[n]
         total = 0.0
@@ -350,21 +338,3 @@ def write_again(steps: ScaledExtensions, xi: np.ndarray) -> None:
         for k in range(size):
             share = max(xi[at + k * stride], 0.0) / total if total > 0.0 else 1.0 / size
             xi[at + k * stride] = scale * share
-
-
-@kernel
-def advantages(steps: ScaledExtensions, worth: np.ndarray, shares: np.ndarray) -> None:
-    """What entries are worth, in place: for shares, what each is worth less their simplex's mean."""
-    for n in range(len(steps.start) - 1, -1, -1):
-        start, stride, other = steps.start[n], steps.stride[n], steps.other[n]
-        mean = 0.0
-        for k in range(steps.size[n]):
-            at = start + k * stride
-            if steps.is_sum[n]:
-                worth[at] += worth[other]
-            else:
-                mean += worth[at] * shares[at]
-        if not steps.is_sum[n]:
-            for k in range(steps.size[n]):
-                worth[start + k * stride] -= mean
-            worth[other] += mean

@@ -282,7 +282,7 @@ def sum_back(parent: np.ndarray, first: np.ndarray, v: np.ndarray, of_infoset: n
 def deviation_values(deviations: Deviations, xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(beta of each lane, beta of each set); -inf for sets without any lane, anything in unused lanes."""
     lanes, sets = leaf_lanes(deviations, xi), np.full(deviations.num_sets, -np.inf)
-    respond(deviations, lanes, sets, np.zeros(0))
+    respond(deviations, lanes, sets)
     return lanes, sets
 
 
@@ -323,11 +323,8 @@ def leaf_values(deviations: Deviations, xi: np.ndarray, lanes: np.ndarray) -> No
 
 
 @kernel
-def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray, play: np.ndarray) -> None:
-    """Best responses from the last group to the first, left in `play` where there is room for them.
-
-    `lanes` has the leaves to begin with.
-    """
+def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray) -> None:
+    """Best responses from the last group to the first; `lanes` has the leaves to begin with."""
     through, triggers, actions = deviations.through, deviations.num_triggers, deviations.num_actions
     parent, parent_action = deviations.parent, deviations.parent_action
     lane, set_ = deviations.lane, deviations.set_
@@ -336,13 +333,10 @@ def respond(deviations: Deviations, lanes: np.ndarray, sets: np.ndarray, play: n
         for k in range(triggers[g]):
             if k == skip:
                 continue
-            best, chosen, base = -np.inf, 0, lane[g] + k * n
+            best, base = -np.inf, lane[g] + k * n
             for a in range(n):
-                if (skip >= 0 or a != k) and lanes[base + a] > best:
-                    best, chosen = lanes[base + a], a
-            if len(play):
-                for a in range(n):
-                    play[base + a] = 1.0 if a == chosen else 0.0
+                if skip >= 0 or a != k:
+                    best = max(best, lanes[base + a])
             sets[set_[g] + k] = best
             if up >= 0:
                 lanes[lane[up] + k * actions[up] + parent_action[g]] += best

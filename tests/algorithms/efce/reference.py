@@ -15,7 +15,7 @@ import scipy.optimize
 
 from precomp_games.algorithms import efce
 from precomp_games.algorithms.efce.correlation_plans import RelevantPairs, plan_error
-from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, fill_plan, shares_of
+from precomp_games.algorithms.efce.scaled_extensions import ScaledExtensions, write_again
 from precomp_games.algorithms.efce.sequence_game import moves
 from tests.random_games import EfgText
 
@@ -192,11 +192,9 @@ def all_steps(pairs):
 def random_plan(pairs, seed):
     """A point of Xi that is no product: random shares on the scaled extensions."""
     rng = np.random.default_rng(seed)
-    steps = all_steps(pairs)
-    shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
-    shares_of(steps, rng.random(len(pairs)) ** 3, shares)
+    xi = rng.random(len(pairs)) ** 3
     xi[0] = 1.0
-    fill_plan(steps, shares, xi)
+    write_again(all_steps(pairs), xi)
     return efce.CorrelationPlan(pairs, xi)
 
 

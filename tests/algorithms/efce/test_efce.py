@@ -17,7 +17,7 @@ from precomp_games.algorithms.efce.correlation_plans import (
     flow_constraints,
     plan_error,
 )
-from precomp_games.algorithms.efce.scaled_extensions import fill_plan, shares_of
+from precomp_games.algorithms.efce.scaled_extensions import write_again
 from precomp_games.algorithms.programs import LinearProgramError
 from tests.algorithms.efce.reference import (
     OwnTree,
@@ -202,10 +202,8 @@ def test_scaled_extensions_write_every_plan(name):
     )
     np.testing.assert_array_equal(np.sort(written), np.arange(1, len(pairs)))
     plan = efce.CorrelationPlan.of(pairs.game, blueprint(2))
-    shares, xi = np.zeros(len(pairs)), np.zeros(len(pairs))
-    shares_of(steps, plan.xi, shares)
-    xi[0] = 1.0
-    fill_plan(steps, shares, xi)
+    xi = np.array(plan.xi)
+    write_again(steps, xi)
     np.testing.assert_allclose(xi, plan.xi, atol=1e-14)
 
 

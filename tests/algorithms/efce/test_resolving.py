@@ -11,7 +11,7 @@ from precomp_games.algorithms.efce.bounds import player_rows
 from precomp_games.algorithms.efce.correlation_plans import plan_error
 from precomp_games.algorithms.efce.equilibria import whole_game_problem
 from precomp_games.algorithms.efce.refinement import PlanProgram
-from precomp_games.algorithms.efce.regret import RegretResolver, project
+from precomp_games.algorithms.efce.regret import RegretResolver
 from precomp_games.algorithms.efce.subgames import one_subgame
 from precomp_games.algorithms.programs import Clock, LinearProgramError
 from tests.algorithms.efce.reference import (
@@ -275,8 +275,6 @@ def test_violation_is_the_worst_of_the_constraints():
         level = resolving(held(LARGER, 1), blueprint(3), bounds)
         problem = level.problem(level.names[1])
         resolver = RegretResolver(problem, start="random", seed=5)
-        with pytest.raises(ValueError, match="at least one iteration"):
-            resolver.average()
         resolver.run(3)
         plan = resolver.average()
         delta = efce.exploitability(plan).delta
@@ -304,52 +302,6 @@ def test_whole_game_by_regret_minimization():
     assert efce.exploitability(found.plan).worst <= found.violation + 1e-12
 
 
-# Games, blueprints, bounds, and how much of what the linear program gains is claimed at least.
-CLAIMS = {
-    "1x4": (battleship(1, 4, 3, multiplier=3), (990002, 0.8), "aggregate", 0.9, {}),
-    "row 2, aggregate": (LARGER, (1,), "aggregate", 0.9, {}),
-    "row 2, separate": (LARGER, (1,), "separate", 0.9, {}),
-    # No plan keeps all of the uniform blueprint's constraints with room to spare.
-    "row 2, uniform": (LARGER, (None,), "aggregate", 0.9, {}),
-    "row 2, uniform, separate": (LARGER, (None,), "separate", 0.5, {}),
-    "for long": (LARGER, (None,), "separate", 0.8, {"violation": 1e-5, "gap": 2e-4, "iterations": 3000}),
-    "sheriff": (sheriff(2, 2, 3), (0,), "aggregate", 0.9, {}),
-    "sheriff, uniform": (sheriff(2, 2, 3), (None,), "aggregate", 0.9, {}),
-    # Whatever a target is said to need, what is claimed is safe: mixed with the blueprint if need be.
-    "rough": (LARGER, (1,), "aggregate", 0.05, {"violation": 1e-2, "iterations": 20}),
-}
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_no_more_is_claimed_than_a_safe_plan_has(name):
-    game, start, bounds, share, settings = CLAIMS[name]
-    level = resolving(held(game, 1), blueprint(*start), bounds)
-    best = refined(level, level.names[0])
-    found = efce.search_target(best.problem, **settings)
-    assert found.target == found.welfare == pytest.approx(found.plan.welfare(0))
-    assert found.target <= best.welfare + 1e-8
-    assert found.violation < 1e-9
-    possible = best.welfare - best.blueprint_welfare
-    assert found.target >= best.blueprint_welfare + share * possible - 1e-9
-
-
-@pytest.mark.parametrize("bounds", SAFE_BOUNDS)
-def test_plans_are_made_safe(bounds):
-    level = resolving(held(LARGER, 1), blueprint(3), bounds)
-    problem = level.problem(level.names[0])
-    resolver = RegretResolver(problem, start="random", seed=1)
-    for iterations in (1, 10, 100, 500):
-        resolver.run(iterations)
-        plan = resolver.average()
-        safe = resolver.make_safe(plan, problem.blueprint)
-        assert resolver.violation(safe) < 1e-9
-        if iterations == 1:
-            assert resolver.violation(plan) > 1e-4
-    assert np.abs(safe.xi - plan.xi).max() < 1e-2
-    # What is safe stays as it is.
-    np.testing.assert_array_equal(resolver.make_safe(safe, problem.blueprint).xi, safe.xi)
-
-
 # -- programs that have no solution, or will not fit -------------------------------------------------------
 
 
@@ -361,10 +313,7 @@ def test_where_nothing_is_safe():
     harder = dataclasses.replace(problem, bounds=dataclasses.replace(bounds, players=tuple(sides)))
     with pytest.raises(LinearProgramError, match="nfeasible"):
         efce.refine_lp(harder)
-    resolver = RegretResolver(harder)
-    assert project(resolver.steps, resolver.constraints.sides, problem.blueprint.xi, 1e-10) is None
-    with pytest.raises(ValueError, match="expected a safe plan"):
-        resolver.make_safe(problem.blueprint, problem.blueprint)
+    assert harder.violation(problem.blueprint) > 9.0
 
 
 def test_limits():

@@ -79,12 +79,9 @@ def test_separate_bounds_change_with_a_constant_and_aggregate_ones_do_not(cases)
 
 @pytest.mark.parametrize(("scale", "offset"), [(1.0, 1e6), (1e6, 0.0), (1e-6, 0.0)])
 def test_regret_minimization_does_not_depend_on_units(scale, offset):
-    plans, targets = [], []
+    plans = []
     for unit, zero in ((1.0, 0.0), (scale, offset)):
         whole = moved(held(sheriff(2, 2, 2), 1), unit, zero)
         problem = resolving(whole, blueprint(2)).problem((5, 0))
         plans.append(efce.refine_regret(problem, iterations=50, start="random").plan)
-        target = efce.search_target(problem, iterations=200).target
-        targets.append((target - 2.0 * zero * problem.mass) / unit)
     np.testing.assert_allclose(plans[0].xi, plans[1].xi, atol=1e-6)
-    assert targets[0] == pytest.approx(targets[1], abs=1e-3)
