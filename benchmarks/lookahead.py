@@ -48,9 +48,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 def _solve(game: pyspiel.Game, player: int, lookahead: int, h: Any, limit: float | None) -> _Timed:
     start = time.process_time()
-    best = commit_against_lookahead(
-        game, player, lookahead, h, "adversarial", method="correlation", time_limit=limit
-    )
+    best = commit_against_lookahead(game, player, lookahead, h, "adversarial", time_limit=limit)
     return _Timed(time.process_time() - start, best)
 
 

@@ -57,7 +57,6 @@ from .options import InformationSet, fixed_options, lookahead_options
 from .plan_search import PlanSearch, Play
 from .sequence_form import SequenceForm
 
-Method = Annotated[str, checks.one_of(("auto", "correlation", "polynomial"))]
 Types = Annotated[Iterable[FollowerType], checks.each_of(FollowerType)]
 TimeLimit = Annotated[float, checks.Gt(0.0), checks.INFINITE]
 
@@ -80,10 +79,10 @@ class Commitment(Result):
       value: What `strategy` earns, by `evaluate_against_lookahead`.
       delta: supremum - value.
       strategy: {information state: {action: probability}}.
-      realization: float[sequences], the same as a realization plan.
       outcomes: What `evaluate_against_lookahead` says of it, for each type: optimal sets, and the actions
         that the rule picks of them.
-      method: "correlation" or "polynomial".
+      method: "polynomial", one linear program, where what each type does is known (`options.fixed_options`);
+        else "correlation", the search.
       work: Seconds, rounds (programs solved), nodes of branch and bound, columns, rows, integers.
     """
 
@@ -98,7 +97,6 @@ class Commitment(Result):
     value: float
     delta: float
     strategy: dict[str, dict[int, float]] = dataclasses.field(repr=False)
-    realization: np.ndarray = dataclasses.field(repr=False)
     outcomes: tuple[LookaheadOutcome, ...] = dataclasses.field(repr=False)
     method: str
     work: dict[str, float]
@@ -131,7 +129,6 @@ def commit_against_lookahead(
     *,
     order: Order | None = None,
     delta: checks.PositiveFloat = 1e-4,
-    method: Method = "auto",
     time_limit: TimeLimit | None = None,
 ) -> Commitment:
     """Computes an optimal strategy to commit to, exactly.
@@ -147,10 +144,6 @@ def commit_against_lookahead(
         as the game lists them.
       delta: how near `value` is to come to `supremum`, where it is not attained. Ties are told apart to
         `TIE_TOLERANCE`, which may leave more; the result's `delta` says how much there is.
-      method: "correlation", "polynomial", which is one linear program, or "auto": polynomial where it
-        applies, else correlation. It applies to lookahead 1 without information sets and ties not broken
-        favorably, and to games of constant sum in which the follower sees all leaves below its information
-        sets and values them by its utility (see `options`).
       time_limit: seconds for the mixed-integer programs; a result with `optimal` False comes back if it ends
         them.
 
@@ -160,9 +153,7 @@ def commit_against_lookahead(
       LinearProgramError: HiGHS fails.
     """
     kind = FollowerType(lookahead, evaluation, tie_breaking, order)
-    return commit_against_types(
-        game, rational_player, [kind], delta=delta, method=method, time_limit=time_limit
-    )
+    return commit_against_types(game, rational_player, [kind], delta=delta, time_limit=time_limit)
 
 
 @public
@@ -174,7 +165,6 @@ def commit_against_types(
     *,
     objective: Literal["mean", "worst"] = "mean",
     delta: checks.PositiveFloat = 1e-4,
-    method: Method = "auto",
     time_limit: TimeLimit | None = None,
 ) -> Commitment:
     """Computes an optimal strategy to commit to where the follower is one of several types, exactly.
@@ -187,8 +177,6 @@ def commit_against_types(
       objective: "mean", what is earned on average by `weights`, or "worst", what is earned against the type
         that leaves least, which needs no weights.
       delta: as in `commit_against_lookahead`, of the objective.
-      method: as there; "polynomial" only where it applies to each type. "auto" makes use of it for each type
-        to which it applies.
       time_limit: as there.
 
     Raises:
@@ -202,8 +190,8 @@ def commit_against_types(
     probabilities = _probabilities(weights, len(types), objective)
     followers = [Follower(**vars(kind), game=game, rational_player=rational_player) for kind in types]
     form = SequenceForm.of(game)
-    sets, method = _options_of_types(form, followers, method)
-    search = PlanSearch(Instance(form, rational_player, sets, probabilities), method)
+    sets, known = _options_of_types(form, followers)
+    search = PlanSearch(Instance(form, rational_player, sets, probabilities), known)
     deadline = math.inf if time_limit is None else start + time_limit
     search.run(deadline)
 
@@ -232,9 +220,8 @@ def commit_against_types(
         value=played.utility,
         delta=supremum - played.utility,
         strategy=form.players[rational_player].behavior(x),
-        realization=x,
         outcomes=played.outcomes,
-        method=method,
+        method="polynomial" if known else "correlation",
         work={"seconds": time.perf_counter() - start, **search.work},
     )
 
@@ -258,26 +245,16 @@ def _probabilities(
 
 
 def _options_of_types(
-    form: SequenceForm, followers: Sequence[Follower], method: str
-) -> tuple[list[dict[int, InformationSet]], str]:
-    """Each type's options, and the method by which to go on with them."""
+    form: SequenceForm, followers: Sequence[Follower]
+) -> tuple[list[dict[int, InformationSet]], bool]:
+    """Each type's options, and whether what all of them do is known."""
     values = [evaluate_histories(form, follower.evaluation) for follower in followers]
-    easy: list[dict[int, InformationSet] | None] = [None] * len(followers)
-    if method in ("auto", "polynomial"):
-        easy = [fixed_options(form, each, h) for each, h in zip(followers, values, strict=True)]
-    hard = [follower for follower, sets in zip(followers, easy, strict=True) if sets is None]
-    if method == "polynomial" and hard:
-        raise ArgumentError(
-            "expected lookahead 1, no information sets and no favorable ties, or all leaves of a zero-sum "
-            f"game in sight, for method polynomial, got lookahead {hard[0].lookahead}, "
-            f"{hard[0].tie_breaking} ties, in {form.game}"
-        )
-    if method == "auto":
-        method = "correlation" if hard else "polynomial"
+    fixed = [fixed_options(form, each, h) for each, h in zip(followers, values, strict=True)]
+    hard = [follower for follower, sets in zip(followers, fixed, strict=True) if sets is None]
     # Adversarial ties need no options of their own where x can be changed a little at will.
     held = any(follower.tie_breaking != "adversarial" for follower in hard)
     sets = [
         lookahead_options(form, follower, h, held) if known is None else known
-        for follower, h, known in zip(followers, values, easy, strict=True)
+        for follower, h, known in zip(followers, values, fixed, strict=True)
     ]
-    return sets, method
+    return sets, not hard

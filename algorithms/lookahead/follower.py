@@ -172,15 +172,12 @@ class LookaheadOutcome(Result):
 
     Attributes:
       utility: The rational player's, under the tie-breaking rule.
-      least, most: The same if ties are broken against it and in its favor.
       optimal: {information state: the follower's optimal actions}, of all its information states.
       response: {information state: the action that the rule picks}, of all its information sets.
       values: {information state: {action: V}}, NaN where the rational player's strategy never leads there.
     """
 
     utility: float
-    least: float
-    most: float
     optimal: dict[str, tuple[int, ...]] = dataclasses.field(repr=False)
     response: dict[str, int] = dataclasses.field(repr=False)
     values: dict[str, dict[int, float]] = dataclasses.field(repr=False)
@@ -226,16 +223,13 @@ def lookahead_outcome(follower: Follower, strategy: PolicyLike) -> LookaheadOutc
     root = _ROOTS.of(game, lambda: _HistoryNode(game.new_initial_state()))
     walk.look(root)
     check_infoset_keys(game, [*walk.members, *walk.asked])
-    start = [(root, 1.0, math.inf)]
     response: dict[str, int] = {}
-    utility = walk.play(start, follower.tie_breaking, response)
+    utility = walk.play([(root, 1.0, math.inf)], response)
     for key, members in walk.members.items():
         if key not in response:  # where it comes only by actions that it does not pick
-            walk.play(members, follower.tie_breaking, response)
+            walk.play(members, response)
     return LookaheadOutcome(
         utility=utility,
-        least=walk.play(start, "adversarial", {}),
-        most=walk.play(start, "favorable", {}),
         optimal=walk.optimal,
         response=response,
         values=walk.values,
@@ -351,17 +345,17 @@ class _LookaheadWalk:
             total.append(max(self.expect(_after(members, action), seen) for action in actions))
         return math.fsum(total)
 
-    def play(self, histories: _Histories, rule: str, response: dict[str, int]) -> float:
-        """The rational player's utility from histories on, where the follower plays by `rule`."""
+    def play(self, histories: _Histories, response: dict[str, int]) -> float:
+        """The rational player's utility from histories on; what the follower plays is left in `response`."""
         ends, own = self.follow(histories)
         total = [weight * node.state.returns()[self.follower.rational_player] for node, weight in ends]
         for key, members in own.items():
-            worth = {a: self.play(_after(members, a), rule, response) for a in self.optimal[key]}
-            if rule == "static":
+            worth = {a: self.play(_after(members, a), response) for a in self.optimal[key]}
+            if self.follower.tie_breaking == "static":
                 ranked = self.follower.ranked(key, members[0][0].actions)
                 action = next(a for a in ranked if a in worth)
             else:
-                choose = max if rule == "favorable" else min
+                choose = max if self.follower.tie_breaking == "favorable" else min
                 action = choose(worth, key=worth.__getitem__)
             response[key] = action
             total.append(worth[action])
@@ -407,12 +401,11 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
         Raises:
           ValueError: as `evaluate_against_lookahead`.
         """
-        follower = Follower(
-            lookahead, evaluation, tie_breaking, order, game=game, rational_player=rational_player
+        self.outcome = evaluate_against_lookahead(
+            game, strategy, rational_player, lookahead, evaluation, tie_breaking, order
         )
-        self.outcome = lookahead_outcome(follower, strategy)
         super().__init__(game, list(range(game.num_players())))
-        self._rational = follower.rational_player
+        self._rational = rational_player
         self._strategy = as_batch_policy(strategy, "strategy")
 
     @public

@@ -101,10 +101,6 @@ class Instance:
         options = self.sets[infoset].options
         return [(infoset, k) for k, option in enumerate(options) if sequence in option.sequences]
 
-    def values(self, x: np.ndarray) -> dict[tuple[int, int], float]:
-        """What each (information set, option) is worth to the follower at a realization plan."""
-        return {key: float(option.value @ x) for key, option in self.options.items()}
-
     def plan(self, chosen: Mapping[tuple[int, int], float]) -> Plan:
         """The plan that takes the option with the greatest entry at each information set it comes to."""
         plan: dict[int, int] = {}
@@ -122,7 +118,7 @@ class Instance:
 
         Of options that are worth the same, the first; so it may not be the one that the rules pick.
         """
-        return self.plan(self.values(x))
+        return self.plan({key: float(option.value @ x) for key, option in self.options.items()})
 
     def solve(self, plan: Plan, margin: float = 0.0) -> tuple[float, np.ndarray] | None:
         """The best x among those for which the plan's options are best, and its value; None if there is none.

@@ -129,24 +129,22 @@ def lookahead_options(
       ValueError: more plans inside a lookahead than are enumerated.
     """
     leader, own = form.players[follower.rational_player], form.players[follower.player]
-    reader = _Reader(form, follower, h)
     sets = {}
     for infoset, members in form.members(follower.player).items():
         sequences = form.sequence[members, follower.rational_player]
         reach = np.bincount(sequences, form.chance[members], leader.num_sequences)
-        reader.scale = 0.0
+        seen = [0.0]
         values: list[np.ndarray] = []
         owner: list[int] = []
         for position, sequence in enumerate(own.sequences(infoset)):
-            plans = reader.plans([(form.children[s][position], follower.lookahead - 1) for s in members])
+            below = [(form.children[s][position], follower.lookahead - 1) for s in members]
+            plans = _values_by_plan(form, follower, h, below, seen)
             values += plans
             owner += [sequence] * len(plans)
         held = beside_others and follower.tie_breaking == "adversarial"
         count = len(values) << (len(own.sequences(infoset)) - 1) * held
-        if count > MOST_PLANS:
-            raise reader.too_many(count, own.keys[infoset], f" with lookahead {follower.lookahead}")
-        scale = reader.scale if reader.scale > 0.0 else 1.0
-        table = np.array(values) / scale
+        _check_few(count, f"{own.keys[infoset]!r} with lookahead {follower.lookahead}")
+        table = np.array(values) / (max(seen) or 1.0)
         legal = own.actions(infoset)
         ranked = follower.ranked(own.keys[infoset], legal)
         rank = {own.sequences(infoset)[k]: ranked.index(action) for k, action in enumerate(legal)}
@@ -156,47 +154,53 @@ def lookahead_options(
     return sets
 
 
-class _Reader:
-    """Reads off values under every plan inside a lookahead."""
+def _values_by_plan(
+    form: SequenceForm,
+    follower: Follower,
+    h: np.ndarray,
+    below: Sequence[tuple[int, int]],
+    seen: list[float],
+) -> list[np.ndarray]:
+    """Values by each of the follower's plans inside the lookahead.
 
-    def __init__(self, form: SequenceForm, follower: Follower, h: np.ndarray) -> None:
-        self.form, self.follower, self.h = form, follower, h
-        self.own = form.players[follower.player]
-        self.scale = 0.0
-        self.size = form.players[follower.rational_player].num_sequences
+    Args:
+      form: the game.
+      follower: how far it looks.
+      h: as of `lookahead_options`.
+      below: histories to go on from, with the moves still seen.
+      seen: |h| of what is looked at is added here.
+    """
+    own, leader = form.players[follower.player], follower.rational_player
+    base = np.zeros(form.players[leader].num_sequences)
+    sets: dict[int, list[tuple[int, int]]] = {}
+    stack = list(below)
+    while stack:
+        history, moves = stack.pop()
+        mover = form.player[history]
+        if moves == 0 or mover == TERMINAL:
+            seen.append(abs(h[history]))
+            base[form.sequence[history, leader]] += form.chance[history] * h[history]
+        elif mover == follower.player:
+            sets.setdefault(int(form.infoset[history]), []).append((history, moves))
+        else:
+            stack += [(child, moves - 1) for child in form.children[history]]
+    values = [base]
+    for infoset, members in sets.items():
+        choices: list[np.ndarray] = []
+        for position in range(len(own.sequences(infoset))):
+            after = [(form.children[s][position], moves - 1) for s, moves in members]
+            choices += _values_by_plan(form, follower, h, after, seen)
+        _check_few(len(values) * len(choices), repr(own.keys[infoset]))
+        values = [one + other for one in values for other in choices]
+    return values
 
-    def plans(self, below: Sequence[tuple[int, int]]) -> list[np.ndarray]:
-        """Values by each of the follower's plans from histories on, given with the moves still seen."""
-        form = self.form
-        base = np.zeros(self.size)
-        own: dict[int, list[tuple[int, int]]] = {}
-        stack = list(below)
-        while stack:
-            history, moves = stack.pop()
-            mover = form.player[history]
-            if moves == 0 or mover == TERMINAL:
-                value = self.h[history]
-                self.scale = max(self.scale, abs(value))
-                base[form.sequence[history, self.follower.rational_player]] += form.chance[history] * value
-            elif mover == self.follower.player:
-                own.setdefault(int(form.infoset[history]), []).append((history, moves))
-            else:
-                stack += [(child, moves - 1) for child in form.children[history]]
-        values = [base]
-        for infoset, members in own.items():
-            choices: list[np.ndarray] = []
-            for position in range(len(self.own.sequences(infoset))):
-                choices += self.plans([(form.children[s][position], moves - 1) for s, moves in members])
-            if len(values) * len(choices) > MOST_PLANS:
-                raise self.too_many(len(values) * len(choices), self.own.keys[infoset])
-            values = [one + other for one in values for other in choices]
-        return values
 
-    def too_many(self, count: int, key: str, seen: str = "") -> ValueError:
-        """What is raised where there are more plans than are enumerated."""
-        return ArgumentError(
-            f"expected at most {MOST_PLANS} plans inside a lookahead, got {count} at "
-            f"{key!r}{seen}; a smaller lookahead has fewer"
+def _check_few(count: int, where: str) -> None:
+    """Refuses more plans than are enumerated."""
+    if count > MOST_PLANS:
+        raise ArgumentError(
+            f"expected at most {MOST_PLANS} plans inside a lookahead, got {count} at {where}; a smaller "
+            "lookahead has fewer"
         )
 
 

@@ -1,6 +1,6 @@
 """The search over the follower's plans for the best commitment.
 
-    search = PlanSearch(instance, "correlation")
+    search = PlanSearch(instance, known=False)
     search.run(deadline)                # search.supremum, search.bound
     x, played = search.attain(delta, play)
 
@@ -60,10 +60,10 @@ class Play(NamedTuple):
 
 
 class PlanSearch:
-    """The best plan, and what it is worth, in the instance's unit."""
+    """The best plan, and what it is worth, in the instance's unit. known: there is only one."""
 
-    def __init__(self, instance: Instance, method: str) -> None:
-        self.instance, self.method = instance, method
+    def __init__(self, instance: Instance, known: bool) -> None:
+        self.instance, self.known = instance, known
         self.supremum, self.bound = -math.inf, instance.most
         self.plan: Plan | None = None
         self.x: np.ndarray | None = None
@@ -74,7 +74,7 @@ class PlanSearch:
 
     def run(self, deadline: float) -> None:
         """Looks for the best plan until the deadline, on the clock of `time.perf_counter`."""
-        if self.method == "polynomial":
+        if self.known:
             self._keep(dict.fromkeys(self.instance.sets, 0))
             self.bound = self.supremum
             return
