@@ -1,4 +1,4 @@
-"""Runs of examples that can be killed: forked after the imports, or from the start."""
+"""Runs of examples that can be killed, forked after the imports."""
 
 from __future__ import annotations
 
@@ -6,21 +6,15 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import signal
-import subprocess
-import sys
 import threading
 import time
+from collections.abc import Callable
 
 from tools.forked_runs import RunServer
 
 ROOT = pathlib.Path(__file__).parents[2]
 MOST_SECONDS = 900
 """What a run may take, engines that hang included; one that takes longer is a finding."""
-
-
-def command(example: str, flags: tuple[str, ...]) -> list[str]:
-    return [str(ROOT / "examples" / f"{example}.py"), *flags]
 
 
 @dataclasses.dataclass
@@ -51,18 +45,17 @@ def run(
     words: list[str],
     folder: pathlib.Path,
     environment: dict[str, str],
-    *,
     log: pathlib.Path,
     after: float | None = None,
-    whole_group: bool = True,
+    how: Callable[[int], object] = int,
 ) -> Ended:
-    """A forked run to its end, or to SIGKILL `after` seconds, of its process alone or its group."""
+    """A forked run to its end; after some seconds `how` is called with its process."""
     log.unlink(missing_ok=True)
     timers = []
 
-    def kill_later(child: int) -> None:
+    def disturb_later(child: int) -> None:
         if after is not None:
-            timers.append(threading.Timer(after, _kill, (child, whole_group)))
+            timers.append(threading.Timer(after, _disturb, (how, child)))
             timers[0].start()
 
     begin = time.monotonic()
@@ -72,53 +65,17 @@ def run(
         seconds=MOST_SECONDS,
         files=(os.devnull, os.devnull, str(log)),
         environment=environment,
-        meanwhile=kill_later,
+        meanwhile=disturb_later,
     )
     for timer in timers:
         timer.cancel()
         timer.join()
-    return Ended(code, _text(log), time.monotonic() - begin)
+    return Ended(code, log.read_text(errors="replace"), time.monotonic() - begin)
 
 
-def _kill(child: int, whole_group: bool) -> None:
+def _disturb(how: Callable[[int], object], child: int) -> None:
     with contextlib.suppress(ProcessLookupError):
-        (os.killpg if whole_group else os.kill)(child, signal.SIGKILL)
-
-
-class Started:
-    """A run from the start, with all its imports, in a group of its own."""
-
-    def __init__(
-        self, words: list[str], folder: pathlib.Path, environment: dict[str, str], log: pathlib.Path
-    ) -> None:
-        self._log, self._begin = log, time.monotonic()
-        with open(log, "wb") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, *words],
-                cwd=folder,
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=file,
-                start_new_session=True,
-            )
-
-    def interrupt(self) -> None:
-        """What Ctrl-C does: all processes of the terminal's group are told."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGINT)
-
-    def end(self) -> Ended:
-        try:
-            code = self.process.wait(MOST_SECONDS)
-        except subprocess.TimeoutExpired:
-            _kill(self.process.pid, True)
-            code = self.process.wait()
-        return Ended(code, _text(self._log), time.monotonic() - self._begin)
-
-
-def _text(log: pathlib.Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
+        how(child)
 
 
 def alive(folder: pathlib.Path) -> list[int]:

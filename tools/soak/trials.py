@@ -6,34 +6,33 @@ After each fault a run without any must end with the files and the store of one 
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import pathlib
 import random
 import re
 import shlex
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 
 from tools.forked_runs import RunServer
 from tools.soak import engine, runs
 from tools.soak.cases import CASES, STORE, Case, difference, outcome
 from tools.soak.clusters import campaign
-from tools.soak.runs import Ended, Started, all_gone, command
+from tools.soak.runs import Ended, all_gone
 
 __all__ = ["KINDS", "Finding", "Trial", "reference"]
 
 Counts = dict[str, int]
 
-FAKETIME = next(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 ENGINES = os.cpu_count() or 1
-_IMPORTS = 3.0  # seconds
 _FULL = re.compile(r"error: (?!.*'None').*(No space left on device|database or disk is full)")
 
 
@@ -41,35 +40,31 @@ class Finding(Exception):
     """Something was lost, or said in another way than it should be."""
 
 
+@dataclasses.dataclass
 class Trial:
     """A case in a folder of its own.
 
-    Args:
-      server: forks its runs.
-      case: what runs.
-      expected: the outcome of a run that nothing happens to.
-      seconds: how long that takes; less when the trial has seen a run that took less.
-      engine_path: the engine behind `engine.py`.
-      folder: an empty one.
-      rng: draws what happens.
+    server: forks its runs.
+    case: what runs.
+    expected: the outcome of a run that nothing happens to.
+    seconds: how long that takes; less when the trial has seen a run that took less.
+    engine_path: the engine behind `engine.py`.
+    folder: an empty one.
+    rng: draws what happens.
     """
 
-    def __init__(
-        self,
-        server: RunServer,
-        case: Case,
-        expected: dict[str, bytes],
-        seconds: float,
-        engine_path: str,
-        folder: pathlib.Path,
-        rng: random.Random,
-    ) -> None:
-        self.server, self.case, self.expected, self.seconds = server, case, expected, seconds
-        self.folder, self.rng, self.engine_path = folder, rng, engine_path
-        self.work = folder / "work"  # what the run sees
+    server: RunServer
+    case: Case
+    expected: dict[str, bytes]
+    seconds: float
+    engine_path: str
+    folder: pathlib.Path
+    rng: random.Random
+
+    def __post_init__(self) -> None:
+        self.work = self.folder / "work"  # what the run sees
         self.work.mkdir(parents=True)
-        self.log = folder / "stderr.txt"
-        self.searched = folder / "searched.txt"
+        self.searched = self.folder / "searched.txt"
 
     def environment(self, faults: float = 0.0) -> dict[str, str]:
         """Names the engine, which misbehaves in that share of its searches."""
@@ -81,26 +76,18 @@ class Trial:
             script.chmod(script.stat().st_mode | stat.S_IXUSR)
         return {"STOCKFISH": str(script)}
 
-    @property
-    def words(self) -> list[str]:
-        return command(self.case.example, self.case.command)
-
-    def run(self, after: float | None = None, *, faults: float = 0.0, whole_group: bool = True) -> Ended:
-        """A forked run, which may be killed."""
-        return runs.run(
-            self.server,
-            self.words,
-            self.work,
-            self.environment(faults),
-            after=after,
-            log=self.log,
-            whole_group=whole_group,
-        )
-
-    def start(self, environment: dict[str, str] | None = None, number: int = 0) -> Started:
-        """A run with its imports."""
-        log = self.folder / f"stderr-{number}.txt"
-        return Started(self.words, self.work, {**self.environment(), **(environment or {})}, log)
+    def run(
+        self,
+        after: float | None = None,
+        how: Callable[[int], object] = int,
+        *,
+        faults: float = 0.0,
+        server: RunServer | None = None,
+    ) -> Ended:
+        """A forked run; after some seconds `how` is called with its process."""
+        words = [str(runs.ROOT / "examples" / f"{self.case.example}.py"), *self.case.command]
+        environment, log = self.environment(faults), self.folder / f"stderr-{server is None}.txt"
+        return runs.run(server or self.server, words, self.work, environment, log, after, how)
 
     def check_store(self) -> int:
         """The searches of a store that no run has open; it must be sound, whatever happened."""
@@ -163,8 +150,8 @@ def kills(trial: Trial) -> Counts:
     """SIGKILL, once or more, of the process alone or with all that it started."""
     killed, before, latest = 0, 0, trial.seconds
     for _ in range(trial.rng.randint(2, 6)):
-        group = trial.rng.random() < 0.5
-        ended = trial.run(trial.rng.uniform(0.0, latest), whole_group=group)
+        how = os.killpg if trial.rng.random() < 0.5 else os.kill
+        ended = trial.run(trial.rng.uniform(0.0, latest), lambda child, how=how: how(child, signal.SIGKILL))
         if ended.code == 0:
             trial.check_same()
             return {"kills": killed, "searches made again": trial.check_lost(killed)}
@@ -183,15 +170,11 @@ def kills(trial: Trial) -> Counts:
 
 
 def interrupts(trial: Trial) -> Counts:
-    """Ctrl-C at any time, imports included."""
-    run = trial.start()
-    time.sleep(trial.rng.uniform(0.05, _IMPORTS + trial.seconds))
-    run.interrupt()
-    ended = run.end()
+    """Ctrl-C: all processes of the terminal's group are told."""
+    ended = trial.run(trial.rng.uniform(0.0, trial.seconds), lambda child: os.killpg(child, signal.SIGINT))
     if ended.code not in (0, 130, -2):  # a shell's 130 is either of the two
         raise Finding(f"an interrupted run ended with {ended.code}: {ended.stderr[-2000:]}")
-    unborn = ended.code == -2 and not ended.stderr  # the signal came before Python had begun
-    if ended.code and not unborn and not ended.error.startswith("error: interrupted"):
+    if ended.code and not ended.error.startswith("error: interrupted"):
         raise Finding(f"an interrupt was told as {ended.error}")
     if not all_gone(trial.folder):
         raise Finding("processes outlive their run")
@@ -233,78 +216,16 @@ def full_disks(trial: Trial) -> Counts:
     return {"full disks": int(ended.code == 1), "enough in the end": int(ended.code == 0)}
 
 
-def locks(trial: Trial) -> Counts:
-    """Another process holds the store."""
-    over, held = threading.Event(), 0
-
-    def hold() -> None:
-        nonlocal held
-        rng = random.Random(trial.rng.random())
-        while not over.wait(rng.uniform(0.0, 2.0)):
-            with (
-                contextlib.suppress(sqlite3.Error),
-                contextlib.closing(
-                    sqlite3.connect(trial.work / STORE, timeout=5.0, isolation_level=None)
-                ) as connection,
-            ):
-                connection.execute("BEGIN EXCLUSIVE")
-                held += 1
-                over.wait(rng.uniform(0.0, 8.0))
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    try:
-        ended = trial.run()
-    finally:
-        over.set()
-        thread.join()
-    if ended.code not in (0, 1) or (ended.code and not ended.error.startswith("error: ")):
-        raise Finding(f"ended with {ended.code}, told as {ended.error}")
-    trial.finish()
-    return {"locks": held, "runs that gave up": int(ended.code == 1)}
-
-
 def pairs(trial: Trial) -> Counts:
     """Two runs with the same store and folder."""
-    runs = [trial.start(number=0)]
-    time.sleep(trial.rng.uniform(0.0, 1.0))
-    runs.append(trial.start(number=1))
-    for run in runs:
-        ended = run.end()
-        if ended.code:
-            raise Finding(f"one of two runs ended with {ended.code}: {ended.stderr[-2000:]}")
+    with contextlib.closing(RunServer()) as server, concurrent.futures.ThreadPoolExecutor(1) as beside:
+        other = beside.submit(trial.run, server=server)
+        for ended in (trial.run(), other.result()):
+            if ended.code:
+                raise Finding(f"one of two runs ended with {ended.code}: {ended.stderr[-2000:]}")
     trial.check_same()
     trial.finish()
     return {"pairs": 1}
-
-
-def clocks(trial: Trial) -> Counts:
-    """A wall clock that jumps forth and back, by seconds and by years."""
-    if FAKETIME is None:
-        raise Finding("there is no libfaketime to jump with")
-    moment = trial.folder / "clock"
-    moment.write_text("+0")
-    run = trial.start(
-        {
-            "LD_PRELOAD": str(FAKETIME),
-            "FAKETIME_TIMESTAMP_FILE": str(moment),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-    )
-    jumps = 0
-    while run.process.poll() is None:
-        time.sleep(trial.rng.uniform(0.05, 0.5))
-        moment.with_suffix(".new").write_text(
-            f"{trial.rng.choice((1, 3600, 10**8)) * trial.rng.uniform(-1, 1):+.0f}"
-        )
-        os.replace(moment.with_suffix(".new"), moment)
-        jumps += 1
-    ended = run.end()
-    if ended.code:
-        raise Finding(f"ended with {ended.code}: {ended.stderr[-2000:]}")
-    trial.check_same()
-    return {"jumps": jumps}
 
 
 def cluster_workers(trial: Trial) -> Counts:
@@ -320,9 +241,7 @@ KINDS: dict[str, tuple[Callable[[Trial], Counts], int, Callable[[Case], bool]]] 
     "kills": (kills, 70, lambda case: True),
     "interrupts": (interrupts, 12, lambda case: True),
     "full disks": (full_disks, 6, lambda case: True),
-    "locks": (locks, 3, lambda case: case.searches),
-    "pairs": (pairs, 5, lambda case: case.name != "meta_equilibrium"),
-    "clocks": (clocks, 4, lambda case: True),
+    "pairs": (pairs, 5, lambda case: True),
     "cluster workers": (cluster_workers, 2, lambda case: case.name == "chess_preparation"),
     "engine faults": (engine_faults, 0, lambda case: case.searches),
 }
