@@ -266,10 +266,10 @@ def _within_budget(
         choice = best_within_budget(frontier, budget)
         loss = truncation_loss(frontier, choice.utility, float(budget))
         return _Solution(choice.played.memorize, choice.best.advantage, choice.played, loss)
-    closure = best_closure_within_budget(frontier, budget, clock)
-    played = decisions.value(_marked(decisions, np.flatnonzero(closure.chosen)), 0.0)
+    memorize, most = best_closure_within_budget(frontier, budget, clock)
+    played = decisions.value(memorize, 0.0)
     loss = truncation_loss(frontier, played.value, float(budget))
-    upper = max(decisions.gains()[1] + closure.upper, played.value)
+    upper = max(decisions.gains()[1] + most, played.value)
     return _Solution(played.memorize, played.advantage, played, loss, upper)
 
 
@@ -281,7 +281,9 @@ def _closure(decisions: Decisions) -> _Solution:
     prices = np.zeros(decisions.forest.num_infosets)
     prices[own] = closure.price
     bound = decisions.best(prices)  # Algorithm 1 once more: the certificate
-    return _Solution(_marked(decisions, own[closure.chosen]), bound.advantage, upper=bound.value)
+    memorize = np.zeros(decisions.forest.num_entries)
+    memorize[decisions.forest.first_entry[own]] = closure.chosen
+    return _Solution(memorize, bound.advantage, upper=bound.value)
 
 
 def _shared_entries(decisions: Decisions, budget: int | None, clock: Clock) -> _Solution:
@@ -295,24 +297,17 @@ def _shared_entries(decisions: Decisions, budget: int | None, clock: Clock) -> _
         )
     lambda_ = tree.penalties[decisions.player]
     penalty = lambda_ if budget is None else 0.0
-    best = best_shared_entries(decisions, penalty, budget, clock)
+    memorize, most = best_shared_entries(decisions, penalty, budget, clock)
     # For the advantages, the price of a position is divided among what is memorized of it, by reach.
-    infosets = tree.entry_infoset[np.flatnonzero(best.chosen)]
+    infosets = tree.entry_infoset[np.flatnonzero(memorize)]
     reach = decisions.reach[infosets]
     prices = np.zeros(tree.num_infosets)
     prices[infosets] = penalty * (reach / np.bincount(shared[infosets], reach)[shared[infosets]])
-    at = decisions.value(best.chosen.astype(np.float64), prices)
+    at = decisions.value(memorize, prices)
     loss = 0.0
     if budget is not None and decisions.cut_reach > 0.0:
         loss = min(decisions.cut_reach * decisions.tree.utility_range, lambda_ * budget)
-    return _Solution(at.memorize, at.advantage, None, loss, decisions.gains()[1] + best.upper)
-
-
-def _marked(decisions: Decisions, infosets: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """float64[E]: a set of information states whose menus have one entry, as a strategy."""
-    memorize = np.zeros(decisions.forest.num_entries)
-    memorize[decisions.forest.first_entry[infosets]] = 1.0
-    return memorize
+    return _Solution(at.memorize, at.advantage, None, loss, decisions.gains()[1] + most)
 
 
 def _result(decisions: Decisions, solution: _Solution, budget: int | None) -> BestPrecomputation:

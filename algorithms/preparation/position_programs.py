@@ -1,21 +1,24 @@
 """What a price per position makes hard: budgets between bends of the curve, and menus.
 
-**Budgets.** A set has at most B positions, which then cost nothing. At the sizes where the frontier bends,
-its own sets are best. Between two of them the problem is hard (docs/position_prices.md), so an integer
-program solves it. As with a price per information state (`frontier`), prices y at the slope of the curve say
-what each choice loses: to take an information state loses at least as much as its ancestors are worth below
-0, and to leave one out loses what it is worth. Choices that lose more than a guess of how far the best set
-falls short of the curve are fixed before the program is solved. A set that is within the guess is the best
-one; otherwise the guess grows.
-
-**Menus.** A position has one move: where its information states are memorized, it is by the same entry. Such
-sets are no closure, and which entry to take is a choice, z(P, e), of at most one e for each P:
+Entries e of the player's menus are memorized, x(e), at positions that are bought, z(P, e): a position has one
+move, so where its information states are memorized, it is by the same entry. With a price for each position
+or at most B of them, an integer program finds the best set:
 
     max sum of g(e) x(e) - lambda sum of z(P, e)   subject to   x(e) <= z(P, e),  sum over e of z(P, e) <= 1,
-                                                                sum over I's entries of x(e) <= x(before I).
+                                    sum over I's entries of x(e) <= x(before I),     sum of z(P, e) <= B.
 
-Once the z are fixed, the rest is a closure. The search begins with the entries that a price per information
-state would choose, and the best closure of these.
+Once the z are fixed, the rest is Algorithm 1. Passes leave it little.
+
+**Budgets**, where menus have one entry. At the sizes where the frontier bends, its own sets are best. Between
+two of them the problem is hard (docs/position_prices.md). As with a price per information state (`frontier`),
+prices y at the slope of the curve say what each choice loses: to take an information state loses at least as
+much as its ancestors are worth below 0, and to leave one out loses what it is worth. Choices that lose more
+than a guess of how far the best set falls short of the curve are fixed before the program is solved. A set
+that is within the guess is the best one; otherwise the guess grows.
+
+**Menus** of several entries. Sets are no closure, and there is no division of prices. A position goes where
+all of its information states together are worth at most its price with all else free, and so does an entry
+that is worth nothing then.
 
 HiGHS solves both, up to a gap that it certifies; a limit on its time leaves a larger one.
 
@@ -30,9 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from precomp_games._support.kernels import kernel
+from precomp_games.tree.meta_strategy import realization_plan
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
-from .decisions import Decisions, Treeplex
+from .decisions import Decisions
 from .frontier import MemoryFrontier
 from .position_prices import (
     Closure,
@@ -48,70 +52,48 @@ _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 _ROUNDING = 1e-11  # of the sum of gains
 _GAP = 1e-9  # of the unit that a program is written in
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class BoundedSet:
-    """A set and what no other one exceeds.
-
-    Attributes:
-      chosen: bool[n] of a forest's nodes, or bool[E] of entries.
-      upper: No set's gains, less what it pays, are more.
-    """
-
-    chosen: npt.NDArray[np.bool_]
-    upper: float
+_Flags = npt.NDArray[np.bool_]
 
 
-def best_closure_within_budget(frontier: MemoryFrontier, budget: int, clock: Clock) -> BoundedSet:
-    """The information states of a set of most gain with at most `budget` >= 0 positions: bool[m].
+def best_closure_within_budget(
+    frontier: MemoryFrontier, budget: int, clock: Clock
+) -> tuple[npt.NDArray[np.float64], float]:
+    """(float64[E]: a set of most gain with at most `budget` >= 0 positions, what no set's gains exceed).
 
     Args:
       frontier: of decisions on which positions have a price, and menus one entry.
       budget: the most positions.
       clock: how long it may take.
     """
-    assert frontier.threshold is not None
-    forest, own = PricedForest.of_decisions(frontier.decisions)
-    chosen = np.zeros(len(frontier.threshold), bool)
-    best = _within_budget(forest, frontier, frontier.threshold[own], budget, clock)
-    chosen[own] = best.chosen
-    return BoundedSet(chosen, best.upper)
-
-
-def _within_budget(
-    forest: PricedForest,
-    frontier: MemoryFrontier,
-    threshold: npt.NDArray[np.float64],
-    budget: int,
-    clock: Clock,
-) -> BoundedSet:
-    """The same on the nodes of the forest."""
-    sizes, gains = frontier.sizes, frontier.utilities - frontier.decisions.gains()[1]
+    decisions, sizes = frontier.decisions, frontier.sizes
+    forest, own = PricedForest.of_decisions(decisions)
     below = int(np.searchsorted(sizes, budget, side="right")) - 1
+    known = frontier.memorize(below)
+    own_entries = decisions.forest.first_entry[own]
     last = below == len(frontier.breakpoints)
     slope = frontier.penalty if last else float(frontier.breakpoints[below])
-    inner = threshold > (0.0 if last else slope)
+    gained = float(frontier.utilities[below]) - decisions.gains()[1]
     if sizes[below] == budget:
-        return BoundedSet(inner, float(gains[below]))
+        return known, gained
     free = best_closure(forest, 0.0)
     if free.size <= budget:
-        return BoundedSet(free.chosen, free.gain)
+        known[own_entries] = free.chosen
+        return known, free.gain
     closure = best_closure(forest, slope)
     curve_at = closure.upper + slope * budget
-    best, most = inner, curve_at
+    best, most = known[own_entries] > 0.0, curve_at
     rounding = _ROUNDING * float(np.abs(forest.gain).sum())
-    widest = max(curve_at - float(gains[below]), 0.0) + rounding
+    widest = max(curve_at - gained, 0.0) + rounding
     guess = widest * _FIRST_GUESS
     while True:
-        solution, chosen = _solve_open(forest, closure, slope, budget, guess, best, clock)
-        if chosen is not None and forest.gain[chosen].sum() > forest.gain[best].sum():
+        chosen, bound, stopped = _solve_open(forest, closure, slope, budget, guess, best, clock)
+        if forest.gain[chosen].sum() > forest.gain[best].sum():
             best = chosen
-        # What was fixed loses more than the guess.
-        most = min(most, max(solution.bound, curve_at - guess))
+        most = min(most, max(bound, curve_at - guess))  # what was fixed loses more than the guess
         reached = float(forest.gain[best].sum())
-        done = curve_at - reached <= guess or guess >= widest
-        if done or solution.status == "time_limit":
-            return BoundedSet(best, max(min(most, free.gain), reached))
+        if stopped or curve_at - reached <= guess or guess >= widest:
+            known[own_entries] = best
+            return known, max(min(most, free.gain), reached)
         guess = min(guess * _GROWTH, widest)
 
 
@@ -121,10 +103,10 @@ def _solve_open(
     slope: float,
     budget: int,
     guess: float,
-    start: npt.NDArray[np.bool_],
+    start: _Flags,
     clock: Clock,
-) -> tuple[ProgramSolution, npt.NDArray[np.bool_] | None]:
-    """(what HiGHS says, in gains; the set) of the choices that lose at most `guess`."""
+) -> tuple[_Flags, float, bool]:
+    """(a set, what no set of the choices that lose at most `guess` gains more than, whether time was up)."""
     value, _ = values_at(forest, closure.price)
     loss, kept = np.empty((2, len(value)))
     _losses(forest.previous, value, loss, kept)
@@ -137,44 +119,25 @@ def _solve_open(
     dear[-1] = False
     open_ &= ~dear[forest.position]
     only_after(forest.previous, open_)
-    fixed = open_ & (kept > guess)
-    paid = forest.paid(fixed)
-    rest, nodes = forest.between(fixed, open_)
-    base = float(forest.gain[fixed].sum())
-    room = budget - forest.size(fixed)
+    chosen = open_ & (kept > guess)
+    base, room = float(forest.gain[chosen].sum()), budget - forest.size(chosen)
     if room < 0:
-        return ProgramSolution("infeasible", bound=-np.inf), None
-    scale = unit(float(np.abs(rest.gain).max(initial=0.0)), one=slope)
-    program = ProgramBuilder()
-    n, count = len(nodes), rest.num_positions
-    program.columns(n + count)
-    program.set_costs(dict(enumerate((rest.gain * scale).tolist())))
-    for k in range(count):
-        program.integer(n + k)
-    add_no_more_than(program, rest.previous.astype(np.int64))
-    add_no_more_than(program, np.where(rest.position < count, n + rest.position, -1))
-    program.row(((n + k, 1.0) for k in range(count)), high=float(room))
-    # The position of each node that is left, as the program numbers it.
-    number = np.full(forest.num_positions + 1, -1)
-    number[forest.position[nodes]] = rest.position
-    number[paid] = -1
-    used = number[forest.position[start & open_]]
-    begun = np.zeros(count)
-    begun[used[used >= 0]] = 1.0
-    solution = _solved(program, n, begun if begun.sum() <= room else None, clock)
-    solution = dataclasses.replace(solution, bound=base + solution.bound / scale)
-    if not solution.found:
-        return solution, None
-    bought = paid.copy()
-    chosen = np.zeros(forest.num_positions + 1, bool)
-    keys = np.full(count, -1)
-    keys[rest.position[rest.position < count]] = forest.position[nodes][rest.position < count]
-    chosen[keys[solution.x[n:] > 0.5]] = True
-    return solution, positions_of(forest, bought | chosen)
+        return np.zeros(len(value), bool), -np.inf, False
+    rest, nodes = forest.between(chosen, open_)
+    begun = rest.paid(start[nodes])[:-1]
+    solution, bought = _bought(
+        rest.gain, np.arange(len(nodes)), rest.previous, rest.position, np.arange(rest.num_positions),
+        0.0, slope, room, begun, clock,
+    )  # fmt: skip
+    if solution.found:
+        chosen[nodes] = positions_of(rest, np.append(bought, True))
+    return chosen, base + solution.bound, solution.status == "time_limit"
 
 
-def best_shared_entries(decisions: Decisions, price: float, budget: int | None, clock: Clock) -> BoundedSet:
-    """The entries to memorize where a position has one of them.
+def best_shared_entries(
+    decisions: Decisions, price: float, budget: int | None, clock: Clock
+) -> tuple[npt.NDArray[np.float64], float]:
+    """(float64[E]: a set of most gain, less prices, where a position has one entry; what no set exceeds).
 
     Args:
       decisions: the player's; information states that share a price share the entry.
@@ -182,111 +145,110 @@ def best_shared_entries(decisions: Decisions, price: float, budget: int | None, 
       budget: the most positions; None: any number.
       clock: how long it may take.
     """
-    tree, player, shared = decisions.forest, decisions.player, decisions.shared
-    assert shared is not None
+    tree = decisions.forest
     gain, unprepared = decisions.gains()
-    value = np.where(tree.entry_player == player, 0.0, -np.inf)
-    position = np.unique(shared, return_inverse=True)[1]
-    _rule_out(decisions.treeplex, gain, position, price, value)
-    entries = np.flatnonzero(value > 0.0)
-    if not len(entries):
-        return BoundedSet(np.zeros(tree.num_entries, bool), 0.0)
+    place = np.unique(decisions.shared, return_inverse=True)[1]
     choice = np.arange(tree.num_entries) - tree.first_entry[tree.entry_infoset]
-    most = int(choice.max(initial=0)) + 1
-    pairs = _Pairs(decisions, gain, position[tree.entry_infoset] * most + choice, most, price)
-    best = np.zeros(tree.num_entries, bool) if budget is not None else pairs.agreed(entries)
-    keys, pair = np.unique(pairs.pair[entries], return_inverse=True)
-    scale = unit(float(np.abs(gain[entries]).max()), one=price)
-    program = ProgramBuilder()
-    n, count = len(entries), len(keys)
+    pair = place[tree.entry_infoset] * (int(choice.max(initial=0)) + 1) + choice
+
+    def taken(some: npt.NDArray[np.int64], own_price: float) -> npt.NDArray[np.float64]:
+        """The best set of the entries of some pairs, at a price of each information state."""
+        only = _only(decisions, np.isin(pair, pairs[some]))
+        return realization_plan(tree, only.best(own_price).memorize)
+
+    def worth(memorize: npt.NDArray[np.float64]) -> float:
+        chosen = memorize > 0.0
+        return float(gain[chosen].sum()) - price * len(np.unique(pair[chosen]))
+
+    entries = np.flatnonzero(_may_pay(decisions, place, price))
+    infosets, infoset = np.unique(tree.entry_infoset[entries], return_inverse=True)
+    number = np.full(tree.num_entries + 1, -1)
+    number[entries] = np.arange(len(entries))
+    pairs, first, at = np.unique(pair[entries], return_index=True, return_inverse=True)
+    place_of = place[tree.entry_infoset[entries[first]]]
+    best = np.zeros(tree.num_entries)
+    if budget is None:  # it begins with the entry of each position that is worth most in all
+        total = np.bincount(at, np.maximum(decisions.best(price).advantage[entries], 0.0))
+        order = np.argsort(-total, kind="stable")
+        best = taken(order[np.unique(place_of[order], return_index=True)[1]], price)
+    begun, before = np.isin(pairs, pair[best > 0.0]), number[tree.previous[infosets]]
+    solution, bought = _bought(
+        gain[entries], infoset, before, at, place_of, price, price, budget, begun, clock
+    )
+    if solution.found:
+        best = max(best, taken(np.flatnonzero(bought), 0.0), key=worth)
+    return best, max(min(solution.bound, decisions.best(0.0).value - unprepared), worth(best))
+
+
+def _only(decisions: Decisions, allowed: _Flags) -> Decisions:
+    """The decisions where only some entries, bool[E], may be memorized."""
+    after = np.append(decisions.after[0], np.where(allowed, decisions.after[1:], -np.inf))
+    return dataclasses.replace(decisions, after=after)
+
+
+def _may_pay(decisions: Decisions, place: npt.NDArray[np.int64], price: float) -> _Flags:
+    """bool[E]: the entries that can be worth something; `place` is each information state's position."""
+    tree = decisions.forest
+    left = tree.entry_player == decisions.player
+    while True:
+        worth = np.where(left, _only(decisions, left).best(0.0).advantage, 0.0)  # with all else free
+        best = np.zeros(tree.num_infosets)
+        np.maximum.at(best, tree.entry_infoset, worth)
+        pays = np.bincount(place, best)[place] > price
+        still = (worth > 0.0) & pays[tree.entry_infoset]
+        still &= np.append(left, True)[tree.previous[tree.entry_infoset]]
+        if (still == left).all():
+            return left
+        left = still
+
+
+def _bought(
+    gain: npt.NDArray[np.float64],
+    group: npt.NDArray[np.int64],
+    before: npt.NDArray[np.int64],
+    pair: npt.NDArray[np.int64],
+    place: npt.NDArray[np.int64],
+    price: float,
+    one: float,
+    budget: int | None,
+    begun: _Flags,
+    clock: Clock,
+) -> tuple[ProgramSolution, _Flags]:
+    """Solves the program of what is left; (what HiGHS says, in gains, bool[pairs] what is bought).
+
+    Args:
+      gain: float64[n], g of what can be memorized.
+      group: int64[n], the information state of each, from 0 on.
+      before: int64[groups], what each of them needs, by its number; -1: nothing.
+      pair: int64[n], what is bought for each; as many as there are pairs: nothing.
+      place: int64[pairs], of which one may be bought at each place.
+      price: of a pair.
+      one: what is 1 in the program, in utility.
+      budget: the most pairs; None: any number.
+      begun: bool[pairs], what is bought at the beginning.
+      clock: how long it may take.
+    """
+    n, count, program = len(gain), len(place), ProgramBuilder()
+    scale = unit(float(np.abs(gain).max(initial=0.0)), one=one)
     program.columns(n + count)
-    costs = dict(enumerate((gain[entries] * scale).tolist()))
-    program.set_costs(costs | {n + k: -price * scale for k in range(count)})
+    costs = np.append(gain, np.full(count, -price)) * scale
+    program.set_costs(dict(enumerate(costs.tolist())))
     for k in range(count):
         program.integer(n + k)
-    number = np.full(tree.num_entries + 1, -1)
-    number[entries] = np.arange(n)
-    infosets, at = np.unique(tree.entry_infoset[entries], return_inverse=True)
-    before = number[tree.previous[infosets]]
-    rows = program.rows(np.full(len(infosets), -np.inf), np.where(before >= 0, 0.0, 1.0))
-    program.put(rows[at], np.arange(n), np.ones(n))
-    program.put(rows, before, -np.ones(len(infosets)))
-    add_no_more_than(program, n + pair)
-    places, at = np.unique(keys // most, return_inverse=True)
+    rows = program.rows(np.full(len(before), -np.inf), np.where(before >= 0, 0.0, 1.0))
+    program.put(rows[group], np.arange(n), np.ones(n))
+    program.put(rows, before, -np.ones(len(before)))
+    add_no_more_than(program, np.where(pair < count, n + pair, -1))
+    places, at = np.unique(place, return_inverse=True)
     rows = program.rows(np.full(len(places), -np.inf), np.ones(len(places)))
     program.put(rows[at], n + np.arange(count), np.ones(count))
     if budget is not None:
         program.row(((n + k, 1.0) for k in range(count)), high=float(budget))
-    start = np.isin(keys, pairs.pair[best]).astype(np.float64)
-    solution = _solved(program, n, start, clock)
-    if solution.found:
-        chosen = pairs.best_of(keys[solution.x[n:] > 0.5])
-        if pairs.worth(chosen) > pairs.worth(best):
-            best = chosen
-    free = decisions.best(0.0).value - unprepared
-    return BoundedSet(best, max(min(solution.bound / scale, free), pairs.worth(best)))
-
-
-def _solved(
-    program: ProgramBuilder, first: int, begun: npt.NDArray[np.float64] | None, clock: Clock
-) -> ProgramSolution:
-    """Solves a program, from what is bought at the beginning, if that fits: columns from `first` on."""
-    start = None if begun is None else {first + k: x for k, x in enumerate(begun.tolist())}
-    return program.built().solve(time_limit=clock.remaining(), start=start, absolute_gap=_GAP, attempt=True)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Entries by (position, entry of its menu): those of a pair are bought together.
-
-    Attributes:
-      decisions: The player's.
-      gain: float64[E].
-      pair: int64[E], the number of each entry's pair, for a position counted from a multiple of `most` on.
-      most: The length of the longest menu.
-      price: What a pair costs.
-    """
-
-    decisions: Decisions
-    gain: npt.NDArray[np.float64]
-    pair: npt.NDArray[np.int64]
-    most: int
-    price: float
-
-    def worth(self, chosen: npt.NDArray[np.bool_]) -> float:
-        """The gains of a set, bool[E], less what it pays."""
-        return float(self.gain[chosen].sum()) - self.price * len(np.unique(self.pair[chosen]))
-
-    def best_of(self, bought: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """bool[E]: the best entries of pairs that are bought, one entry a position."""
-        tree = self.decisions.forest
-        own = tree.entry_player == self.decisions.player
-        value = np.where(np.isin(self.pair, bought) & own, 0.0, -np.inf)
-        _rule_out(self.decisions.treeplex, self.gain, np.arange(tree.num_infosets), 0.0, value)
-        chosen = value > 0.0
-        only_after(tree.previous[tree.entry_infoset], chosen)
-        return chosen
-
-    def agreed(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """bool[E]: the best closure of what a price per information state chooses."""
-        tree, pair = self.decisions.forest, self.pair
-        advantage = self.decisions.best(self.price).advantage
-        keys, at = np.unique(pair[entries], return_inverse=True)
-        # Of each position, the entry that is worth most in all.
-        weight = np.bincount(at, np.maximum(advantage[entries], 0.0))
-        order = np.lexsort((-weight, keys // self.most))
-        taken = keys[order[np.append(True, np.diff(keys[order] // self.most) > 0)]]
-        chosen = np.zeros(tree.num_entries, bool)
-        chosen[entries] = np.isin(pair[entries], taken)
-        before = tree.previous[tree.entry_infoset]
-        only_after(before, chosen)
-        kept = np.flatnonzero(chosen)
-        number = np.full(tree.num_entries + 1, -1, np.int32)
-        number[kept] = np.arange(len(kept), dtype=np.int32)
-        keys, position = np.unique(pair[kept], return_inverse=True)
-        forest = PricedForest(number[before[kept]], self.gain[kept], position.astype(np.int32), len(keys))
-        chosen[kept] = best_closure(forest, self.price).chosen
-        return chosen
+    start = dict(enumerate(begun.astype(float).tolist(), n))
+    solution = program.built().solve(
+        time_limit=clock.remaining(), start=start, absolute_gap=_GAP, attempt=True
+    )
+    return dataclasses.replace(solution, bound=solution.bound / scale), solution.x[n:] > 0.5
 
 
 @kernel
@@ -296,40 +258,3 @@ def _losses(previous: np.ndarray, value: np.ndarray, loss: np.ndarray, kept: np.
         before = previous[k]
         loss[k] = max(0.0, -value[k]) + (loss[before] if before >= 0 else 0.0)
         kept[k] = min(max(0.0, value[k]), kept[before]) if before >= 0 else max(0.0, value[k])
-
-
-@kernel
-def _rule_out(
-    problem: Treeplex, gain: np.ndarray, position: np.ndarray, price: float, value: np.ndarray
-) -> None:
-    """Writes what entries are worth where all is free into `value`, where that is not -inf.
-
-    Where all of a position's information states are worth at most its price, they become -inf. Then, of each
-    information state, entries that are worth nothing.
-    """
-    first_entry, previous = problem.first_entry, problem.previous
-    m, count = len(previous), 0
-    for k in range(m):
-        count = max(count, position[k] + 1)
-    total = np.empty(count)
-    below = np.empty(len(gain) + 1)
-    changed = True
-    while changed:
-        changed = False
-        below[:], total[:] = 0.0, 0.0
-        for k in range(m - 1, -1, -1):
-            best = 0.0
-            for e in range(first_entry[k], first_entry[k + 1]):
-                if value[e] > -np.inf:
-                    value[e] = gain[e] + below[e + 1]
-                    best = max(best, value[e])
-            total[position[k]] += best
-            below[previous[k] + 1] += best
-        for k in range(m):
-            gone = total[position[k]] <= price
-            if previous[k] >= 0 and value[previous[k]] == -np.inf:
-                gone = True
-            for e in range(first_entry[k], first_entry[k + 1]):
-                if value[e] > -np.inf and (gone or value[e] <= 0.0):
-                    value[e] = -np.inf
-                    changed = True
