@@ -67,7 +67,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,14 @@ _CHUNK = 100  # games under way at once
 _LEAST_PROMISE = 100  # games, where any are needed
 _ROUNDING = 1e-9  # of a product of probabilities
 _MARGIN = 0.005  # no prior mean is nearer to the ends, of the range of utilities
+_HALVINGS = 4  # of the first penalty, round by round, until it is the one that was asked for
+_ROUNDS, _ROUNDS_OF_ONE_LINE = (
+    5,
+    25,
+)  # in which games teach; after the halvings, what they taught is looked at
+_OPENED = 2  # nodes that a round may open, for each entry of the budget
+_OPENED_OF_ONE_LINE = 16  # nodes that may be opened between two rounds of games, whatever the budget
+_BATCH = 4  # nodes that are worked on at once, for engines that search in parallel; many waste work
 
 PlayedGame = tuple[Sequence[Any], float | Sequence[float]]
 """The player's turns that a game has passed since it left what was memorized, and its score; or what it
@@ -130,7 +138,7 @@ class PlayedValues:
         self.prior_games, self.inherited, self.doubt = prior_games, inherited, doubt
         self._evaluator, self._player, self._total = evaluator, problem.player, problem.total
         self._low, self._high = problem.low, problem.high
-        self._position = problem.position_key or _history
+        self._position = problem.position_key or (lambda state: tuple(state.history()))
         self._prior: dict[Hashable, float] = {}
         self._games: dict[Hashable, int] = {}
         self._scores: dict[Hashable, float] = {}
@@ -153,7 +161,8 @@ class PlayedValues:
 
     def _learn(self, state: Any) -> float:
         history, name = tuple(state.history()), self._position(state)
-        shift = self._inherited_shift(history)
+        before = (history[:k] for k in range(len(history) - 1, -1, -1))
+        shift = next((self.inherited * self._shift[turn] for turn in before if turn in self._shift), 0.0)
         margin = _MARGIN * (self._high - self._low)
         prior = self._prior[name]
         mean = min(max(prior + shift, self._low + margin), self._high - margin)
@@ -162,11 +171,6 @@ class PlayedValues:
         value = total / (self.prior_games + games)
         self._shift[history] = value - prior
         return min(max(value - self.doubt * self.deviation(value, games), self._low), self._high)
-
-    def _inherited_shift(self, history: tuple[int, ...]) -> float:
-        """What d of the last turn before says of a history."""
-        before = (history[:k] for k in range(len(history) - 1, -1, -1))
-        return next((self.inherited * self._shift[turn] for turn in before if turn in self._shift), 0.0)
 
     def games(self, state: Any) -> int:
         """How many games have passed a position."""
@@ -189,10 +193,6 @@ class PlayedValues:
         """
         spread = max((value - self._low) * (self._high - value), 0.01 * (self._high - self._low) ** 2)
         return math.sqrt(spread / (self.prior_games + games + 1.0))
-
-
-def _history(state: Any) -> Hashable:
-    return tuple(state.history())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -357,64 +357,26 @@ def _compared(played: Sequence[PlayedGame], values: PlayedValues) -> list[tuple[
     ]
 
 
-class _Schedule(NamedTuple):
-    """How the tree grows.
-
-    Attributes:
-      rounds: In how many parts the games that teach are played.
-      halvings: How often the first penalty is halved, round by round, until it is the one that was asked for.
-        With more rounds than that, what the last ones taught is looked at again.
-      opened: Nodes that a round may open, for each entry of the budget.
-      batch: Nodes that are worked on at once, for engines that search in parallel; many waste work.
-      between: Nodes that may be opened between two rounds of games, whatever the budget.
-    """
-
-    rounds: int
-    halvings: int
-    opened: int
-    batch: int
-    between: float = math.inf
-
-
-_PLAIN = _Schedule(rounds=5, halvings=4, opened=2, batch=4)
-# Where the opponent has one reply everywhere, a set is one line, and a game from its end tells nearly all of
-# what there is to know of it: so games come early and often.
-_OF_ONE_LINE = _Schedule(rounds=25, halvings=4, opened=2, batch=4, between=16)
-
-
-class _Left(NamedTuple):
-    """Where lines leave a set: the nodes, what stopping is worth, their reach, and what the set is worth."""
-
-    stops: list[Node]
-    values: np.ndarray
-    reach: np.ndarray
-    expected: float
-
-
+@dataclasses.dataclass(eq=False)
 class _Confirmed:
     """The work of one call."""
 
-    def __init__(
-        self,
-        problem: PreparationProblem,
-        values: PlayedValues,
-        search: BestFirstSearch,
-        budget: int | None,
-        max_evaluations: int | None,
-        seed: int | Sequence[int],
-        show: Callable[..., None],
-        enough: Callable[[], bool] | None,
-        improved: Improved | None,
-    ) -> None:
-        self.problem, self.values, self.search, self.budget = problem, values, search, budget
-        self.most = math.inf if max_evaluations is None else max_evaluations
-        self.seed, self.played, self.show, self.enough, self.improved = seed, 0, show, enough, improved
-        self.stopped = False
+    problem: PreparationProblem
+    values: PlayedValues
+    search: BestFirstSearch
+    budget: int | None
+    max_evaluations: int | None
+    seed: int | Sequence[int]
+    show: Callable[..., None]
+    enough: Callable[[], bool] | None
+    improved: Improved | None
+    played: int = 0
+    stopped: bool = False
 
     def run(self, games: int, promise_games: int, precision: float) -> ConfirmedPrecomputation:
         """See `confirmed_precomputation`."""
         trace: list[Round] = []
-        left, step = games, self._schedule.halvings
+        left, step = games, _HALVINGS
         before: list[Branch] | None = None
         while True:
             self.search.reprice(self.problem.penalty * 2.0**step)
@@ -428,7 +390,7 @@ class _Confirmed:
             if final and (not left or (chosen == before and not opened)):
                 break
             if left:
-                now = min(-(-games // self._schedule.rounds), left)
+                now = min(-(-games // (_ROUNDS_OF_ONE_LINE if self._is_one_line else _ROUNDS)), left)
                 try:
                     trace.append(self._teach(chosen, now))
                 except OutOfTimeError:
@@ -439,10 +401,13 @@ class _Confirmed:
         return self._confirm(chosen, bounds, promise_games, precision, trace)
 
     @property
-    def _schedule(self) -> _Schedule:
-        """How the tree grows, by what is known of it."""
-        one_line = all(node.reach > 1.0 - _ROUNDING for node in self.search.tree.nodes)
-        return _OF_ONE_LINE if one_line else _PLAIN
+    def _is_one_line(self) -> bool:
+        """Whether the opponent has one reply everywhere, by what is known of the tree.
+
+        Then a set is one line, and a game from its end tells nearly all of what there is to know of it: so
+        games come early and often.
+        """
+        return all(node.reach > 1.0 - _ROUNDING for node in self.search.tree.nodes)
 
     def _grow(self, *, played_on: bool) -> bool:
         """Opens what promises something at this penalty; whether there was anything.
@@ -451,12 +416,13 @@ class _Confirmed:
         where games are played on from its set.
         """
         before = self.search.tree.opened
-        while self.search.evaluations < self.most and not self.stopped:
-            schedule, opened = self._schedule, self.search.tree.opened - before
-            most = math.inf if self.budget is None else schedule.opened * max(self.budget, 1)
-            most = min(most, schedule.between) if played_on else most
+        evaluations = math.inf if self.max_evaluations is None else self.max_evaluations
+        while self.search.evaluations < evaluations and not self.stopped:
+            most = math.inf if self.budget is None else _OPENED * max(self.budget, 1)
+            if played_on and self._is_one_line:
+                most = min(most, _OPENED_OF_ONE_LINE)
             with limited(None):  # what is begun is not left half done
-                if opened >= most or not self.search.work(schedule.batch):
+                if self.search.tree.opened - before >= most or not self.search.work(_BATCH):
                     break
             if self.improved is not None and self.search.has_grown():
                 chosen, bounds = self._take()
@@ -479,12 +445,12 @@ class _Confirmed:
         lower, upper = bounds or (self.search.lower, self.search.upper)
         return self.search.result(chosen, lower, upper, priced, games=self.played)
 
-    def _left(self, chosen: list[Branch]) -> _Left:
-        """Where lines leave a set."""
+    def _left(self, chosen: list[Branch]) -> tuple[list[Node], np.ndarray, np.ndarray, float]:
+        """(where lines leave a set, what stopping is worth there, their reach, what the set is worth)."""
         stops, ended = self.search.stops(chosen)
         values = np.array([self.search.stop_value(node) for node in stops])
         reach = np.array([node.reach for node in stops])
-        return _Left(stops, values, reach, ended + float(reach @ values))
+        return stops, values, reach, ended + float(reach @ values)
 
     def _teach(self, chosen: list[Branch], games: int) -> Round:
         """Plays games from a set's stops, and learns from them."""
@@ -515,7 +481,7 @@ class _Confirmed:
             self.values.doubt = 0.0
             self.search.revalue()
             cost = self.search.tree.price * len(chosen) if priced else 0.0
-            bounds = (self._left(chosen).expected - cost, self.search.upper)
+            bounds = (self._left(chosen)[3] - cost, self.search.upper)
         if self.improved is not None:
             self.improved(self._result(chosen, bounds, priced))
         stops, values, reach, expected = self._left(chosen)
@@ -550,7 +516,7 @@ class _Confirmed:
             standard_error=error,
             interval=(low, high),
             games=games,
-            unprepared=self._left([]).expected,
+            unprepared=self._left([])[3],
             stops=tuple(sorted(left_at, key=lambda stop: (-stop.reach, stop.history))),
             rounds=tuple(trace),
         )

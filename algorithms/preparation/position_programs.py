@@ -28,6 +28,7 @@ Cost: that of an integer program. Budgets on trees with a million histories leav
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -147,6 +148,7 @@ def best_shared_entries(
     """
     tree = decisions.forest
     gain, unprepared = decisions.gains()
+    assert decisions.shared is not None
     place = np.unique(decisions.shared, return_inverse=True)[1]
     choice = np.arange(tree.num_entries) - tree.first_entry[tree.entry_infoset]
     pair = place[tree.entry_infoset] * (int(choice.max(initial=0)) + 1) + choice
@@ -189,7 +191,7 @@ def _only(decisions: Decisions, allowed: _Flags) -> Decisions:
 def _may_pay(decisions: Decisions, place: npt.NDArray[np.int64], price: float) -> _Flags:
     """bool[E]: the entries that can be worth something; `place` is each information state's position."""
     tree = decisions.forest
-    left = tree.entry_player == decisions.player
+    left: _Flags = tree.entry_player == decisions.player
     while True:
         worth = np.where(left, _only(decisions, left).best(0.0).advantage, 0.0)  # with all else free
         best = np.zeros(tree.num_infosets)
@@ -205,8 +207,8 @@ def _may_pay(decisions: Decisions, place: npt.NDArray[np.int64], price: float) -
 def _bought(
     gain: npt.NDArray[np.float64],
     group: npt.NDArray[np.int64],
-    before: npt.NDArray[np.int64],
-    pair: npt.NDArray[np.int64],
+    before: npt.NDArray[Any],
+    pair: npt.NDArray[Any],
     place: npt.NDArray[np.int64],
     price: float,
     one: float,
