@@ -344,6 +344,17 @@ def test_read_only_while_another_writes(tmp_path: Path) -> None:
             assert len(reader) == 2
 
 
+def test_a_store_that_another_process_holds_is_waited_for(tmp_path: Path) -> None:
+    with EvaluationStore(tmp_path / "s.db") as store, ThreadPoolExecutor(1) as beside:
+        with contextlib.closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            put = beside.submit(store.put, "A", LIMIT, 2, "p", RESULT)
+            with pytest.raises(TimeoutError):
+                put.result(0.3)
+        put.result(20.0)
+        assert len(store) == 1
+
+
 def test_closed() -> None:
     store = EvaluationStore(":memory:")
     store.close()
