@@ -46,16 +46,10 @@ SomeSamples = Annotated[int, checks.Ge(1), checks.Le(MAX_SAMPLES)]
 """The same of an engine that is asked what it plays."""
 
 _MOVE = re.compile(r"[a-h][1-8][a-h][1-8][qrbn]?")
-_LINE = re.compile(
-    r"(?P<move>[a-h][1-8][a-h][1-8][qrbn]?):"
-    r"(?:(?P<cp>0|-?[1-9][0-9]{0,8})|#(?P<mate>-?[1-9][0-9]{0,8}))"
-)
-_PLAYED = re.compile(r"([a-h][1-8][a-h][1-8][qrbn]?):([1-9][0-9]{0,6})", re.ASCII)
-
-
+_LINE = re.compile(rf"({_MOVE.pattern}):(?:(0|-?[1-9][0-9]{{0,8}})|#(-?[1-9][0-9]{{0,8}}))")
+_PLAYED = re.compile(rf"({_MOVE.pattern}):([1-9][0-9]{{0,6}})")
 # What limits are called in UCI and in stores, by their attribute.
 _LIMITS = {"nodes": "nodes", "movetime_ms": "movetime", "depth": "depth"}
-_LIMIT = re.compile(rf"({'|'.join(_LIMITS.values())})=([1-9][0-9]{{0,15}})")
 
 
 @public
@@ -96,10 +90,11 @@ class SearchLimit:
         Raises:
           ValueError: other text.
         """
-        if match := _LIMIT.fullmatch(text):
-            name = next(name for name, called in _LIMITS.items() if called == match[1])
-            with contextlib.suppress(ValueError):  # too large
-                return cls(**{name: int(match[2])})
+        kind, _, number = text.partition("=")
+        with contextlib.suppress(ValueError):  # no number, or too large a one
+            limit = cls(**{name: int(number) for name, called in _LIMITS.items() if called == kind})
+            if str(limit) == text:
+                return limit
         raise ArgumentError(f"expected 'nodes=5000', 'movetime=50' or 'depth=4', got {shown(text)}")
 
     @property
@@ -196,16 +191,16 @@ def decode(
     Raises:
       ValueError: values are not what was written.
     """
-    if type(depth) is not int or type(nodes) is not int:
+    if not (type(depth) is type(nodes) is int and type(lines) is type(played) is str):
         raise ValueError("values of the wrong type")
     if not 0 <= depth <= MAX_DEPTH or not 0 <= nodes <= MAX_NODES:
         raise ValueError(f"depth {depth} and {nodes} nodes")
     alone = samples > 0 and multipv == 1  # where a move may be answered without a line
-    best = () if alone and lines == "" else _decode_lines(lines, multipv)
+    best = () if alone and not lines else _decode_lines(lines, multipv)
     if not (samples or played):
         return SearchResult(best, depth, nodes)
     counts: dict[str, int] = {}
-    for item in played.split(" ") if isinstance(played, str) else [""]:
+    for item in played.split(" "):
         match = _PLAYED.fullmatch(item)
         if match is None or match[1] in counts:
             raise ValueError(f"the move played {item[:40]!r}")
@@ -215,17 +210,15 @@ def decode(
     return SearchResult(best, depth, nodes, tuple(counts.items()))
 
 
-def _decode_lines(text: object, multipv: int) -> tuple[Line, ...]:
-    if type(text) is not str:
-        raise ValueError("values of the wrong type")
+def _decode_lines(text: str, multipv: int) -> tuple[Line, ...]:
     lines = []
     for item in text.split(" "):
         match = _LINE.fullmatch(item)
         if match is None:
             raise ValueError(f"the line {item[:40]!r}")
+        move, cp, mate = match.groups()
         # There are 1,968 different moves: each text is kept once.
-        move, cp, mate = sys.intern(match["move"]), match["cp"], match["mate"]
-        lines.append(line_of(move, None if cp is None else int(cp), None if mate is None else int(mate)))
+        lines.append(line_of(sys.intern(move), cp and int(cp), mate and int(mate)))
     if len(lines) > multipv or len({line.move for line in lines}) < len(lines):
         raise ValueError(f"{len(lines)} lines with MultiPV {multipv}, or a move twice")
     return tuple(lines)

@@ -139,7 +139,7 @@ def equilibrium_tree(
     """
     white, black = engines = (analyst, analyst if opponent is None else opponent)
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
-        check_scores(engine, name, otherwise="preparation_tree() prepares against what one answers")
+        check_scores(engine, name)
     if settings.opponent:
         raise ArgumentError(
             "expected settings without an opponent of its own, since both sides prepare and play "

@@ -106,8 +106,6 @@ class UciEngine:
         Raises:
           ValueError: an argument is none of these.
         """
-        if isinstance(player, type) or not callable(getattr(player, "go", None)):
-            raise ArgumentError(f"expected player to be an EnginePlayer or alike, got {shown(player)}")
         self._player = player
         self._book = book
         self._print, self._printing = say, threading.Lock()
@@ -125,12 +123,7 @@ class UciEngine:
 
         Args:
           lines: the interface's commands, as they come.
-
-        Raises:
-          ValueError: no lines of text.
         """
-        if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
-            raise ArgumentError(f"expected lines to be lines of text, got {shown(lines)}")
         try:
             for raw in lines:
                 line = " ".join(checks.check_instance(raw, str, "lines")[:LONGEST_LINE].split())
