@@ -521,9 +521,9 @@ class UnderWay:
             Exception: what a task raised, once nothing else is done.
         """
         self._news.clear()  # before they are looked at
-        if not (there := list(filter(self._is_there, self._tasks))) and self._news.wait(seconds):
-            there = list(filter(self._is_there, self._tasks))
-        futures = [self._tasks[key].future for key in there[:_AT_ONCE]]
+        if not any(map(self._is_there, self._tasks)):
+            self._news.wait(seconds)
+        futures = [self._tasks[key].future for key in filter(self._is_there, self._tasks)][:_AT_ONCE]
 
         async def fetch() -> list[Any]:
             return await asyncio.gather(*map(self._outcome, futures))

@@ -370,7 +370,7 @@ def test_no_multipv(pool: EnginePool) -> None:
         alive = pids(lacking)
         with pytest.raises(
             EngineError,
-            match=r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV .*--top_k=1",
+            match=r"^EnginePool\.search\(\): expected .* 2 lines, got an engine with no MultiPV: .*--top_k=1",
         ):
             lacking.search(EPDS[:3], LIMIT, 2)
         assert pids(lacking) == alive  # nothing was tried again

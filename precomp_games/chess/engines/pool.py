@@ -373,11 +373,9 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         for name, value in options.items():
             if name not in engine.options:
                 yield f"has no option {name!r}: leave out --{flag}={name}={value} (it has {known})"
-        multipv = engine.options.get("MultiPV")
-        most = 1 if multipv is None else multipv.max or max(each.lines for each in demands)
-        for lines, what in {each.lines: each.lines_help for each in demands if each.lines > most}.items():
-            has = "no MultiPV" if multipv is None else f"MultiPV up to {most}"
-            yield f"has {has}, and {lines} lines are asked for: {what}"
+        for lines, what in {each.lines: each.lines_help for each in demands}.items():
+            if has := _fewer_lines(engine, lines):
+                yield f"has {has}, and {lines} lines are asked for: {what}"
         self._options = {name: value for name, value in options.items() if name in engine.options}
         self._thread.run(engine.configure(self._options))
         for (limit, scores), what in {(_least(x.limit), x.lines > 0): x.limit_help for x in demands}.items():
@@ -422,8 +420,12 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         failures = too_few = 0
         while failures <= self.retries:
             engine = await self._engine(place)
-            if question.multipv > 1:
-                self._check_multipv(engine, question.multipv)
+            if has := _fewer_lines(engine, question.multipv):
+                raise EngineError(
+                    f"expected {self._shown!r} to search {question.multipv} lines, got an engine with {has}: "
+                    "use another engine, or fewer moves a position (--top_k=1 and --menu=1; an opponent's "
+                    "with --opponent_plays=bestmove or uci(plays=bestmove) needs one)"
+                )
             try:
                 return await self._ask(engine, asked)
             except TooFewLines as err:
@@ -483,16 +485,6 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
                 *(question.limit, question.lines, question.epd),
             )
         self._warned_too_few = True
-
-    def _check_multipv(self, engine: EngineProcess, multipv: int) -> None:
-        option = engine.options.get("MultiPV")
-        if option is None or (option.max is not None and option.max < multipv):
-            has = "no MultiPV option" if option is None else f"MultiPV up to {option.max}"
-            raise EngineError(
-                f"expected {self._shown!r} to search {multipv} "
-                f"lines, got an engine with {has}: use another engine, or fewer moves a position (--top_k=1 "
-                "and --menu=1; an opponent's with --opponent_plays=bestmove or uci(plays=bestmove) needs one)"
-            )
 
     def close(self) -> None:
         """Ends the engines; a search in another thread ends in EngineError. Again is harmless."""
@@ -625,6 +617,14 @@ def _least(limit: SearchLimit) -> SearchLimit:
     if limit.nodes is not None:
         return SearchLimit(nodes=min(limit.nodes, 20_000))
     return limit if limit.movetime_ms is None else SearchLimit(movetime_ms=min(limit.movetime_ms, 200))
+
+
+def _fewer_lines(engine: EngineProcess, lines: int) -> str:
+    """What an engine has that cannot give so many lines; "" where it can."""
+    option = engine.options.get("MultiPV")
+    if option is None:
+        return "no MultiPV" if lines > 1 else ""
+    return f"MultiPV up to {option.max}" if option.max is not None and option.max < lines else ""
 
 
 def _words(error: BaseException, late: str) -> str:

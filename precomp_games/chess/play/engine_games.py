@@ -30,8 +30,8 @@ import dataclasses
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import chess
 import chess.engine
@@ -65,6 +65,7 @@ _GAME_END = re.compile(
 )
 _NO_NAME = re.compile(r'["\\\x00-\x1f\x7f]')  # of a tag, which is written as it is
 
+_T = TypeVar("_T")
 Rows = Mapping[tuple[int, ...], Mapping[int, float]]
 
 
@@ -255,22 +256,15 @@ class _Failed(Exception):
     """An engine did not play; the game counts for nothing."""
 
 
-_PROBLEMS = (chess.engine.EngineError, TimeoutError, OSError)
-
-
 class _Side:
     """An engine in a game: its process, if there is one, and what is left of its time."""
 
     def __init__(self, player: MatchEngine) -> None:
         self.player = player
+        self.clock = player.limit if isinstance(player.limit, Clock) else None
         self.left = 0.0
         self.moved = False
         self._engine: EngineProcess | None = None
-
-    @property
-    def clock(self) -> Clock | None:
-        """Its clock, where it has one."""
-        return self.player.limit if isinstance(self.player.limit, Clock) else None
 
     async def begin(self) -> None:
         """Gets the engine ready for another game."""
@@ -278,11 +272,7 @@ class _Side:
             self._engine, _ = await start_engine(self.player.command, self._set_up, _PATIENCE, _TRIES)
         self._engine.send_line("ucinewgame")
         self._engine.first_game = False  # else `play` would send it, on the player's time
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._engine.ping()
-        except _PROBLEMS as error:
-            raise _Failed(self._words(error)) from None
+        await self._answer(self._engine.ping(), 0.0)
         self.left, self.moved = self.clock.seconds if self.clock else 0.0, False
 
     async def _set_up(self, engine: EngineProcess) -> None:
@@ -318,11 +308,7 @@ class _Side:
             how = chess.engine.Limit(time=seconds, nodes=limit.nodes, depth=limit.depth)
             longest = seconds or 0.0
         began = time.perf_counter()
-        try:
-            async with asyncio.timeout(longest + _PATIENCE):
-                said = await self._engine.play(board, how, info=chess.engine.INFO_SCORE)
-        except _PROBLEMS as error:
-            raise _Failed(self._words(error)) from None
+        said = await self._answer(self._engine.play(board, how, info=chess.engine.INFO_SCORE), longest)
         if said.move is None:
             raise _Failed(f"no move from {self.player.name}")
         if not self.spend(time.perf_counter() - began):
@@ -334,17 +320,20 @@ class _Side:
 
     def spend(self, seconds: float) -> bool:
         """Takes what a move took off its clock, where it has one; whether it was there in time."""
-        if self.clock is None:
-            return True
-        self.left -= seconds
-        if self.left < -_OVERSTEPPED:
-            return False
-        self.left += self.clock.increment
+        if self.clock is not None:
+            self.left -= seconds
+            if self.left < -_OVERSTEPPED:
+                return False
+            self.left += self.clock.increment
         return True
 
-    def _words(self, error: BaseException) -> str:
-        what = one_line(error) or f"no answer within {_PATIENCE:g} s over its time"
-        return f"{what} from {self.player.name}"
+    async def _answer(self, asked: Coroutine[Any, Any, _T], seconds: float) -> _T:
+        """What the engine answers, in its time and some more; _Failed where it does not."""
+        try:
+            return await asyncio.wait_for(asked, seconds + _PATIENCE)
+        except (chess.engine.EngineError, TimeoutError, OSError) as error:
+            what = one_line(error) if str(error) else f"no answer within {_PATIENCE:g} s over its time"
+            raise _Failed(f"{what} from {self.player.name}") from None
 
 
 # -- a game ------------------------------------------------------------------------------------------------

@@ -234,20 +234,19 @@ def book_exits(
 
 def _promises(book: Book, states: Sequence[ChessState], leaf_value: Any, horizon: int) -> list[float | None]:
     """What a preparation counts for each end of a book, for its side."""
-    promised: list[float | None] = [
-        _score(state, book.side)
-        if state.is_terminal()
-        else 0.5
-        if state.ply >= horizon and leaf_value is not None
-        else None
-        for state in states
-    ]
-    unknown = [k for k, value in enumerate(promised) if value is None]
-    if leaf_value is not None and unknown:
-        values = evaluated(leaf_value, [states[k] for k in unknown], "leaf_value")
-        for k, white in zip(unknown, values.tolist(), strict=True):
-            promised[k] = white if book.side == chess.WHITE else 1.0 - white
-    return promised
+    asked = [state for state in states if not state.is_terminal() and state.ply < horizon]
+    told = leaf_value is not None
+    values = iter(evaluated(leaf_value, asked, "leaf_value").tolist() if told and asked else ())
+
+    def promise(state: ChessState) -> float | None:
+        if state.is_terminal():
+            return _score(state, book.side)
+        if not told or state.ply >= horizon:
+            return 0.5 if told else None
+        white = float(next(values))
+        return white if book.side == chess.WHITE else 1.0 - white
+
+    return [promise(state) for state in states]
 
 
 @dataclasses.dataclass(frozen=True)
