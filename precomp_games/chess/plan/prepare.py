@@ -12,20 +12,10 @@ import chess
 import numpy as np
 import numpy.typing as npt
 
+from precomp_games import algorithms
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.deadlines import deadline, limited
-from precomp_games.algorithms import (
-    best_first_precomputation,
-    best_of_frontier,
-    best_precomputation,
-    confirmed_precomputation,
-    memorized_states,
-    memory_frontier,
-    precomputation_plan,
-    robust_precomputation,
-    value_against_components,
-)
 from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
@@ -37,25 +27,8 @@ from precomp_games.chess.model.model import Engines, ModelFiles, PreparationPoli
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.played import ReplyGames, reply_games
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.preparation import (
-    AtWorst,
-    BestFirst,
-    ByGames,
-    Kept,
-    LookedAt,
-    PlanStep,
-    Preparation,
-    Refused,
-    Stop,
-    WholeTree,
-)
-from precomp_games.chess.plan.trees import (
-    certified_book,
-    kept_entries,
-    looked_far,
-    preparation_book,
-    preparation_tree,
-)
+from precomp_games.chess.plan import preparation, trees
+from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.play.match import book_exits
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.history_tree import HistoryTree
@@ -133,13 +106,13 @@ def prepare(
 
     def so_far(made: Preparation) -> None:
         files = ModelFiles.of(settings, policies.sigma[1 - settings.player], policies.leaf_value)
-        assert isinstance(made.search, WholeTree | BestFirst)
+        assert isinstance(made.search, preparation.WholeTree | preparation.BestFirst)
         search = dataclasses.replace(made.search, unfinished=True)
         if improved is not None:
             improved(dataclasses.replace(made, budget=budget, files=files, search=search))
 
     def estimated(found: CertifiedPrecomputation) -> None:
-        so_far(_by_estimates(settings, engines, found, BestFirst(work=found.work)))
+        so_far(_by_estimates(settings, engines, found, preparation.BestFirst(work=found.work)))
 
     search: dict[str, Any] = {"max_evaluations": max_evaluations, "enough": enough}
     search |= {"min_probability": settings.min_probability, "improved": improved and estimated}
@@ -147,8 +120,8 @@ def prepare(
         found = _by_games(settings, engines, budget, games, search)
     elif settings.menu > 1:
         search |= {"gap": gap, "order": order, "budget": budget, "position_key": position_key}
-        best = best_first_precomputation(*searched(policies, settings.game(), settings), **search)
-        how = BestFirst(upper=best.upper, order=order, work=best.work)
+        best = algorithms.best_first_precomputation(*searched(policies, settings.game(), settings), **search)
+        how = preparation.BestFirst(upper=best.upper, order=order, work=best.work)
         found = _by_estimates(settings, engines, best, how)
     elif enough is not None:
         raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
@@ -162,7 +135,7 @@ def prepare(
 
         # A budget is what limits the book: the penalty then says how far is looked.
         limits = bool(plan) or budget is not None
-        found = looked_far(settings, look, by_steps=limits and engines.can_search)
+        found = trees.looked_far(settings, look, by_steps=limits and engines.can_search)
     return with_exits(dataclasses.replace(found, budget=budget), engines, policies)
 
 
@@ -255,38 +228,38 @@ def _by_tree(
 ) -> Preparation:
     """All that the penalty allows is looked at, and the best book of it is taken."""
     like: dict[str, Any] = {"policies": engines.policies(settings), "announce": announce}
-    expanded = functools.partial(preparation_tree, settings, engines.analyst, engines.opponent, **like)
+    expanded = functools.partial(trees.preparation_tree, settings, engines.analyst, engines.opponent, **like)
     tree, player, frontier = expanded(keep=keep), settings.player, None
     if settings.distrust:
         return _robust(tree, settings, engines, budget)
-    known = None if keep is None else kept_entries(tree, player)
+    known = None if keep is None else trees.kept_entries(tree, player)
     how: dict[str, Any] = {"price": settings.price, "keep": known}
-    steps: list[PlanStep] = []
+    steps: list[preparation.PlanStep] = []
     kept = None
     if plan:
-        books = precomputation_plan(tree, player, plan, time_limit=_SECONDS, **how)
+        books = algorithms.precomputation_plan(tree, player, plan, time_limit=_SECONDS, **how)
         best = books[-1].chosen
-        steps = [PlanStep(e.budget, e.learned, e.chosen.utility, e.best.utility) for e in books]
+        steps = [preparation.PlanStep(e.budget, e.learned, e.chosen.utility, e.best.utility) for e in books]
     elif budget is None:
-        best = best_precomputation(tree, player, time_limit=_SECONDS, **how)
+        best = algorithms.best_precomputation(tree, player, time_limit=_SECONDS, **how)
     else:
-        frontier = memory_frontier(tree, player, **how)
-        best = best_of_frontier(frontier, budget, time_limit=_SECONDS)
+        frontier = algorithms.memory_frontier(tree, player, **how)
+        best = algorithms.best_of_frontier(frontier, budget, time_limit=_SECONDS)
     learned = steps[-1].learned if steps else round(best.paid)
     if keep is not None and known is not None:
         how = {"price": settings.price, "budget": plan[-1] if plan else budget}
-        free = best_precomputation(expanded(), player, time_limit=_SECONDS, **how)
+        free = algorithms.best_precomputation(expanded(), player, time_limit=_SECONDS, **how)
         same = int(np.isin(best.memorization_set, known).sum())
-        kept = Kept(len(keep), same, learned, free.utility, round(free.paid))
-    search = WholeTree(
+        kept = preparation.Kept(len(keep), same, learned, free.utility, round(free.paid))
+    search = preparation.WholeTree(
         plan=steps,
         kept=kept,
         learned=learned,
         truncation_loss=best.truncation_loss,
-        components=() if tree.mixture is None else value_against_components(best).tolist(),
+        components=() if tree.mixture is None else algorithms.value_against_components(best).tolist(),
         tree=_looked_at(tree),
     )
-    book, gains = preparation_book(tree, player, best.states()), best.gain.tolist()
+    book, gains = trees.preparation_book(tree, player, best.states()), best.gain.tolist()
     worth = best.utility, best.unprepared, best.value
     return Preparation(settings, book, engines.ids, *worth, gains, search=search, frontier=frontier)
 
@@ -297,13 +270,13 @@ def _robust(
     """The book that is worth most against the worst opponent around the model."""
     player = settings.player
     shares = distrusted_shares(tree, settings, engines.policies(settings).sigma[1 - player])
-    best = robust_precomputation(tree, player, shares, budget=budget)
-    states = memorized_states(MetaStrategy.of_set(tree, player, best.memorization_set))
+    best = algorithms.robust_precomputation(tree, player, shares, budget=budget)
+    states = algorithms.memorized_states(MetaStrategy.of_set(tree, player, best.memorization_set))
     gains = [state.gain for state in states]
-    worst = AtWorst(best.utility, best.unprepared)
-    search = WholeTree(learned=best.paid, robust=worst, tree=_looked_at(tree))
+    worst = preparation.AtWorst(best.utility, best.unprepared)
+    search = preparation.WholeTree(learned=best.paid, robust=worst, tree=_looked_at(tree))
     worth = best.nominal, best.nominal - math.fsum(gains), best.nominal - best.penalty * best.paid
-    book = preparation_book(tree, player, states)
+    book = trees.preparation_book(tree, player, states)
     return Preparation(settings, book, engines.ids, *worth, gains, search=search)
 
 
@@ -326,21 +299,24 @@ def distrusted_shares(
     return shares
 
 
-def _looked_at(tree: HistoryTree) -> LookedAt:
+def _looked_at(tree: HistoryTree) -> preparation.LookedAt:
     expanded = int(tree.work["expanded"])
-    return LookedAt(expanded, tree.num_histories, tree.num_positions, tree.fingerprint)
+    return preparation.LookedAt(expanded, tree.num_histories, tree.num_positions, tree.fingerprint)
 
 
 # -- best first --------------------------------------------------------------------------------------------
 
 
 def _by_estimates(
-    settings: PreparationSettings, engines: Engines, found: CertifiedPrecomputation, search: BestFirst
+    settings: PreparationSettings,
+    engines: Engines,
+    found: CertifiedPrecomputation,
+    search: preparation.BestFirst,
 ) -> Preparation:
     """What evaluations say of what was found, and no games."""
     utility = min(found.lower + found.penalty * found.size, 1.0)  # by rounding, it may be above
     worth = utility, max(utility - float(found.gain.sum()), 0.0), found.lower
-    book, gains = certified_book(found), found.gain.tolist()
+    book, gains = trees.certified_book(found), found.gain.tolist()
     return Preparation(settings, book, engines.ids, *worth, gains, search=search)
 
 
@@ -361,7 +337,7 @@ def _by_games(
     policies = engines.policies(settings)
     teaching = games // _TEACHING
     promising = max(2, games - teaching)
-    found = confirmed_precomputation(
+    found = algorithms.confirmed_precomputation(
         *searched(policies, settings.played_game(), settings),
         budget=_MOST if budget is None else budget,
         games=teaching,
@@ -371,8 +347,8 @@ def _by_games(
         seed=settings.seed,
         **search,
     )
-    preparation = found.preparation
-    book, gains = certified_book(preparation), preparation.gain.tolist()
+    certified = found.preparation
+    book, gains = trees.certified_book(certified), certified.gain.tolist()
     promise, error, interval, refused = found.promise, found.standard_error, found.interval, None
     unplayed, unprepared, ends = 0, promise, interval
     if book.positions:
@@ -384,15 +360,15 @@ def _by_games(
         if promise > unprepared or min(found.games, unplayed) < _TELLING:
             book, gains = _gaining(book, gains, found.unprepared - unprepared)
         else:  # what its own games do not put above no book is no advice
-            refused = Refused(len(book), promise, interval)
+            refused = preparation.Refused(len(book), promise, interval)
             book, gains, promise, error, interval = empty, [], unprepared, without.standard_error, ends
     taught = sum(each.games for each in found.rounds)
-    how = ByGames(
+    how = preparation.ByGames(
         standard_error=error,
         interval=interval,
         unprepared_interval=ends,
         games={"taught": taught, "promise": found.games, "unprepared": unplayed},
-        work=preparation.work,
+        work=certified.work,
         rounds=[dataclasses.asdict(each) for each in found.rounds],
         stops=told_stops(found),
         refused=refused,
@@ -401,10 +377,12 @@ def _by_games(
     return Preparation(settings, book, engines.ids, *worth, gains, search=how)
 
 
-def told_stops(found: ConfirmedPrecomputation) -> list[Stop]:
+def told_stops(found: ConfirmedPrecomputation) -> list[preparation.Stop]:
     """Where lines leave a book, and what games have taught of it."""
     return [
-        Stop([move_of(action).uci() for action in stop.history], stop.reach, stop.value, stop.games)
+        preparation.Stop(
+            [move_of(action).uci() for action in stop.history], stop.reach, stop.value, stop.games
+        )
         for stop in found.stops
     ]
 

@@ -31,14 +31,8 @@ from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.results import Shown
 from precomp_games.algorithms import confirmed_precomputation
 from precomp_games.algorithms.preparation.confirmed import CREDITED, PlayedGame
+from precomp_games.chess.data import game_records
 from precomp_games.chess.data.book import Book
-from precomp_games.chess.data.game_records import (
-    MAX_PLIES,
-    WHITE_SCORES,
-    GameRecord,
-    position_hash,
-    read_games,
-)
 from precomp_games.chess.data.move_counts import GameSelection, GameWeights, MoveCounts, game_tables
 from precomp_games.chess.data.pgn_files import GameReport, pgn_names
 from precomp_games.chess.game import ChessState, board_key, move_of
@@ -80,7 +74,7 @@ class SparringGames(Shown):
     """
 
     name: str
-    records: Annotated[tuple[GameRecord, ...], checks.each_of(GameRecord)] = ()
+    records: Annotated[tuple[game_records.GameRecord, ...], checks.each_of(game_records.GameRecord)] = ()
     path: str = ""
     report: GameReport = dataclasses.field(default_factory=GameReport)
 
@@ -101,27 +95,27 @@ class SparringGames(Shown):
         report, where = GameReport(), os.fspath(path)
         if own and not (os.path.exists(where) and name in pgn_names(where)):
             return cls(name, (), where, report)
-        records = tuple(read_games(where, name, setups=True, copies=True, report=report))
+        records = tuple(game_records.read_games(where, name, setups=True, copies=True, report=report))
         return cls(name, records, where, report)
 
     @public
-    def against(self, settings: PreparationSettings) -> list[tuple[GameRecord, float]]:
+    def against(self, settings: PreparationSettings) -> list[tuple[game_records.GameRecord, float]]:
         """The finished games that settings are about: from their start, by their side; and what it scored.
 
         Raises:
           ValueError: no settings.
         """
         side = settings.side
-        start = position_hash(settings.game().new_initial_state().board)
+        start = game_records.position_hash(settings.game().new_initial_state().board)
         return [
             (record, score if side == chess.WHITE else 1.0 - score)
             for record in self.records
             if record.own == (not side,) and record.keys[:1] == (start,)
-            if (score := WHITE_SCORES.get(record.result)) is not None
+            if (score := game_records.WHITE_SCORES.get(record.result)) is not None
         ]
 
 
-def left_at(record: GameRecord, side: chess.Color) -> int | None:
+def left_at(record: game_records.GameRecord, side: chess.Color) -> int | None:
     """The half-move at which a side played its first move that is not of a book; None: there was none."""
     plies = range(0 if record.first == side else 1, len(record.actions), 2)
     return next((ply for ply in plies if ply not in record.booked), None)
@@ -224,8 +218,8 @@ def informed_policies(
     if drawn_once(replies):
         replies = _identified(replies, settings, games)
     else:
-        counts = MoveCounts.of_tables(game_tables(games.records))
-        read = GameSelection(games.path, games.name if games.path else None, max_plies=MAX_PLIES, copies=True)
+        counts, player = MoveCounts.of_tables(game_tables(games.records)), games.name if games.path else None
+        read = GameSelection(games.path, player, max_plies=game_records.MAX_PLIES, copies=True)
         game, weights = settings.game(), GameWeights()
         replies = GamesPolicy(game, counts, 1.0, replies, games.report, weights, None, read)
     return preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
@@ -305,7 +299,7 @@ def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
     """The opponent of `prepare_from_games` as a spec, of games in a file against no one of several."""
     prior = settings.opponent or _spec_of_engine(settings)
     whose = f"file={quoted(games.path)},player={quoted(games.name)}"
-    return f"games({whose},prior={prior},max_plies={MAX_PLIES},copies=1)"
+    return f"games({whose},prior={prior},max_plies={game_records.MAX_PLIES},copies=1)"
 
 
 def _spec_of_engine(settings: PreparationSettings) -> str:
@@ -338,7 +332,7 @@ class PlayedLine:
 
 @public
 def played_lines(
-    played: Sequence[tuple[GameRecord, float]], settings: PreparationSettings, now: Book
+    played: Sequence[tuple[game_records.GameRecord, float]], settings: PreparationSettings, now: Book
 ) -> list[PlayedLine]:
     """Where games left the book that they were played with, what cost most first, and what another one does.
 

@@ -27,16 +27,8 @@ from precomp_games.chess.game import (
     move_of,
     position_key,
 )
+from precomp_games.chess.model import model
 from precomp_games.chess.model.engine_policies import EngineMenu, EnginePolicy
-from precomp_games.chess.model.model import (
-    PreparationPolicies,
-    book_choice,
-    by_player,
-    check_opponent,
-    leaf_value,
-    opponents_play,
-    preparation_policies,
-)
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.expansion.options import Truncation
@@ -53,7 +45,7 @@ def preparation_tree(
     analyst: ScoringEngine,
     opponent: EngineLike | None = None,
     *,
-    policies: PreparationPolicies | None = None,
+    policies: model.PreparationPolicies | None = None,
     truncate: Truncation = "values",
     keep: Mapping[str, chess.Move] | None = None,
     announce: Callable[[int, int], Any] | None = None,
@@ -77,21 +69,21 @@ def preparation_tree(
       ValueError, EngineError: settings, the engine or the store are not what they should be.
     """
     if policies is None:
-        policies = preparation_policies(settings, analyst, opponent)
+        policies = model.preparation_policies(settings, analyst, opponent)
     else:
-        check_opponent(settings, opponent)
+        model.check_opponent(settings, opponent)
     how: dict[str, Any] = {"price": settings.price}
     if keep is not None:
         book = policies.sigma_pre[settings.player]
         known = _KeptMoves(book, _checked_moves(keep, settings.player))
-        policies = dataclasses.replace(policies, sigma_pre=by_player(settings.player, known, None))
+        policies = dataclasses.replace(policies, sigma_pre=model.by_player(settings.player, known, None))
         how["weight"] = known.weight
     if settings.price == "positions":
         how["position_key"] = board_key
     if isinstance(policies.leaf_value, RolloutValues):
         value = dataclasses.replace(policies.leaf_value, announce=announce)
         policies = dataclasses.replace(policies, leaf_value=value)
-    penalties = by_player(settings.player, settings.penalty, math.inf)
+    penalties = model.by_player(settings.player, settings.penalty, math.inf)
     return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", **how)
 
 
@@ -147,10 +139,10 @@ def equilibrium_tree(
         )
     several = settings.menu > 1
     game = settings.played_game() if several else settings.game()
-    both = PreparationPolicies(
-        (book_choice(settings, white), book_choice(settings, black)),
-        (opponents_play(settings, game, white), opponents_play(settings, game, black)),
-        leaf_value(settings, analyst),
+    both = model.PreparationPolicies(
+        (model.book_choice(settings, white), model.book_choice(settings, black)),
+        (model.opponents_play(settings, game, white), model.opponents_play(settings, game, black)),
+        model.leaf_value(settings, analyst),
     )
     return _tree(
         settings,
@@ -180,7 +172,10 @@ def looked_far(
 
 
 def _tree(
-    settings: PreparationSettings, policies: PreparationPolicies, penalties: tuple[float, float], **how: Any
+    settings: PreparationSettings,
+    policies: model.PreparationPolicies,
+    penalties: tuple[float, float],
+    **how: Any,
 ) -> HistoryTree:
     """The tree of these policies; `how` it is expanded is what `HistoryTree.from_game` is told besides."""
     told = {"game": settings.game(), "position_key": position_key} | how

@@ -47,18 +47,7 @@ from precomp_games.chess.plan.preparation import (
     predecessors,
 )
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.study.words import (
-    GLOSSARY,
-    SEEN,
-    OpponentWords,
-    evaluation_words,
-    guesses_words,
-    limit_words,
-    opening_name,
-    points,
-    versus_words,
-    why_words,
-)
+from precomp_games.chess.study import words
 
 _History = tuple[chess.Move, ...]
 _LONGEST_NAME = 80  # characters of what a player is called
@@ -194,23 +183,25 @@ class BookPage(Shown):
         object.__setattr__(self, "notes", notes)
 
     @property
-    def opponent(self) -> OpponentWords:
+    def opponent(self) -> words.OpponentWords:
         """The opponent in words."""
-        return OpponentWords(self.made.settings, self.made.engines[1])
+        return words.OpponentWords(self.made.settings, self.made.engines[1])
 
     @property
     def facts(self) -> dict[str, str]:
         """What was prepared with and against, by name."""
         made = self.made
         settings = made.settings
-        ends = evaluation_words(settings, corrected=made.standard_error is not None)
+        ends = words.evaluation_words(settings, corrected=made.standard_error is not None)
         ends += ", of a run that had not finished" if made.unfinished else ""
-        price = f"{points(settings.penalty)} points in 100 games for each position"
+        price = f"{words.points(settings.penalty)} points in 100 games for each position"
         if made.budget is not None:
             price = f"at most {made.budget} positions are learned"
         return {
             "Opponent": self.opponent.source,
-            "The book's moves": plain_text(f"{made.engines[0]}, {limit_words(str(settings.analyst_limit))}"),
+            "The book's moves": plain_text(
+                f"{made.engines[0]}, {words.limit_words(str(settings.analyst_limit))}"
+            ),
             "Where lines end": ends,
             "What learning costs": price,
         }
@@ -237,7 +228,6 @@ def write_report(path: checks.FilePath, books: BookPages, title: str = "Opening 
     page = _template().render(
         title=shown_title(books, title),
         books=[_summary(each) for each in books],
-        glossary=GLOSSARY,
         data=Markup(_embedded([_data(each) for each in books])),
         script=Markup(script),
         style=Markup(style),
@@ -278,7 +268,7 @@ def _data(each: BookPage) -> dict[str, Any]:
         "scoreName": made.score_name,
         "opponent": plain_text(each.opponent.title, _LONGEST_NAME),
         "source": each.opponent.replies,
-        "seen": SEEN,
+        "seen": words.SEEN,
         "guess": None if made.person is None else each.opponent.guess,
         "utility": _short(made.utility),
         "unprepared": _short(made.unprepared),
@@ -330,7 +320,7 @@ def _position_data(
         ],
         "others": [[move.uci(), san, loss] for move, san, loss in others],
         "legal": "".join(_squares(move) for move in board.legal_moves),
-        "why": why_words(position.reach, position.worth, [(san, loss) for _, san, loss in others]),
+        "why": words.why_words(position.reach, position.worth, [(san, loss) for _, san, loss in others]),
     }
     if score is not None:
         white = score.white()
@@ -376,7 +366,7 @@ def _node_data(each: BookPage, listed: Mapping[PlayedGame, int]) -> dict[str, An
             "played": played.get(history),
             "note": each.notes.get(history),
             "games": None if behind is None else [behind.count, *(listed[game] for game in behind.games)],
-            "name": opening_name(node.board),
+            "name": words.opening_name(node.board),
         }
         for name, fact in told.items():
             if fact is not None:
@@ -426,8 +416,8 @@ def _summary(each: BookPage) -> dict[str, Any]:
     made, guesses = each.made, None
     if made.person is not None and made.book.positions:
         rest, added = made.guessed
-        guesses = guesses_words(rest, len(made.book), added, math.fsum(made.gains))
-    versus = versus_words(made.side, plain_text(each.opponent.title, _LONGEST_NAME), made.person)
+        guesses = words.guesses_words(rest, len(made.book), added, math.fsum(made.gains))
+    versus = words.versus_words(made.side, plain_text(each.opponent.title, _LONGEST_NAME), made.person)
     plots = [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()]
     return {"page": each, "made": made, "versus": versus, "guesses": guesses, "plots": plots}
 
@@ -466,7 +456,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["points"] = points
+    environment.filters["points"] = words.points
     return environment.from_string(_file("report_page/page.html"))
 
 

@@ -28,25 +28,6 @@ from precomp_games.policies.specs import parsed_spec
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")
 _DEEP = 5  # policies behind each other that are told
 
-GLOSSARY: Mapping[str, str] = {
-    "point": "A win is 1, a draw ½, a loss 0. Points are those of the side whose book it is, in 100 games.",
-    "comes up": "In how many of 100 games a position stands on the board: the book is followed on our side, "
-    "and the opponent plays as it was modeled.",
-    "forgetting it costs": "How many points in 100 games are lost if this position, and all that follows it "
-    "in the book, is not known; less what learning them was said to cost.",
-    "expected": "Points by games that both sides' play was tried in, with the standard error after ±.",
-    "fitted, the analyst's": "Points by an evaluation of where lines end, and not by games. Games usually "
-    "give less.",
-    "seen": "In how many of the opponent's games the reply was played in this position, however it came up.",
-    "a guess": "A reply that was never seen in the opponent's games. A position rests on guesses if one of "
-    "the replies before it is a guess.",
-    "evaluation": "The engine's that chose the book's move, in pawns for White: +0.5 is half a pawn more for "
-    "White, #3 is mate in three.",
-    "position": "What is on the board after a line of moves. One that several lines lead to is learned once, "
-    "and counted once for each of them.",
-}
-"""What words and units mean, once for all pages."""
-
 
 def more_points(gain: float) -> str:
     """What a gain is worth, such as "17 more points in 100 games"."""
@@ -77,16 +58,12 @@ def guesses_words(positions: int, size: int, gain: float, whole: float) -> str:
 
 def versus_words(side: str, opponent: str, person: Person | None) -> str:
     """Who the opponent of a book is, with which color, and by how many games it is known."""
-    other = "Black" if side == "white" else "White"
-    text = f"{opponent or 'The modeled opponent'} with {other}"
+    text = f"{opponent or 'The modeled opponent'} with {'Black' if side == 'white' else 'White'}"
     if person is None:
         return text
-    text += f": {counted(person.games, 'game', ',')}"
-    if person.first is None:
-        return text
-    return text + (
-        f", {person.first}" if person.first == person.last else f", {person.first} to {person.last}"
-    )
+    years = dict.fromkeys(year for year in (person.first, person.last) if year is not None)
+    when = f", {' to '.join(map(str, years))}" if years else ""
+    return f"{text}: {counted(person.games, 'game', ',')}{when}"
 
 
 def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -> str:
@@ -262,14 +239,9 @@ def _title(spec: Mapping[str, Any]) -> str:
     if name == "noisy":
         return _title(_parsed(spec.get("policy")))
     if name == "mixture":
-        titles = dict.fromkeys(filter(None, map(_title, _parts(spec))))
-        return " or ".join(titles)
-    titles_by_name = {
-        "polyglot": "a book's player",
-        "uniform": "anybody",
-        "uci": "an engine",
-    }
-    return titles_by_name.get(str(name), "")
+        return " or ".join(dict.fromkeys(filter(None, map(_title, _parts(spec)))))
+    titles = {"polyglot": "a book's player", "uniform": "anybody", "uci": "an engine"}
+    return titles.get(str(name), "")
 
 
 def _whose(spec: Mapping[str, Any]) -> str:
@@ -298,17 +270,18 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
         return f"one of these for {which}: {'; '.join(told)}"
     if name == "uci":
         return _engine_words(spec, engine)
-    known = {
-        "polyglot": "an opening book",
-        "uniform": "any legal move, each as likely",
-    }
+    known = {"polyglot": "an opening book", "uniform": "any legal move, each as likely"}
     return known.get(str(name), "a model of its own")
+
+
+def _limits(spec: Mapping[str, Any]) -> list[str]:
+    """How far an engine looks."""
+    return [limit_words(f"{name}={spec[name]}") for name in ("nodes", "depth") if name in spec]
 
 
 def _engine_words(spec: Mapping[str, Any], engine: str) -> str:
     who = "an engine of its own" if "engine" in spec else engine or "an engine"
-    limits = [limit_words(f"{name}={spec[name]}") for name in ("nodes", "depth") if name in spec]
-    who = ", ".join([who, *limits])
+    who = ", ".join([who, *_limits(spec)])
     if spec.get("plays") in ("bestmove", "game"):
         return f"{who}, the move that it answers"
     return f"{who}, one of its best moves, the better the likelier" + (
@@ -318,9 +291,7 @@ def _engine_words(spec: Mapping[str, Any], engine: str) -> str:
 
 def _engines_words(specs: Sequence[Mapping[str, Any]], engine: str) -> str:
     """Several engines that differ in how far they look and how they choose."""
-    limits = dict.fromkeys(
-        limit_words(f"{name}={spec[name]}") for spec in specs for name in ("nodes", "depth") if name in spec
-    )
+    limits = dict.fromkeys(limit for spec in specs for limit in _limits(spec))
     drawn = dict.fromkeys(str(spec["r"]) for spec in specs if "r" in spec)
     who = ", ".join(filter(None, (engine or "an engine", " or ".join(limits))))
     chosen = f" (r = {', '.join(drawn)} cp)" if drawn else ""
