@@ -428,12 +428,8 @@ class Preparation(Result):
                 for e in self.exits
             ],
             "replies": [
-                {
-                    "after": _uci(history),
-                    "count": behind.count,
-                    "games": [listed[game] for game in behind.games],
-                }
-                for history, behind in self.games.items()
+                {"after": _uci(moves), "count": each.count, "games": [listed[game] for game in each.games]}
+                for moves, each in self.games.items()
             ],
             "played_games": [
                 dataclasses.asdict(game) | {"moves": " ".join(_uci(game.moves))} for game in listed

@@ -393,11 +393,9 @@ def _gaining(book: Book, gains: Sequence[float], more: float) -> tuple[Book, lis
     That is what the first positions add to nothing, by how often they are reached, so that gains still come
     to what the book's values are worth more than `unprepared`.
     """
-    first = [k for k, position in enumerate(book.positions) if len(position.history) < 2]
-    reach = sum(book.positions[k].reach for k in first)
-    added = {k: more * book.positions[k].reach / reach for k in first}
-    positions = [
-        dataclasses.replace(position, worth=position.worth + added.get(k, 0.0))
-        for k, position in enumerate(book.positions)
-    ]
-    return Book(book.start, book.side, positions), [g + added.get(k, 0.0) for k, g in enumerate(gains)]
+    first = [position.reach if len(position.history) < 2 else 0.0 for position in book.positions]
+    total = sum(first)
+    added = [more * reach / total for reach in first]
+    both = zip(book.positions, added, strict=True)
+    positions = [dataclasses.replace(position, worth=position.worth + each) for position, each in both]
+    return Book(book.start, book.side, positions), [g + each for g, each in zip(gains, added, strict=True)]

@@ -21,7 +21,7 @@ from precomp_games._support.results import Result
 from precomp_games.chess.data.game_records import GameRecord
 from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts
 from precomp_games.chess.data.repertoire import Repertoire
-from precomp_games.chess.game import ChessState, action_of, board_key, move_of
+from precomp_games.chess.game import ChessState, action_of, board_after, board_key, move_of
 from precomp_games.chess.model.model import PreparationPolicies, by_player
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.judging import line_of
@@ -123,16 +123,11 @@ class _Departure(NamedTuple):
 def _answered(book: Repertoire) -> set[str]:
     """The positions in which the book has an answer to some reply."""
     boards: dict[tuple[int, ...], chess.Board] = {(): book.start}
-    positions = set()
     for line in book.lines:
         for k in range(1, len(line)):
             if line[:k] not in boards:
-                board = boards[line[: k - 1]].copy(stack=False)
-                board.push(move_of(line[k - 1]))
-                boards[line[:k]] = board
-        if line:
-            positions.add(boards[line[:-1]].epd())
-    return positions
+                boards[line[:k]] = board_after(boards[line[: k - 1]], move_of(line[k - 1]))
+    return {boards[line[:-1]].epd() for line in book.lines if line}
 
 
 def _followed(

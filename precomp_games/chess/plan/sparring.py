@@ -297,17 +297,15 @@ def prepare_from_games(
 
 def spec_of_games(settings: PreparationSettings, games: SparringGames) -> str:
     """The opponent of `prepare_from_games` as a spec, of games in a file against no one of several."""
-    prior = settings.opponent or _spec_of_engine(settings)
+    prior = settings.opponent
+    if not prior:
+        limit = str(settings.opponent_limit).replace("movetime", "movetime_ms")
+        how = f"r={settings.opponent_temperatures_cp[0]:.15g},top_k={settings.top_k}"
+        if settings.opponent_plays in ANSWERS:
+            how = f"samples={settings.opponent_samples}"
+        prior = f"uci({limit},plays={settings.opponent_plays},{how})"
     whose = f"file={quoted(games.path)},player={quoted(games.name)}"
     return f"games({whose},prior={prior},max_plies={game_records.MAX_PLIES},copies=1)"
-
-
-def _spec_of_engine(settings: PreparationSettings) -> str:
-    limit = str(settings.opponent_limit).replace("movetime", "movetime_ms")
-    plays = f"plays={settings.opponent_plays}"
-    if settings.opponent_plays in ANSWERS:
-        return f"uci({limit},{plays},samples={settings.opponent_samples})"
-    return f"uci({limit},{plays},r={settings.opponent_temperatures_cp[0]:.15g},top_k={settings.top_k})"
 
 
 # -- what games said of a book -----------------------------------------------------------------------------

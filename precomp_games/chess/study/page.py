@@ -17,14 +17,13 @@ import base64
 import dataclasses
 import functools
 import hashlib
-import importlib.resources
 import itertools
 import json
 import math
+import pathlib
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
-from importlib.resources.abc import Traversable
 from typing import Annotated, Any
 
 import chess
@@ -474,5 +473,4 @@ def _assets() -> tuple[str, str, str]:
 
 
 def _file(name: str) -> str:
-    folder: Traversable = importlib.resources.files("precomp_games.chess.study")
-    return folder.joinpath(*name.split("/")).read_text(encoding="utf-8")
+    return (pathlib.Path(__file__).parent / name).read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.resources
+import pathlib
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -322,10 +322,9 @@ def opening_name(board: chess.Board) -> str | None:
 @functools.cache
 def _openings() -> Mapping[Hashable, str]:
     """Of several entries that come to a position, the first one by its moves counts."""
-    folder = importlib.resources.files("precomp_games.chess.study")
-    text = folder.joinpath("vendor", "chess-openings", "openings.tsv").read_text(encoding="utf-8")
+    path = pathlib.Path(__file__).parent / "vendor" / "chess-openings" / "openings.tsv"
     board, names = chess.Board(), dict[Hashable, str]()
-    for line in text.splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         code, shared, moves, name = line.split("\t")
         while len(board.move_stack) > int(shared):
             board.pop()
