@@ -324,11 +324,7 @@ def _by_estimates(
 
 
 def _by_games(
-    settings: PreparationSettings,
-    engines: Engines,
-    budget: int | None,
-    games: int,
-    search: Mapping[str, Any],
+    settings: PreparationSettings, engines: Engines, budget: int | None, games: int, search: Mapping[str, Any]
 ) -> Preparation:
     """Lines are looked at in the order of their promise, and games say what they are worth.
 

@@ -36,15 +36,9 @@ from precomp_games.chess.data.book import Book
 from precomp_games.chess.data.move_counts import GameSelection, GameWeights, MoveCounts, game_tables
 from precomp_games.chess.data.pgn_files import GameReport, pgn_names
 from precomp_games.chess.game import ChessState, board_key, move_of
+from precomp_games.chess.model import model
 from precomp_games.chess.model.calibration import after_games, material
 from precomp_games.chess.model.engine_policies import ANSWERS, EngineEvaluation
-from precomp_games.chess.model.model import (
-    Engines,
-    PreparationPolicies,
-    modelled_play,
-    preparation_policies,
-    searched,
-)
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import BySparring, Preparation
@@ -205,8 +199,8 @@ def _identified(prior: Any, settings: PreparationSettings, games: SparringGames)
 
 @public
 def informed_policies(
-    settings: PreparationSettings, engines: Engines, games: SparringGames
-) -> PreparationPolicies:
+    settings: PreparationSettings, engines: model.Engines, games: SparringGames
+) -> model.PreparationPolicies:
     """The policies of settings, in which the opponent plays as its games say.
 
     Raises:
@@ -214,7 +208,7 @@ def informed_policies(
     """
     if not games.records:
         return engines.policies(settings)
-    replies = modelled_play(settings, 1 - settings.player, engines.opponent)
+    replies = model.modelled_play(settings, 1 - settings.player, engines.opponent)
     if drawn_once(replies):
         replies = _identified(replies, settings, games)
     else:
@@ -222,17 +216,16 @@ def informed_policies(
         read = GameSelection(games.path, player, max_plies=game_records.MAX_PLIES, copies=True)
         game, weights = settings.game(), GameWeights()
         replies = GamesPolicy(game, counts, 1.0, replies, games.report, weights, None, read)
-    return preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
+    return model.preparation_policies(settings, engines.analyst, engines.opponent, replies=replies)
 
 
 @public
 def prepare_from_games(
     settings: PreparationSettings,
-    engines: Engines,
+    engines: model.Engines,
     games: SparringGames,
     *,
     budget: checks.NonNegativeInt = 150,
-    teaching: checks.NonNegativeInt = 0,
     max_evaluations: checks.PositiveInt = 20_000,
     enough: Callable[[], bool] | None = None,
     doubt: float = 0.0,
@@ -247,7 +240,6 @@ def prepare_from_games(
       engines: whose searches.
       games: that were played so far.
       budget: positions at most.
-      teaching: how many games between the models of both sides teach as well.
       max_evaluations: how many evaluations there are at most.
       enough: asked now and then whether to look no further.
       doubt: how many standard deviations are taken off what each stop is worth: the last book is to go where
@@ -274,9 +266,9 @@ def prepare_from_games(
     timed = _timed(policies.leaf_value, clock, settings.player)
     value, taught = _learned(timed, _taught(games, settings))
     found = confirmed_precomputation(
-        *searched(dataclasses.replace(policies, leaf_value=value), settings.played_game(), settings),
+        *model.searched(dataclasses.replace(policies, leaf_value=value), settings.played_game(), settings),
         budget=budget,
-        games=teaching,
+        games=0,
         promise_games=0,
         prior_games=value.utility.prior_games,
         played=taught,

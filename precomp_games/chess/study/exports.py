@@ -48,7 +48,7 @@ EXPORTS = ("lichess", "pgn", "anki", "csv")
 _RARE = 0.05  # replies that are less likely have no arrow
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MODEL = 1_716_230_417  # numbers that Anki knows a note type and a deck by, drawn once and for all
-_MOMENT = 1_700_000_000.0  # of cards for which no other is given
+_MOMENT = 1_700_000_000.0  # of what is written
 _DECKS = {chess.WHITE: 1_716_230_418, chess.BLACK: 1_716_230_419}
 _FIELDS = ("Line", "Board", "Question", "Move", "Answer", "Details", "Note")
 _CSS = (
@@ -69,10 +69,8 @@ def write_exports(
     books: BookPages,
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
-    *,
-    changed: checks.NonNegativeFloat | None = None,
 ) -> list[str]:
-    """Writes books for study into a folder, all files or none.
+    """Writes books for study into a folder, all files or none; the same books give the same bytes.
 
     Args:
       folder: where; it must exist.
@@ -80,9 +78,6 @@ def write_exports(
       formats: of `EXPORTS`: "lichess" writes lichess-1.pgn and so on, a study each; "pgn" arrows.pgn; "anki"
         cards.apkg; "csv" book.csv, a row for each history.
       title: of studies and decks.
-      changed: Unix time at which cards were changed; Anki takes them over where it has older ones. None: each
-        has a time that what is on it says, so that the same books give the same bytes, and Anki takes over
-        those that have changed where "Update notes" is "Always".
 
     Returns:
       The files' names.
@@ -111,7 +106,7 @@ def write_exports(
                     set_headers(game, {"Event": title})
                     (drafts / f"{begin}arrows.pgn").write_text(pgn_text(game), encoding="utf-8")
             if "anki" in wanted:
-                _write_cards(each, drafts / f"{begin}cards.apkg", title, changed)
+                _write_cards(each, drafts / f"{begin}cards.apkg", title)
             if "csv" in wanted:
                 _write_table(each, drafts / f"{begin}book.csv")
         written = sorted(path.name for path in drafts.iterdir())
@@ -160,8 +155,12 @@ def _arrows(node: Node, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow
 # -- Anki --------------------------------------------------------------------------------------------------
 
 
-def _write_cards(each: BookPage, path: pathlib.Path, title: str, changed: float | None) -> None:
-    """A package: a database of notes, and pictures."""
+def _write_cards(each: BookPage, path: pathlib.Path, title: str) -> None:
+    """A package: a database of notes, and pictures.
+
+    Each note has a time that what is on it says: Anki takes over those that have changed where "Update notes"
+    is "Always".
+    """
     try:
         import genanki
     except ImportError:
@@ -178,23 +177,17 @@ def _write_cards(each: BookPage, path: pathlib.Path, title: str, changed: float 
     database = path.with_name(f".{path.name}.collection")
     connection = sqlite3.connect(database)
     # As Package.write_to_file does, which leaves its database behind in the folder for temporary files.
-    moment = _MOMENT if changed is None else changed
-    genanki.Package(deck).write_to_db(connection.cursor(), moment, itertools.count(int(moment * 1000)))
-    if changed is None:
-        drawn = [(_drawn_time(note.fields), note.guid) for note in deck.notes]
-        connection.executemany("UPDATE notes SET mod = ? WHERE guid = ?", drawn)
+    genanki.Package(deck).write_to_db(connection.cursor(), _MOMENT, itertools.count(int(_MOMENT * 1000)))
+    drawn = [(_drawn_time(note.fields), note.guid) for note in deck.notes]
+    connection.executemany("UPDATE notes SET mod = ? WHERE guid = ?", drawn)
     connection.commit()
     connection.close()
     numbered = dict(enumerate(pictures))
-    date = time.gmtime(max(moment, 315_532_800.0))[:6]  # zip files begin in 1980
-    contents: dict[str, str | bytes] = {
-        "collection.anki2": database.read_bytes(),
-        "media": json.dumps(numbered),
-    }
-    contents |= {str(number): pictures[name] for number, name in numbered.items()}
+    contents: list[Any] = [("collection.anki2", database.read_bytes()), ("media", json.dumps(numbered))]
+    contents += [(str(number), pictures[name]) for number, name in numbered.items()]
     with zipfile.ZipFile(path, "w") as package:
-        for name, content in contents.items():
-            package.writestr(zipfile.ZipInfo(name, date), content, zipfile.ZIP_DEFLATED)
+        for name, content in contents:
+            package.writestr(zipfile.ZipInfo(name, time.gmtime(_MOMENT)[:6]), content, zipfile.ZIP_DEFLATED)
     database.unlink()
 
 

@@ -38,13 +38,7 @@ from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Shown
 from precomp_games.chess.data.book import BookExit, BookPosition, Node, trie_with_exits
 from precomp_games.chess.model.played import PlayedGame
-from precomp_games.chess.plan.preparation import (
-    PlainText,
-    Preparation,
-    Share,
-    best_parts,
-    predecessors,
-)
+from precomp_games.chess.plan.preparation import PlainText, Preparation, Share, best_parts, predecessors
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study import words
 
