@@ -23,8 +23,9 @@ legal_actions() 45 us and the EPD 27 us.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import chess
@@ -116,6 +117,7 @@ class _Rules(NamedTuple):
     fifty_moves: bool
 
 
+@dataclasses.dataclass(eq=False)
 class _Position:
     """A board at a ply, with what has been asked about it so far; immutable to its users.
 
@@ -127,11 +129,10 @@ class _Position:
         oldest first, without this one; otherwise empty.
     """
 
-    def __init__(self, board: chess.Board, ply: int, rules: _Rules, earlier: tuple[str, ...] = ()) -> None:
-        self.board = board
-        self.ply = ply
-        self.rules = rules
-        self.earlier = earlier
+    board: chess.Board
+    ply: int
+    rules: _Rules
+    earlier: tuple[str, ...] = ()
 
     def __deepcopy__(self, memo: object) -> _Position:
         return self
@@ -150,10 +151,8 @@ class _Position:
         board = self.board
         move = move_of(action)
         if not is_legal(board, move) or self.ending is not None:
-            raise ArgumentError(
-                f"expected a legal action in {board.fen()!r} at ply "
-                f"{self.ply} of {self.rules.max_plies}, got {action} ({move.uci()})"
-            )
+            where = f"{board.fen()!r} at ply {self.ply} of {self.rules.max_plies}"
+            raise ArgumentError(f"expected a legal action in {where}, got {action} ({move.uci()})")
         earlier: tuple[str, ...] = ()
         if self.rules.threefold and not board.is_irreversible(move):
             earlier = (*self.earlier, self.epd)
@@ -186,13 +185,6 @@ class _Position:
         # The third occurrence needs four half-moves from each to the next.
         repeated = len(self.earlier) >= 8 and self.earlier.count(self.epd) >= 2
         return "threefold repetition" if repeated else None
-
-    @property
-    def white_utility(self) -> float:
-        """White's utility, the game being over."""
-        if self.ending != "checkmate":
-            return 0.5
-        return 0.0 if self.board.turn == chess.WHITE else 1.0
 
 
 def _restore_position(fen: str, ply: int, rules: tuple[Any, ...], earlier: tuple[str, ...]) -> _Position:
@@ -314,9 +306,10 @@ class ChessState(pyspiel.State):
 
     def returns(self) -> list[float]:
         """Utilities of White and Black, in [0, 1] with sum 1; zeros until the game is over."""
-        if not self.is_terminal():
+        ending = self._position.ending
+        if ending is None:
             return [0.0, 0.0]
-        white = self._position.white_utility
+        white = 0.5 if ending != "checkmate" else 0.0 if self.board.turn == chess.WHITE else 1.0
         return [white, 1.0 - white]
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -396,18 +389,14 @@ def check_unfinished(states: Any, name: str, player_id: int | None = None) -> li
     Raises:
       ValueError: they are none.
     """
-    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
-        raise ArgumentError(f"expected states of chess, got {shown(states)}")
-    unfinished = []
-    for state in states:
-        checks.check_instance(state, ChessState, name)
+    unfinished = checks.each_of(ChessState).function(states, name)
+    for state in unfinished:
         if state.is_terminal():
             raise ArgumentError(f"expected unfinished games, got {str(state)!r} at ply {state.ply}")
         if player_id is not None:
             mover = state.current_player()
             player_id = checks.check_integer(player_id, "player_id", least=mover, most=mover)
-        unfinished.append(state)
-    return unfinished
+    return list(unfinished)
 
 
 UnfinishedStates = Annotated[Sequence[ChessState], checks.Check(check_unfinished)]
