@@ -91,16 +91,11 @@ def prepare(
         should be.
     """
     other_way = bool(plan) or keep is not None or settings.price != "infosets"
-    if other_way and settings.distrust:
-        raise ArgumentError(
-            "expected settings.distrust to be 0 with a plan, a price per position or a book to keep, "
-            f"got {settings.distrust:g}"
-        )
     whole_tree = other_way or settings.distrust > 0.0
-    if whole_tree and settings.menu > 1:
+    if (whole_tree and settings.menu > 1) or (other_way and settings.distrust):
         raise ArgumentError(
-            "expected settings.menu to be 0 or 1 with a plan, a price per position, a book to keep or "
-            f"distrust, got {settings.menu}"
+            "expected settings.menu to be 0 or 1 with a plan, a price per position, a kept book or distrust, "
+            f"and no distrust with these, got menu={settings.menu} and distrust={settings.distrust:g}"
         )
     policies = engines.policies(settings)
 
