@@ -84,11 +84,6 @@ def _texts(value: Any, name: str) -> dict[Any, str]:
     return {what: checks.check_instance(text, str, name) for what, text in texts}
 
 
-def _by_moves(value: Any, name: str) -> dict[_History, tuple[int, float]]:
-    scores = checks.check_instance(value, Mapping, name).items()
-    return {moves: _score(each, name) for moves, each in scores}
-
-
 @public
 @dataclasses.dataclass(frozen=True)
 class ReportMatch:
@@ -112,9 +107,7 @@ class ReportMatch:
     low: Share
     high: Share
     promised: Share | None = None
-    exits: Annotated[Mapping[_History, tuple[int, float]], checks.Check(_by_moves)] = dataclasses.field(
-        default_factory=dict
-    )
+    exits: Mapping[_History, tuple[int, float]] = dataclasses.field(default_factory=dict)
 
 
 def report_matches(
@@ -141,7 +134,7 @@ def report_matches(
     for row in (row for row in rows if row["side"] == made.side):
         told = row["exits"] if row["player"] == "the book" else ()
         exits = {
-            tuple(map(chess.Move.from_uci, each["after"])): (each["games"], each["score"])
+            tuple(map(chess.Move.from_uci, each["after"])): _score((each["games"], each["score"]), "exits")
             for each in told
             if each["games"]
         }
