@@ -295,8 +295,13 @@ class ChessState(pyspiel.State):
         """Whether the game is over."""
         return self._position.ending is not None
 
+    @public
     def repeats(self, move: chess.Move) -> bool:
-        """Whether a legal move leads to a position that has occurred; never without the threefold rule."""
+        """Whether a legal move leads to a position that has occurred; never without the threefold rule.
+
+        Raises:
+          ValueError: no move.
+        """
         earlier = self._position.earlier
         return bool(earlier) and board_after(self.board, move).epd() in earlier
 

@@ -181,7 +181,7 @@ def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
     assert made.utility - made.unprepared == pytest.approx(sum(made.gains))
     assert made.unprepared == pytest.approx(prepare(SETTINGS, engines).unprepared)
     assert made.utility < prepare(SETTINGS, engines).utility
-    with pytest.raises(ValueError, match=r"settings\.distrust to be 0 with a plan"):
+    with pytest.raises(ValueError, match=r"no distrust with these, got menu=0 and distrust=0\.3"):
         prepare(settings, engines, plan=(1, 2))
 
 
