@@ -129,70 +129,62 @@ def at_history(state: Any) -> str:
     return f"at history {state.history_str()!r}"
 
 
-# The ends that a range may have: the marks of annotated-types for them, which call them by these names.
-_ENDS = {"least": (Ge, "ge"), "above": (Gt, "gt"), "most": (Le, "le"), "below": (Lt, "lt")}
-_WORDS = {"least": "of at least", "above": "above", "most": "of at most", "below": "below"}
+# The ends that a range may have: the mark of annotated-types for each, what holds of numbers in it, in words.
+_ENDS: dict[str, tuple[Any, Callable[[Any, Any], Any], str]] = {
+    "least": (Ge, operator.ge, "of at least"),
+    "above": (Gt, operator.gt, "above"),
+    "most": (Le, operator.le, "of at most"),
+    "below": (Lt, operator.lt, "below"),
+}
 
 
-def _within(**ends: float | None) -> str:
+def _within(ends: Mapping[str, float | None]) -> str:
     """The words for a range, such as " from 0 to 1"; nothing where it has no ends."""
-    said = {k: f"{at:g}" if isinstance(at, float) else f"{at}" for k, at in ends.items() if at is not None}
+    given = {end: at for end in _ENDS if (at := ends.get(end)) is not None}
+    said = {end: f"{at:g}" if isinstance(at, float) else f"{at}" for end, at in given.items()}
     if "least" in said and "most" in said:
         return f" from {said['least']} to {said['most']}"
-    return " and".join(f" {_WORDS[end]} {at}" for end, at in said.items())
+    return " and".join(f" {_ENDS[end][2]} {at}" for end, at in said.items())
 
 
-def check_integer(value: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
-    """An integer, numpy's included, from `least` to `most`.
+def check_integer(value: Any, name: str, **ends: int | None) -> int:
+    """An integer, numpy's included, in a range; see `check_number`.
 
     Raises:
       ValueError: the value is no integer, or out of range.
     """
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if whole and (least is None or value >= least) and (most is None or value <= most):
+    holds = type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
+    for end, at in ends.items():
+        holds = holds and (at is None or _ENDS[end][1](value, at))
+    if holds:
         return int(value)
-    within = _within(least=least, most=most)
-    raise ArgumentError(f"expected {name} to be an integer{within}, got {shown(value)}")
+    raise ArgumentError(f"expected {name} to be an integer{_within(ends)}, got {shown(value)}")
 
 
-def check_number(
-    value: Any,
-    name: str,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    finite: bool = True,
-) -> float:
+def check_number(value: Any, name: str, *, finite: bool = True, **ends: float | None) -> float:
     """A real number, numpy's included, never NaN.
 
     Args:
       value: what was given.
       name: the argument.
-      least: the smallest that is accepted.
-      above: what it must be larger than.
-      most: the largest that is accepted.
-      below: what it must be smaller than.
       finite: refuse infinities.
+      **ends: `least`, the smallest that is accepted, or `above`, what it must be larger than; `most`, the
+        largest, or `below`, what it must be smaller than.
 
     Raises:
       ValueError: the value is no such number, or out of range.
     """
-    number = _float(value)
-    if (
-        not math.isnan(number)
-        and (least is None or number >= least)
-        and (above is None or number > above)
-        and (most is None or number <= most)
-        and (below is None or number < below)
-        and (math.isfinite(number) or not finite)
-    ):
+    number = value if type(value) is float else _float(value)
+    holds = math.isfinite(number) or (not finite and not math.isnan(number))
+    for end, at in ends.items():
+        holds = holds and (at is None or _ENDS[end][1](number, at))
+    if holds:
         return number
-    positive = above == 0.0
-    kinds = ["positive"] * positive + ["finite"] * (finite and most is None and below is None)
-    within = _within(least=least, above=None if positive else above, most=most, below=below)
-    words = f"{', '.join(kinds)} number".strip()
+    positive = ends.get("above") == 0.0
+    kinds = ["positive"] * positive
+    kinds += ["finite"] * (finite and ends.get("most") is None and ends.get("below") is None)
+    words, within = ", ".join(kinds), _within(ends | {"above": None} if positive else ends)
+    words = f"{words} number".strip()
     raise ArgumentError(f"expected {name} to be a {words}{within}, got {shown(value)}")
 
 
@@ -334,14 +326,7 @@ def real_array(value: Any) -> npt.NDArray[np.float64] | None:
 
 
 def check_numbers(
-    value: Any,
-    length: int,
-    name: str,
-    *,
-    least: float | None = None,
-    most: float | None = None,
-    finite: bool = True,
-    which: npt.NDArray[np.bool_] | None = None,
+    value: Any, length: int, name: str, *, finite: bool = True, which: Any = None, **ends: float | None
 ) -> npt.NDArray[np.float64]:
     """float64[length], as an array of one's own that cannot be written to; never NaN.
 
@@ -349,10 +334,9 @@ def check_numbers(
       value: an array, or what numpy makes one of.
       length: how many there must be.
       name: the argument.
-      least: the smallest that is accepted.
-      most: the largest that is accepted.
       finite: refuse infinities.
       which: bool[length], those that count; the others become 0. None: all.
+      **ends: see `check_number`.
 
     Raises:
       ValueError: another shape, or an entry that is no such number.
@@ -360,13 +344,14 @@ def check_numbers(
     array = real_array(value)
     if array is not None and array.shape == (length,):
         array = array.copy() if which is None else np.where(which, array, 0.0)
-        low, high = -math.inf if least is None else least, math.inf if most is None else most
-        if ((array >= low) & (array <= high)).all() and (not finite or np.isfinite(array).all()):
+        holds = np.isfinite(array) if finite else ~np.isnan(array)
+        for end, at in ends.items():
+            holds &= True if at is None else _ENDS[end][1](array, at)
+        if holds.all():
             array.flags.writeable = False
             return array
-    kind = "finite numbers" if finite and most is None else "numbers"
-    within = _within(least=least, most=most)
-    raise ArgumentError(f"expected {name} to be {length} {kind}{within}, got {shown(value)}")
+    kind = "finite numbers" if finite and ends.get("most") is None else "numbers"
+    raise ArgumentError(f"expected {name} to be {length} {kind}{_within(ends)}, got {shown(value)}")
 
 
 def check_indices(value: Any, count: int, name: str) -> npt.NDArray[np.int64]:
@@ -672,7 +657,9 @@ def _marked(base: Any, marks: list[Any]) -> _Test | None:
         return check_of(base)
     bounds: dict[str, Any] = {} if base is int else {"finite": INFINITE not in marks}
     for mark in marks:
-        bounds |= {end: getattr(mark, at) for end, (kind, at) in _ENDS.items() if isinstance(mark, kind)}
+        for end, (kind, holds, _) in _ENDS.items():
+            if isinstance(mark, kind):
+                bounds[end] = getattr(mark, holds.__name__)
     return functools.partial(_NUMBERS[base], **bounds)
 
 
