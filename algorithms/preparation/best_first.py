@@ -38,9 +38,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public
+from precomp_games._support.checks import public
 from precomp_games._support.config import bar
-from precomp_games.policies.leaf_values import Evaluator, evaluated, within
+from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.rows import LeastProbability
 from precomp_games.tree.facts import Forest
 
@@ -328,15 +328,11 @@ class BestFirstSearch:
             if name not in self._values:
                 asked.setdefault(name, node)
         states = [node.state for node in asked.values()]
-        values = evaluated(self._evaluator, states, "evaluator")
-        if self.problem.player == 1:
-            values = self.problem.total - values
-        low, high = self.problem.low, self.problem.high
-        for name, value in zip(asked, values.tolist(), strict=True):
-            if not within(value, low, high):
-                raise ArgumentError(
-                    f"expected evaluator to give the player utilities in [{low}, {high}], got {value}"
-                )
+        low, high, total = self.problem.low, self.problem.high, self.problem.total
+        first = self.problem.player == 0
+        bounds = (low, high) if first else (total - high, total - low)
+        values = evaluated(self._evaluator, states, "evaluator", bounds)
+        for name, value in zip(asked, (values if first else total - values).tolist(), strict=True):
             self._values[name] = min(max(value, low), high)
         return [self._values[name] for name in names]
 

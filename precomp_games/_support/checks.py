@@ -391,22 +391,20 @@ def check_game(
     if not isinstance(game, pyspiel.Game):
         raise ArgumentError(f"expected a pyspiel.Game, got {shown(game)}")
     kind = game.get_type()
-    got = f"got {kind.short_name}"
-    if game.num_players() != 2:
-        raise ArgumentError(f"expected a two-player game, {got} with {game.num_players()} players")
-    if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        way = "pyspiel.convert_to_turn_based() makes it one"
-        raise ArgumentError(f"expected a sequential game, {got}, which is simultaneous; {way}")
-    sums = (pyspiel.GameType.Utility.ZERO_SUM, pyspiel.GameType.Utility.CONSTANT_SUM)
-    if constant_sum and kind.utility not in sums:
-        raise ArgumentError(f"expected a zero-sum or constant-sum game, {got} with {kind.utility}")
-    if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        raise ArgumentError(f"expected explicit chance nodes, {got} with sampled ones")
-    knows_all = kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION
-    if perfect and not knows_all:
-        raise ArgumentError(f"expected a game of perfect information, {got}")
-    if (strings or not knows_all) and not kind.provides_information_state_string:
-        raise ArgumentError(f"expected information state strings, {got}, which provides none")
+    got, turns = f"got {kind.short_name}", "pyspiel.convert_to_turn_based() makes it one"
+    sums = (kind.Utility.ZERO_SUM, kind.Utility.CONSTANT_SUM)
+    knows_all = kind.information == kind.Information.PERFECT_INFORMATION
+    needs_strings, sampled = strings or not knows_all, kind.ChanceMode.SAMPLED_STOCHASTIC
+    for wrong, expected in (
+        (game.num_players() != 2, f"a two-player game, {got} with {game.num_players()} players"),
+        (kind.dynamics != kind.Dynamics.SEQUENTIAL, f"a sequential game, {got}, a simultaneous one; {turns}"),
+        (constant_sum and kind.utility not in sums, f"a zero-sum or constant-sum game, {got}"),
+        (kind.chance_mode == sampled, f"explicit chance nodes, {got} with sampled ones"),
+        (perfect and not knows_all, f"a game of perfect information, {got}"),
+        (needs_strings and not kind.provides_information_state_string, f"information state strings, {got}"),
+    ):
+        if wrong:
+            raise ArgumentError(f"expected {expected}")
     return game
 
 

@@ -36,7 +36,7 @@ from precomp_games._support.checks import ArgumentError, at_history, public, sho
 from precomp_games._support.config import bar
 from precomp_games._support.memory import MemoryMeter, in_blocks
 from precomp_games.policies.playouts import Rollouts, RolloutState
-from precomp_games.policies.rows import BatchPolicy, DistinctStates, PolicyRows, asked_rows, movers_rows
+from precomp_games.policies.rows import BatchPolicies, DistinctStates, PolicyRows, asked_rows, movers_rows
 
 _Levels = Sequence[Sequence[Any]]
 _Values = tuple[list[npt.NDArray[np.float64]], int]
@@ -54,16 +54,18 @@ class LeafContext:
       position_key: The caller's promise of which states of one level are the same, or None.
       min_probability: See `policy_rows`.
       utility_range: R = u_max - u_min.
+      bounds: The game's: no utility of player 0 lies beyond.
       max_states: Refuse to look at more states below the leaves than this.
       memory: Told of the states, and refuses what does not fit.
       alike: Called with states and what sigma answered there, to refuse what differs within an information
         state; None where information is perfect.
     """
 
-    sigma: tuple[BatchPolicy | None, BatchPolicy | None]
+    sigma: BatchPolicies
     position_key: Callable[[Any], Hashable] | None
     min_probability: float
     utility_range: float
+    bounds: tuple[float, float] = (-math.inf, math.inf)
     max_states: int = 50_000_000
     memory: MemoryMeter = dataclasses.field(default_factory=MemoryMeter)
     alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
@@ -135,26 +137,23 @@ class EvaluatedValues:
     deferred = False
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
-        """See `LeafValues`; a value that is missing or not finite is a ValueError."""
-        return [evaluated(self.function, states, "leaf_value") for states in levels], 0
+        """See `LeafValues`; a value that is missing, not finite or out of bounds is a ValueError."""
+        return [evaluated(self.function, states, "leaf_value", context.bounds) for states in levels], 0
 
 
-def within(values: float | npt.NDArray[np.float64], low: float, high: float) -> Any:
-    """Which utilities lie between two others, but for rounding: a bool, or bool[n]."""
-    slack = _ROUNDING * (abs(low) + abs(high))
-    return (low - slack <= values) & (values <= high + slack)
-
-
-def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[np.float64]:
+def evaluated(
+    evaluator: Any, states: Sequence[Any], name: str, bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> npt.NDArray[np.float64]:
     """Player 0's utilities of states, by a function or by `evaluator.evaluate_batch` where it has one.
 
     Args:
       evaluator: what is asked.
       states: what about.
       name: the argument that it came as, for error messages.
+      bounds: between which utilities lie, but for rounding.
 
     Raises:
-      ValueError: a value is missing or not finite.
+      ValueError: a value is missing, not finite or out of bounds.
     """
     batch = getattr(evaluator, "evaluate_batch", None)
     answers = [evaluator(state) for state in states] if batch is None else batch(states)
@@ -164,9 +163,13 @@ def evaluated(evaluator: Any, states: Sequence[Any], name: str) -> npt.NDArray[n
     if values.shape != (len(states),):
         got = f"an array of shape {values.shape}"
         raise ArgumentError(f"expected {name} to give a value for each of {len(states)} states, got {got}")
-    for wrong in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+    low, high = bounds
+    slack = _ROUNDING * (abs(low) + abs(high))
+    holds = np.isfinite(values) & (low - slack <= values) & (values <= high + slack)
+    for wrong in np.flatnonzero(~holds)[:1].tolist():
         got = f"{values[wrong]} {at_history(states[wrong])}"
-        raise ArgumentError(f"expected {name} to give finite utilities, got {got}")
+        kind = f"utilities in [{low}, {high}]" if np.isfinite(values[wrong]) else "finite utilities"
+        raise ArgumentError(f"expected {name} to give {kind}, got {got}")
     return values
 
 
@@ -178,9 +181,8 @@ class ExactValues:
 
     def __call__(self, levels: _Levels, context: LeafContext) -> _Values:
         """See `LeafValues`."""
-        ask = functools.partial(
-            movers_rows, policies=context.sigma, name="sigma", min_probability=context.min_probability
-        )
+        least = context.min_probability
+        ask = functools.partial(movers_rows, policies=context.sigma, name="sigma", min_probability=least)
         sweeps: list[tuple[list[int], np.ndarray, np.ndarray, PolicyRows, list[int]]] = []
         here = DistinctStates(context.position_key)
         depth = seen = 0

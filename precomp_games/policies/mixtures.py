@@ -110,9 +110,8 @@ class MixturePolicy(Shown, openspiel_policy.Policy):
         self.weights = np.array([weight for _, weight in parts])
         self.weights.flags.writeable = False
         self.per = per
-        self.components: tuple[rows.BatchPolicy, ...] = tuple(
-            rows.as_batch_policy(p, f"policies[{k}]") for k, p in enumerate(self.policies)
-        )
+        parts_of = enumerate(self.policies)
+        self.components = tuple(rows.as_batch_policy(policy, f"policies[{k}]") for k, policy in parts_of)
         self._position_key = position_key
         self._forget()
         games = (getattr(policy, "game", None) for policy in self.policies)

@@ -144,7 +144,7 @@ class Rollouts:
       known: What has been met, by position. Without it, states that come are new ones.
     """
 
-    sigma: tuple[rows.BatchPolicy | None, rows.BatchPolicy | None]
+    sigma: rows.BatchPolicies
     position: Callable[[Any], Hashable] | None
     min_probability: float
     alike: Callable[[Sequence[Any], rows.PolicyRows], None] | None = None

@@ -41,6 +41,9 @@ from precomp_games._support.memory import BLOCK, MemoryMeter
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""
 
+BatchPolicies = tuple[BatchPolicy | None, BatchPolicy | None]
+"""Each player's, None where it is not known, or never asked."""
+
 MinProbability = Annotated[float, checks.Ge(0.0), checks.Le(0.01)]
 """Below which a policy's probabilities are set to zero and the rest renormalized."""
 LeastProbability = Annotated[float, checks.Ge(0.0), checks.Lt(1.0)]
@@ -409,11 +412,7 @@ def _outcomes(states: Sequence[Any]) -> list[dict[int, float]]:
 
 
 def movers_rows(
-    states: Sequence[Any],
-    policies: tuple[BatchPolicy | None, BatchPolicy | None],
-    *,
-    name: str,
-    min_probability: float,
+    states: Sequence[Any], policies: BatchPolicies, *, name: str, min_probability: float
 ) -> PolicyRows:
     """Asks, about each state, whoever is to move there: chance, or a player's policy, in one batch each.
 

@@ -31,7 +31,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -46,6 +46,7 @@ from precomp_games.policies.mixtures import MixturePolicy, refuse_mixture_inside
 from precomp_games.policies.rows import as_batch_policy, infoset_key, is_of_history, legal_actions
 
 PolicyFactory = Callable[..., openspiel_policy.Policy]
+Spec: TypeAlias = str | Mapping[str, Any] | openspiel_policy.Policy
 _Texts = Annotated[Iterable[str], checks.each_of(str)]
 
 
@@ -116,12 +117,7 @@ def policy_names() -> dict[str, str]:
 
 
 @public
-def make_policy(
-    game: pyspiel.Game,
-    spec: str | Mapping[str, Any] | openspiel_policy.Policy,
-    *,
-    trusted: bool | None = None,
-) -> openspiel_policy.Policy:
+def make_policy(game: pyspiel.Game, spec: Spec, *, trusted: bool | None = None) -> openspiel_policy.Policy:
     """The policy that a spec names.
 
     Args:
@@ -342,9 +338,8 @@ class _NoisyPolicy(_NamedPolicy):
         for state, played in zip(states, self._ask(states), strict=True):
             actions = legal_actions(state)
             noise = self._epsilon / len(actions)
-            rows.append(
-                {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
-            )
+            row = {action: (1.0 - self._epsilon) * played.get(action, 0.0) + noise for action in actions}
+            rows.append(row)
         return rows
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:

@@ -125,9 +125,8 @@ class _Expander:
             level.weight = self._weights(level)
             level.infoset = self._memorizable(level)
             needed = level.leaves() | self._evaluated(level)
-            level.value, value_row = self.values.of_level(
-                self.positions.states, level.position, level.player, needed, self.size
-            )
+            states = self.positions.states
+            level.value, value_row = self.values.of_level(states, level, needed, self.size)
             self._rule_out(level)
             if self.perfect_information:  # every history that may be memorized is an information state
                 kept = np.flatnonzero(level.infoset >= 0)

@@ -13,7 +13,7 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, at_history, shown
 from precomp_games.policies.leaf_values import EvaluatedValues, LeafValues, RolloutValues, as_leaf_values
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once, refuse_mixture
-from precomp_games.policies.rows import BatchPolicy, shared_key
+from precomp_games.policies.rows import BatchPolicies, shared_key
 from precomp_games.tree.facts import NEVER
 
 StopValue = Annotated[str, checks.one_of(("backup", "evaluate"))]
@@ -35,7 +35,7 @@ class ExpansionOptions:
     """
 
     sigma_pre: tuple[Any, Any]  # policies, or menus
-    sigma: tuple[BatchPolicy | None, BatchPolicy | None]
+    sigma: BatchPolicies
     penalties: tuple[float, float]
     utility_range: float
     leaf_values: tuple[LeafValues, ...]

@@ -147,9 +147,8 @@ class LevelPositions:
         # What is asked, and its name for each player: sigma_pre, sigma, and each component of a mixture.
         self._asks: list[tuple[Callable[[Sequence[Any]], rows.PolicyRows], tuple[str, str]]] = []
         for name, policies in (("sigma_pre", options.sigma_pre), ("sigma", options.sigma)):
-            ask = functools.partial(
-                rows.movers_rows, policies=policies, name=name, min_probability=options.min_probability
-            )
+            least = options.min_probability
+            ask = functools.partial(rows.movers_rows, policies=policies, name=name, min_probability=least)
             self._asks.append((ask, (f"{name}[0]", f"{name}[1]")))
         for k, component in enumerate(() if mixture is None else mixture.components):
             name = component_name(k)

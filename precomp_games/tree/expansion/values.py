@@ -15,11 +15,12 @@ import pyspiel
 
 from precomp_games._support.checks import ArgumentError, at_history, utility_sum
 from precomp_games._support.memory import MemoryMeter
-from precomp_games.policies.leaf_values import EvaluatedValues, LeafContext, within
+from precomp_games.policies.leaf_values import LeafContext
 from precomp_games.policies.mixtures import component_name
-from precomp_games.policies.rows import BatchPolicy
+from precomp_games.policies.rows import BatchPolicies
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.expansion.positions import AlikeRows
+from precomp_games.tree.expansion.pruning import Level
 from precomp_games.tree.facts import TERMINAL
 from precomp_games.tree.mixture import MixedOpponent
 
@@ -62,7 +63,7 @@ class TreeValues:
     ) -> None:
         """Nothing is valued yet; `alike` and `memory` hear of states below the leaves."""
         self.evaluations = self.games = 0
-        self._range, self._utility_sum = (game.min_utility(), game.max_utility()), utility_sum(game)
+        self._utility_sum = utility_sum(game)
         self._options, self._opponent = options, opponent
         self._by_component = len(options.leaf_values) > 1
         self._deferred = any(values.deferred for values in options.leaf_values)
@@ -72,6 +73,7 @@ class TreeValues:
                 position_key=options.position_key,
                 min_probability=options.min_probability,
                 utility_range=options.utility_range,
+                bounds=(game.min_utility(), game.max_utility()),
                 max_states=options.max_histories,
                 alike=None if alike is None else functools.partial(alike.hold, names=names),
                 memory=memory,
@@ -81,20 +83,20 @@ class TreeValues:
         self._waiting: list[_Waiting] = []
 
     def of_level(
-        self, states: list[Any], position: np.ndarray, player: np.ndarray, needed: np.ndarray, first: int
+        self, states: list[Any], level: Level, needed: np.ndarray, first: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """u^sigma of a level's histories that need one or are over, NaN elsewhere and where it comes later.
 
         Args:
           states: the level's positions.
-          position: int32[n], each history's.
-          player: int8[n], who moves there.
+          level: its histories.
           needed: bool[n], where a value is wanted, if the game is not over.
           first: how many histories the levels before have.
 
         Returns:
           float64[n], and int32[n], see `TreeMixture.value_row`.
         """
+        position, player = level.position, level.player
         value, rows = np.full(len(player), np.nan), np.full(len(player), -1, np.int32)
         over = np.flatnonzero(player == TERMINAL)
         if len(over):
@@ -145,9 +147,6 @@ class TreeValues:
         for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
             answers, games = values(levels, context)
             self.games += games
-            if isinstance(values, EvaluatedValues):
-                for states, answer in zip(levels, answers, strict=True):
-                    self._check(answer, states)
             columns.append(answers)
         return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
 
@@ -157,18 +156,8 @@ class TreeValues:
             return answers[waiting.which, 0], -1
         return self._opponent.valued(waiting.posterior, waiting.which, answers)
 
-    def _check(self, values: np.ndarray, states: list[Any]) -> None:
-        """Holds evaluations to the game's bounds, which the truncation relies on."""
-        low, high = self._range
-        wrong = np.flatnonzero(~within(values, low, high))
-        if len(wrong):
-            got = f"{values[wrong[0]]} {at_history(states[wrong[0]])}"
-            raise ArgumentError(f"expected leaf_value to give utilities in [{low}, {high}], got {got}")
 
-
-def _against(
-    options: ExpansionOptions, number: int
-) -> tuple[tuple[BatchPolicy | None, BatchPolicy | None], tuple[str, str]]:
+def _against(options: ExpansionOptions, number: int) -> tuple[BatchPolicies, tuple[str, str]]:
     """What is played on by against a component, and what errors call the sigma of each player there."""
     sigma, names = list(options.sigma), ["sigma[0]", "sigma[1]"]
     if options.mixture is not None:
