@@ -228,7 +228,7 @@ class BestFirstSearch:
             for branch in node.entries:
                 branch.sums = [0.0] * 3
         for node in reversed(self.tree.nodes):
-            node.values = self._values_of(node)
+            node.values = [self._of(node, kind) for kind in range(3)]
             self._add(node, node.values)
 
     def stops(self, chosen: list[Branch]) -> tuple[list[Node], float]:
@@ -380,16 +380,12 @@ class BestFirstSearch:
         for changed in nodes:
             node = changed
             while True:
-                before, node.values = node.values, self._values_of(node)
+                before, node.values = node.values, [self._of(node, kind) for kind in range(3)]
                 grown = [new - old for new, old in zip(node.values, before, strict=True)]
                 if node.before is None or (node is not changed and not any(grown)):
                     break
                 self._add(node, grown)
                 node = node.before.node
-
-    def _values_of(self, node: Node) -> list[float]:
-        """The lower, upper and hoped value of a node, from what is below it."""
-        return [self._of(node, kind) for kind in (_LOWER, _UPPER, _HOPED)]
 
     def _of(self, node: Node, kind: int) -> float:
         """The lower, upper or hoped value of a node, from what is below it."""

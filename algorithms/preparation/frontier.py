@@ -274,7 +274,11 @@ def frontier_of(decisions: Decisions) -> MemoryFrontier:
     penalty = decisions.forest.penalties[decisions.player]
     weight = decisions.counted_weights()
     if decisions.shared is not None:
-        return MemoryFrontier(decisions, penalty, *_position_curve(decisions, penalty))
+        forest, own = PricedForest.of_decisions(decisions)
+        threshold = np.full(decisions.forest.num_infosets, np.nan)
+        threshold[own], breakpoints, sizes, gains = closure_frontier(forest, penalty)
+        utilities = decisions.gains()[1] + gains
+        return MemoryFrontier(decisions, penalty, threshold, breakpoints, sizes, utilities)
     if decisions.has_choice:
         return MemoryFrontier(decisions, penalty, None, *_envelope(decisions, weight))
     return MemoryFrontier(decisions, penalty, *_nested_curve(decisions, weight))
@@ -283,15 +287,6 @@ def frontier_of(decisions: Decisions) -> MemoryFrontier:
 _Floats = npt.NDArray[np.float64]
 _Curve = tuple[_Floats, npt.NDArray[np.int64], _Floats]
 """(breakpoints, sizes, utilities) of a `MemoryFrontier`."""
-
-
-def _position_curve(decisions: Decisions, penalty: float) -> tuple[_Floats, *_Curve]:
-    """(threshold, breakpoints, sizes, utilities) where information states share prices."""
-    forest, own = PricedForest.of_decisions(decisions)
-    at, breakpoints, sizes, gains = closure_frontier(forest, penalty)
-    threshold = np.full(decisions.forest.num_infosets, np.nan)
-    threshold[own] = at
-    return threshold, breakpoints, sizes, decisions.gains()[1] + gains
 
 
 def _nested_curve(decisions: Decisions, weight: npt.NDArray[np.int64]) -> tuple[_Floats, *_Curve]:

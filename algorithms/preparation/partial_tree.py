@@ -32,18 +32,9 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import public, utility_sum
 from precomp_games._support.results import Axes, Result, axes_of
+from precomp_games.policies import rows
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
-from precomp_games.policies.rows import (
-    DistinctStates,
-    Menu,
-    PolicyLike,
-    as_batch_menu,
-    as_batch_policy,
-    check_policies,
-    entry_rows,
-    movers_rows,
-    shared_key,
-)
+from precomp_games.policies.rows import Menu, PolicyLike
 from precomp_games.tree.meta_strategy import Alternative, PrecomputationPolicy
 
 PerfectGame = Annotated[pyspiel.Game, checks.Check(lambda game, name: checks.check_game(game, perfect=True))]
@@ -143,9 +134,9 @@ def _opened(menus: dict[tuple[int, ...], list[dict[int, float]]], state: Any) ->
     return menus.get(tuple(state.history()), [])
 
 
-def _row(rows: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
+def _row(book: dict[tuple[int, ...], dict[int, float]], state: Any) -> dict[int, float] | None:
     """{action: probability} at a base-game state, where it is memorized."""
-    return rows.get(tuple(state.history()))
+    return book.get(tuple(state.history()))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,13 +179,14 @@ class PreparationProblem:
         if player == 1:
             low, high = total - high, total - low
         pre = checks.check_pair(sigma_pre, "sigma_pre")[player]
-        play = check_policies(sigma, "sigma")
-        as_batch_menu(pre, "sigma_pre")
+        play = rows.check_policies(sigma, "sigma")
+        rows.as_batch_menu(pre, "sigma_pre")
         refuse_mixture(pre, f"sigma_pre[{player}]")
         refuse_mixture(play[player], f"sigma[{player}]")
-        as_batch_policy(play[1 - player], f"sigma[{1 - player}]")
+        rows.as_batch_policy(play[1 - player], f"sigma[{1 - player}]")
         position_key, *rest = more
-        return cls(game, player, pre, play, penalty, low, high, total, shared_key(position_key, play), *rest)
+        key = rows.shared_key(position_key, play)
+        return cls(game, player, pre, play, penalty, low, high, total, key, *rest)
 
     @property
     def range(self) -> float:
@@ -283,9 +275,9 @@ class PartialTree:
         """
         self.problem = problem
         self._lump = lump
-        self._pre = as_batch_menu(problem.sigma_pre, "sigma_pre")
+        self._pre = rows.as_batch_menu(problem.sigma_pre, "sigma_pre")
         rival = problem.sigma[1 - problem.player]
-        self._rival = as_batch_policy(rival, f"sigma[{1 - problem.player}]")
+        self._rival = rows.as_batch_policy(rival, f"sigma[{1 - problem.player}]")
         self.root = Node(1.0, None, problem.game.new_initial_state(), False, 0)
         self.nodes = [self.root]
         self.opened = 0
@@ -344,12 +336,12 @@ class PartialTree:
         """The entries at each state where chance moves, or a player with this policy or menu."""
         problem = self.problem
         key = problem.played_position if policy is self._rival else problem.position
-        distinct = DistinctStates(key)  # what is the same is asked once
+        distinct = rows.DistinctStates(key)  # what is the same is asked once
         which = distinct.add(states)
-        rows = movers_rows(
+        answers = rows.movers_rows(
             distinct.states, (policy, policy), name=name, min_probability=problem.min_probability
         )
-        menus = entry_rows(rows)
+        menus = rows.entry_rows(answers)
         return [menus[k] for k in which]
 
     def walk(self, chosen: Callable[[Node], Branch | None]) -> Iterator[tuple[Node, Branch | None]]:

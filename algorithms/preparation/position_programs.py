@@ -37,17 +37,10 @@ from precomp_games._support.kernels import kernel
 from precomp_games.tree.meta_strategy import realization_plan
 
 from ..programs import Clock, ProgramBuilder, ProgramSolution, unit
+from . import position_prices as closures
 from .decisions import Decisions
 from .frontier import MemoryFrontier
-from .position_prices import (
-    Closure,
-    PricedForest,
-    add_no_more_than,
-    best_closure,
-    only_after,
-    positions_of,
-    values_at,
-)
+from .position_prices import Closure, PricedForest
 
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 _ROUNDING = 1e-11  # of the sum of gains
@@ -76,11 +69,11 @@ def best_closure_within_budget(
     gained = float(frontier.utilities[below]) - decisions.gains()[1]
     if sizes[below] == budget:
         return known, gained
-    free = best_closure(forest, 0.0)
+    free = closures.best_closure(forest, 0.0)
     if free.size <= budget:
         known[own_entries] = free.chosen
         return known, free.gain
-    closure = best_closure(forest, slope)
+    closure = closures.best_closure(forest, slope)
     curve_at = closure.upper + slope * budget
     best, most = known[own_entries] > 0.0, curve_at
     rounding = _ROUNDING * float(np.abs(forest.gain).sum())
@@ -108,7 +101,7 @@ def _solve_open(
     clock: Clock,
 ) -> tuple[_Flags, float, bool]:
     """(a set, what no set of the choices that lose at most `guess` gains more than, whether time was up)."""
-    value, _ = values_at(forest, closure.price)
+    value, _ = closures.values_at(forest, closure.price)
     loss, kept = np.empty((2, len(value)))
     _losses(forest.previous, value, loss, kept)
     open_ = loss <= guess
@@ -119,7 +112,7 @@ def _solve_open(
     dear = least + np.maximum(slack, 0.0) > guess
     dear[-1] = False
     open_ &= ~dear[forest.position]
-    only_after(forest.previous, open_)
+    closures.only_after(forest.previous, open_)
     chosen = open_ & (kept > guess)
     base, room = float(forest.gain[chosen].sum()), budget - forest.size(chosen)
     if room < 0:
@@ -131,7 +124,7 @@ def _solve_open(
         0.0, slope, room, begun, clock,
     )  # fmt: skip
     if solution.found:
-        chosen[nodes] = positions_of(rest, np.append(bought, True))
+        chosen[nodes] = closures.positions_of(rest, np.append(bought, True))
     return chosen, base + solution.bound, solution.status == "time_limit"
 
 
@@ -240,7 +233,7 @@ def _bought(
     rows = program.rows(np.full(len(before), -np.inf), np.where(before >= 0, 0.0, 1.0))
     program.put(rows[group], np.arange(n), np.ones(n))
     program.put(rows, before, -np.ones(len(before)))
-    add_no_more_than(program, np.where(pair < count, n + pair, -1))
+    closures.add_no_more_than(program, np.where(pair < count, n + pair, -1))
     places, at = np.unique(place, return_inverse=True)
     rows = program.rows(np.full(len(places), -np.inf), np.ones(len(places)))
     program.put(rows[at], n + np.arange(count), np.ones(count))

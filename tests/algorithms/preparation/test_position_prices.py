@@ -300,7 +300,7 @@ def test_trees_that_have_no_price_for_positions():
     tree = one_sided(game, 0, pre, sigma, 0.1)
     with pytest.raises(ValueError, match="cut for infosets"):
         best_precomputation(tree, 0, price=[0] * tree.num_infosets)
-    for base, message in ((game, "whose penalty is infinite"), (random_efg(1), "perfect information")):
+    for base, message in ((game, "an infinite penalty"), (random_efg(1), "perfect information")):
         with pytest.raises(ValueError, match=message):
             expand(base, pre, sigma, 0.1, price="positions", position_key=str)
 
