@@ -23,7 +23,7 @@ from precomp_games import HistoryTree
 from precomp_games.algorithms import MetaEquilibrium, meta_equilibrium
 from precomp_games.chess import EnginePool, EvaluationStore, PreparationSettings, StoredEngine, find_engine
 from precomp_games.chess.plan.trees import equilibrium_tree
-from precomp_games.commands._files import DATA
+from precomp_games.commands._flags import DATA
 
 __all__ = ["rows"]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from benchmarks.measure import Row, fresh_process, peak_memory
 from precomp_games.chess import ChessGame, games_policy
-from precomp_games.commands._files import DATA
+from precomp_games.commands._flags import DATA
 
 __all__ = ["rows", "write_games"]
 

@@ -21,16 +21,9 @@ import chess_runs
 import sweeps
 from absl import flags
 
-from precomp_games.chess import Book, EngineError
-from precomp_games.commands import match
-from precomp_games.commands._flags import define_flags
-from precomp_games.commands._preparing import define_preparation_flags, preparation_settings, prepared
-from precomp_games.commands._showing import (
-    ShowingFlags,
-    check_exports,
-    told_opponent,
-    write_shown,
-)
+from precomp_games.chess import Book, BookPage, EngineError
+from precomp_games.commands import _chess, match, prepare
+from precomp_games.commands._flags import define_flags, define_preparation_flags
 
 FLAGS = flags.FLAGS
 _SIZES = flags.DEFINE_list("sizes", ["10", "25", "50", "100"], "Positions that books may have.")
@@ -38,20 +31,20 @@ flags.DEFINE_string("output_dir", "output/book_size", "Where files go.")
 _GAMES = flags.DEFINE_integer("games", 100, "Games of each book, by the rules of chess.", lower_bound=1)
 _SEED = flags.DEFINE_integer("match_seed", 0, "Seed of these games.", lower_bound=0)
 define_preparation_flags(FLAGS)
-define_flags(FLAGS, ShowingFlags)
+define_flags(FLAGS, _chess.ShowingFlags)
 
 
 def main(argv: Sequence[str]) -> None:
     del argv
     sizes = common.numbers(_SIZES, "positive integers separated by commas", lambda size: size > 0, int)
-    check_exports(FLAGS.export)
+    _chess.check_exports(FLAGS.export)
     folder = common.output_folder(FLAGS.output_dir)
     rows: list[dict[str, Any]] = []
     with chess_runs.engines() as engines:
         if not engines.can_search:
             raise EngineError("expected an engine to play games, got stored searches alone")
         for size in sorted(set(sizes)):
-            made = prepared(FLAGS, preparation_settings(FLAGS), engines, size)
+            made = prepare.prepared(FLAGS, prepare.preparation_settings(FLAGS), engines, size)
             books = {"the book": made.book} | dict(match.controls(made, engines))
             if not rows:
                 books = {"no book": Book(made.book.start, made.book.side, ())} | books
@@ -63,14 +56,11 @@ def main(argv: Sequence[str]) -> None:
                 rows.append({"budget": size} | match.scored(name, result, promised))
     common.write_csv(folder / "sizes.csv", rows)
     report(rows)
-    plot(
-        rows,
-        f"{made.side.capitalize()}, {textwrap.shorten(told_opponent(made.settings, made.engines[1]), 80)}",
-        folder / "sizes.png",
-    )
+    told = textwrap.shorten(BookPage(made).opponent.told, 80)
+    plot(rows, f"{made.side.capitalize()}, {told}", folder / "sizes.png")
     print(f"Written: {folder}/sizes.csv, sizes.png, sizes.svg")
     plots = {"What books of several sizes score": (folder / "sizes.svg").read_text(encoding="utf-8")}
-    write_shown(FLAGS, folder, made, matches, plots)
+    _chess.write_shown(FLAGS, folder, made, matches, plots=plots)
 
 
 def report(rows: Sequence[dict[str, Any]]) -> None:

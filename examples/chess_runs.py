@@ -10,8 +10,7 @@ from absl import flags
 
 from precomp_games.chess import Engines as Engines
 from precomp_games.chess import PreparationSettings
-from precomp_games.commands import _flags
-from precomp_games.commands._engines import open_engines
+from precomp_games.commands import _chess, _flags
 
 FLAGS = flags.FLAGS
 
@@ -24,4 +23,4 @@ def settings(player: int, opponent_r: float, *, evaluated: bool = False) -> Prep
 
 def engines() -> AbstractContextManager[Engines]:
     """The engines of absl's global flags."""
-    return open_engines(FLAGS, settings(0, 10.0))
+    return _chess.open_engines(FLAGS, settings(0, 10.0))

@@ -38,13 +38,13 @@ from precomp_games import HistoryTree, make_policy, policy_names
 from precomp_games.commands import _flags
 from precomp_games.commands._app import bar as bar
 from precomp_games.commands._app import errors_by_flag as told_as
+from precomp_games.commands._app import output_folder as output_folder
 from precomp_games.commands._app import pressed_once as pressed_once
 from precomp_games.commands._app import progress_bar as progress_bar
 from precomp_games.commands._app import run_command as run_command
 from precomp_games.commands._app import run_example as run
 from precomp_games.commands._files import curve_style as curve_style
 from precomp_games.commands._files import figure as figure
-from precomp_games.commands._files import output_folder as output_folder
 from precomp_games.commands._files import print_table as print_table
 from precomp_games.commands._files import rows_of as rows_of
 from precomp_games.commands._files import solved_by as solved_by

@@ -8,7 +8,7 @@ from precomp_games.chess.model.people import FITTED as FITTED
 from precomp_games.chess.model.people import KnownPerson as KnownPerson
 from precomp_games.chess.model.people import read_person
 from precomp_games.chess.model.people import spec_policy as spec_policy
-from precomp_games.commands._files import DATA
+from precomp_games.commands._flags import DATA
 
 FLAGS = flags.FLAGS
 

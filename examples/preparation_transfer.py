@@ -44,7 +44,8 @@ from precomp_games.chess.data.move_counts import CountsPolicy, GameTable, MoveCo
 from precomp_games.chess.model.model import PreparationPolicies
 from precomp_games.chess.plan.controls import MAIN_LINES
 from precomp_games.chess.plan.prepare import distrusted_shares
-from precomp_games.commands._preparing import define_preparation_flags, preparation_settings
+from precomp_games.commands._flags import define_preparation_flags
+from precomp_games.commands.prepare import preparation_settings
 
 FLAGS = flags.FLAGS
 _SINCE = flags.DEFINE_integer("since", None, "First year that is judged. Default: the last but two.")

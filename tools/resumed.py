@@ -30,7 +30,7 @@ from precomp_games._support.files import read_archive
 from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngine
 from precomp_games.chess.data.book import pgn_text
 from precomp_games.chess.engines.searches import Line, SearchResult
-from precomp_games.commands import drill, opponent, prepare, report, spar
+from precomp_games.commands import _chess, _files, drill, opponent, prepare, report, spar
 from precomp_games.commands._app import run_command
 from tools import samples
 from tools.fuzz.mutate import Plain, changed
@@ -117,10 +117,11 @@ class _Refused(ValueError):
 def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
     """What a command prints, in a folder, with no process."""
     replaced: dict[Any, dict[str, Any]] = {
-        command: {"open_engines": _engines, "find_engine": str, "_now": lambda: _NOW},
-        spar: {"open_engines": _engines, "find_engine": str, "play_engine_games": _played},
+        _chess: {"open_engines": _engines},
+        command: {"find_engine": str, "_now": lambda: _NOW},
+        spar: {"find_engine": str, "play_engine_games": _played},
         spar.Sparring: {"_plot": lambda *arguments: None},
-        sys.modules["precomp_games.commands._preparing"]: {"figure": _no_figure},
+        _files: {"figure": _no_figure},
     }
     said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with contextlib.ExitStack() as stack:

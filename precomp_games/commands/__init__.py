@@ -83,6 +83,5 @@ def _overview() -> str:
     """What there is, a line each."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
-    return "\n".join(
-        ["usage: precomp-games COMMAND [--flags]", "", *lines, "", "COMMAND --help shows its flags."]
-    )
+    parts = ("usage: precomp-games COMMAND [--flags]", "\n".join(lines), "COMMAND --help shows its flags.")
+    return "\n\n".join(parts)

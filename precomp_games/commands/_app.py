@@ -1,4 +1,4 @@
-"""What a command runs in: one error line in place of a traceback, a status, a deadline, and bars in logs.
+"""What a command runs in: one error line in place of a traceback, a status, its folder, a deadline, bars.
 
 `run_command` is for commands, whose flags are their own; `run_example` is for scripts whose flags are absl's
 global ones. A command that has --minutes has a deadline (`running_until`), and its bars say what is left.
@@ -12,6 +12,7 @@ import io
 import logging
 import math
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -32,7 +33,6 @@ from precomp_games._support.config import config
 from precomp_games._support.deadlines import Deadline, OutOfTimeError, limited
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.commands import of_address_space
-from precomp_games.commands._files import remove_empty_made_folders, start_of_run
 
 _LONGEST_FLAG = 100  # characters of a name
 _LONGEST_ERROR = 2000  # characters
@@ -115,10 +115,16 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
     """
     if len(argv) > 1:
         return _failed(f"expected flags only, got {' '.join(argv[1:])!r} (see --help)")
-    start_of_run()
+    _made_folders.clear()
+    asyncio_log = logging.getLogger("asyncio")
     try:
-        memory = given["max_memory"].value if "max_memory" in given else None
-        with _surroundings(memory):
+        with contextlib.ExitStack() as stack:
+            # An interrupt can close the engines' event loop before it has seen them end; that is no news.
+            stack.callback(asyncio_log.setLevel, asyncio_log.level)
+            asyncio_log.setLevel(logging.ERROR)
+            memory = given["max_memory"].value if "max_memory" in given else None
+            bars = functools.partial(progress_bar, delay=1.0)
+            stack.enter_context(config(max_memory=memory, progress=bars))
             work()
         sys.stdout.flush()
     except (ValueError, EngineError, OSError, pyspiel.SpielError) as error:
@@ -147,8 +153,9 @@ def _output() -> Iterator[None]:
     """Streams that a run can write to, whatever became of them; they are put back at its end."""
     _open_closed_streams()
     stream, errors = sys.stdout, getattr(sys.stdout, "errors", None)
+    by_lines = getattr(stream, "line_buffering", False)
     if isinstance(stream, io.TextIOWrapper):  # a character that its encoding lacks is no reason to end
-        stream.reconfigure(errors="backslashreplace")
+        stream.reconfigure(errors="backslashreplace", line_buffering=True)
     sys.stdout = _Output(stream)
     try:
         yield
@@ -157,7 +164,7 @@ def _output() -> Iterator[None]:
             sys.stdout.flush()
         sys.stdout = stream
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)
+            stream.reconfigure(errors=errors, line_buffering=by_lines)
 
 
 def _open_closed_streams() -> None:
@@ -171,23 +178,11 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
-@contextlib.contextmanager
-def _surroundings(max_memory: str | None) -> Iterator[None]:
-    """The library's bars in a log, too, memory by the flag, no word of asyncio's: put back at the end."""
-    # An interrupt can close the engines' event loop before it has seen them end; that is no news.
-    asyncio_log = logging.getLogger("asyncio")
-    level = asyncio_log.level
-    asyncio_log.setLevel(logging.ERROR)
-    try:
-        with config(max_memory=max_memory, progress=functools.partial(progress_bar, delay=1.0)):
-            yield
-    finally:
-        asyncio_log.setLevel(level)
-
-
 def _failed(message: str, status: int = 1) -> int:
     """Prints an error; returns the exit status."""
-    remove_empty_made_folders()  # a folder in which something is finished stays
+    for folder in _made_folders:
+        with contextlib.suppress(OSError):  # not empty: what is finished stays
+            folder.rmdir()
     if len(message) > _LONGEST_ERROR:  # a flag of thousands of characters, say
         message = f"{message[: _LONGEST_ERROR // 2]} ... {message[-_LONGEST_ERROR // 4 :]}"
     print(f"error: {message}", file=sys.stderr)
@@ -238,6 +233,26 @@ def errors_by_flag(flag: str, expected: str) -> Iterator[None]:
         raise ValueError(f"--{flag}: {reason}" if reason.startswith("expected") else str(error)) from None
     except OSError as error:
         raise ValueError(_no_file(flag, expected, error)) from None
+
+
+_made_folders: list[pathlib.Path] = []  # by the run that is under way
+
+
+def output_folder(path: str) -> pathlib.Path:
+    """Makes the folder of --output_dir, before any work is done that could not be written.
+
+    A run that fails removes it again if nothing is in it.
+    """
+    folder = pathlib.Path(path)
+    try:
+        _made_folders.extend(f for f in (folder, *folder.parents) if not f.exists())
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError as error:
+        raise ValueError(f"--output_dir: expected a folder, got {path!r} ({error.strerror})") from None
+    if not writable:
+        raise ValueError(f"--output_dir: expected a folder that can be written to, got {path!r}")
+    return folder
 
 
 class _Output:
@@ -322,7 +337,7 @@ def pressed_once() -> Iterator[Callable[[], bool]]:
         if pressed:
             raise KeyboardInterrupt
         pressed = True
-        print("Looks no further; Ctrl-C again ends the program.", flush=True)
+        print("Looks no further; Ctrl-C again ends the program.")
 
     before = signal.getsignal(signal.SIGINT)
     hears = before is not signal.SIG_IGN and threading.current_thread() is threading.main_thread()

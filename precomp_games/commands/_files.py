@@ -1,4 +1,4 @@
-"""What commands write and print: a folder, tables, JSON, figures, and a line about an equilibrium."""
+"""What commands write and print: tables, JSON, figures, and a line about an equilibrium."""
 
 from __future__ import annotations
 
@@ -6,56 +6,14 @@ import contextlib
 import csv
 import json
 import math
-import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import rows_of as rows_of
-
-if TYPE_CHECKING:
-    from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium
-
-DATA = pathlib.Path(__file__).parent / "data"
-"""The samples, and the searches that the defaults need."""
-
-_made_folders: list[pathlib.Path] = []  # by the run that is under way
-
-
-def start_of_run() -> None:
-    """Forgets the folders that earlier runs of this process have made."""
-    _made_folders.clear()
-
-
-def remove_empty_made_folders() -> None:
-    """Removes the folders that a failed run has made; those with something finished in them stay."""
-    for folder in _made_folders:
-        with contextlib.suppress(OSError):  # not empty
-            folder.rmdir()
-
-
-def shown_path(path: pathlib.Path) -> str:
-    """A path as it is printed: from where the command runs, if it lies below, and whole otherwise."""
-    here = pathlib.Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
-def output_folder(path: str) -> pathlib.Path:
-    """Makes the folder of --output_dir, before any work is done that could not be written.
-
-    A run that fails removes it again if nothing is in it.
-    """
-    folder = pathlib.Path(path)
-    try:
-        _made_folders.extend(f for f in (folder, *folder.parents) if not f.exists())
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK | os.X_OK)
-    except OSError as error:
-        raise ValueError(f"--output_dir: expected a folder, got {path!r} ({error.strerror})") from None
-    if not writable:
-        raise ValueError(f"--output_dir: expected a folder that can be written to, got {path!r}")
-    return folder
+from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium
+from precomp_games.chess.data.book import points_axis
 
 
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -89,15 +47,7 @@ def curve_style(number: int) -> str:
 
 
 @contextlib.contextmanager
-def figure(
-    path: pathlib.Path,
-    rows: int = 1,
-    columns: int = 1,
-    *,
-    dpi: int = 150,
-    page: bool = False,
-    **arguments: Any,
-) -> Iterator[tuple[Any, Any]]:
+def figure(path: pathlib.Path, *shape: int, page: bool = False, **how: Any) -> Iterator[tuple[Any, Any]]:
     """A figure and its panels, as pyplot's subplots gives them, to draw in; it is written as a PNG.
 
     With `page` also as an SVG file beside it, for a page.
@@ -111,13 +61,25 @@ def figure(
     kinds: dict[str, dict[str, Any]] = {"png": {"Software": None}}
     if page:
         kinds["svg"] = {"Date": None, "Creator": None}
+    dpi = how.pop("dpi", 150)
     with matplotlib.rc_context(_STYLE):
-        drawn, panels = pyplot.subplots(rows, columns, **arguments)
+        drawn, panels = pyplot.subplots(*shape, **how)
         yield drawn, panels
         for kind, metadata in kinds.items():
             with atomic_write(path.with_suffix(f".{kind}"), "wb") as file:
                 drawn.savefig(file, format=kind, dpi=dpi, metadata=metadata)
         pyplot.close(drawn)
+
+
+@contextlib.contextmanager
+def points_figure(path: pathlib.Path, xlabel: str, ylabel: str, *, page: bool = False) -> Iterator[Any]:
+    """The panel of a `figure` in which utilities are points in 100 games."""
+    with figure(path, figsize=(7.0, 4.0), page=page) as (drawing, panel):
+        yield panel
+        panel.set(xlabel=xlabel, ylabel=ylabel)
+        points_axis(panel.yaxis)
+        panel.legend(loc="lower right")
+        drawing.tight_layout()
 
 
 def print_table(rows: Iterable[Sequence[Any]], header: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
-"""Flags that are made of dataclasses, those that several commands have, and settings that are made of flags.
+"""Flags that are made of dataclasses, those that several commands have, and what is made of them.
 
 A field of a dataclass is a flag: its name, type, bounds and default are those of the field, and its help is
 what the docstring of the class says of it. `PreparationSettings` is such a dataclass, and so are the `Flags`
 of each command. Flags are given to the `FlagValues` of a command, or to absl's global ones; help shows them
-among the caller's own.
+among the caller's own. Settings are made of flags.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import collections.abc
 import dataclasses
 import inspect
 import math
+import pathlib
 import re
 import types
 import typing
@@ -21,6 +22,7 @@ from typing import Annotated, Any, Literal
 from absl import flags
 
 from precomp_games._support import checks
+from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.cluster import cluster_client
@@ -28,6 +30,8 @@ from precomp_games.tree.base_game import named_game as named_game
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
 
+DATA = pathlib.Path(__file__).parent / "data"
+"""The samples, and the searches that the defaults need."""
 Listed = Annotated[Sequence[str], "separated by commas"]
 Repeated = Annotated[Sequence[str], "the flag may be repeated"]
 
@@ -167,6 +171,44 @@ def define_chess_flags(own: flags.FlagValues, without: Collection[str] = (), **d
     define_flags(own, EngineFlags, PreparationSettings, without={*_NO_FLAGS, *without}, **defaults)
 
 
+@dataclasses.dataclass
+class PreparingFlags:
+    """Who prepares, how much, and how.
+
+    Attributes:
+      side: Who prepares.
+      budget: Learn at most so many positions, as well as possible. --penalty then only says how far is
+        looked: the smaller, the less may be missed. Default: 150 where games are played, else as many as
+        are worth it.
+      order: With --menu of 2 or more and without games, which lines are looked at first: those that promise
+        most, which is quick, or those that settle what the best book is worth.
+      max_evaluations: With --menu of 2 or more: stop after so many evaluations.
+      play_budget: With --evaluation=calibrated: games between both sides' play. A sixth of them at most
+        teaches what positions are worth; the others say what the book is worth, as many as that takes, and
+        100 at most besides what there is without it. 0: play no games, and trust the evaluation.
+      keep: A file of what is known already, PGN with variations or Polyglot (.bin): its moves of the
+        preparing side are in the book wherever it comes to them, and cost nothing. May be repeated.
+      plan: Numbers of positions that grow, such as 10,20,50: what to learn first, and what then. Each book
+        has in it the one before.
+    """
+
+    side: Literal["white", "black"] = "white"
+    budget: checks.NonNegativeInt | None = None
+    order: Annotated[str, checks.one_of(ORDERS)] = "optimistic"
+    max_evaluations: checks.PositiveInt = 20_000
+    play_budget: checks.NonNegativeInt = 1200
+    keep: Repeated = ()
+    plan: Listed = ()
+
+
+def define_preparation_flags(own: flags.FlagValues, without: Collection[str] = ()) -> None:
+    """Defines the flags of whoever prepares: against whom, how much, and how."""
+    define_flags(own, PreparingFlags, MemoryFlags, MinutesFlags, without=without)
+    define_chess_flags(own, evaluation="calibrated", menu=None)
+    own["menu"].help += " Default: 8 with the calibrated evaluation, which games correct, and otherwise 1."
+    own["top_k"].help += " Default: 2; with --opponent_plays=game, which has no use for it, 1."
+
+
 # -- what flags say ----------------------------------------------------------------------------------------
 
 
@@ -178,7 +220,9 @@ def check_workers(workers: int | None, cluster: str | None) -> None:
             raise ValueError('--workers: expected none with --cluster, which has its own ("local:4" has 4)')
 
 
-def numbers(flag: Any, allowed: str, fits: Callable[[Any], bool], kind: type = float) -> list[Any]:
+def numbers(
+    flag: Any, allowed: str, fits: Callable[[Any], bool], kind: type = float, count: int | None = None
+) -> list[Any]:
     """Reads the numbers that a flag lists, in its order.
 
     Args:
@@ -186,12 +230,13 @@ def numbers(flag: Any, allowed: str, fits: Callable[[Any], bool], kind: type = f
       allowed: what its error says that is expected.
       fits: whether a number is that.
       kind: float or int.
+      count: how many there have to be.
     """
     try:
         values = [kind(text) for text in flag.value]
     except ValueError:
         values = []
-    if not values or not all(map(fits, values)):
+    if not values or not all(map(fits, values)) or count not in (None, len(values)):
         raise ValueError(f"--{flag.name}: expected {allowed}, got {','.join(flag.value)!r}")
     return values
 
@@ -247,3 +292,9 @@ def _value(given: flags.FlagValues, names: Sequence[str]) -> Any:
     if names[0] == "top_k" and value is None and "opponent_plays" in given:
         return 1 if given.opponent_plays == "game" else 2
     return value
+
+
+def shown_path(path: pathlib.Path) -> str:
+    """A path as it is printed: from where the command runs, if it lies below, and whole otherwise."""
+    here = pathlib.Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -13,7 +13,7 @@ shipped. For another engine or other limits, begin with --evaluation=linear, and
 makes. With --pgn the games are those in a file, with their results, instead, e.g. a person's, of which every
 third one is to test with: --r_values is then that of the opponents, and --player the one who prepares.
 
-Writes calibration.json, which --calibration takes, samples.csv and reliability.png.
+Writes calibration.json, which --calibration takes, with that comparison, and samples.csv.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -34,40 +33,24 @@ from absl import flags
 from precomp_games._support import checks
 from precomp_games._support.checks import counted
 from precomp_games._support.config import bar
-from precomp_games._support.deadlines import deadline, part, sample_in_time, time_is_up
+from precomp_games._support.deadlines import part, sample_in_time, time_is_up
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
-from precomp_games.chess.data.book import points, points_axis
+from precomp_games.chess.data.book import points
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Multipv, SearchResult
 from precomp_games.chess.game import ChessState, board_key
-from precomp_games.chess.model.calibration import (
-    CalibratedUtility,
-    CalibrationSample,
-    fit_calibration,
-    material,
-    played_samples,
-    save_calibration,
-)
+from precomp_games.chess.model import calibration
 from precomp_games.chess.model.engine_policies import score_utility
-from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.model import Engines, searched
 from precomp_games.chess.model.played import pgn_results
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import figure, output_folder, print_table, write_csv
-from precomp_games.commands._flags import (
-    Listed,
-    MinutesFlags,
-    Repeated,
-    define_chess_flags,
-    define_flags,
-    positive_numbers,
-    settings_of,
-)
+from precomp_games.commands import _app, _chess, _files, _flags
 
 _NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
 _QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
 _RESAMPLES = 4000
-_BINS = 8
+_POINTS = np.array([1.0, 0.5, 0.0])  # of wins, draws and losses
+_KINDS = {"exit": "exits of books", "search": "positions of searches", "game": "positions of games"}
 _MOST_OF_GAMES = 50  # times --positions
 STOPS = True
 """Ctrl-C, pressed once, ends the work as --minutes does."""
@@ -95,11 +78,11 @@ class Flags:
       output_dir: Where files go.
     """
 
-    sides: Listed = ("white", "black")
-    r_values: Listed = ("1", "5", "10", "20", "40")
-    fens: Repeated = ("", _NAJDORF)
-    test_r_values: Listed = ("2.5", "15", "30")
-    test_fens: Repeated = ("", _QUEENS_GAMBIT)
+    sides: _flags.Listed = ("white", "black")
+    r_values: _flags.Listed = ("1", "5", "10", "20", "40")
+    fens: _flags.Repeated = ("", _NAJDORF)
+    test_r_values: _flags.Listed = ("2.5", "15", "30")
+    test_fens: _flags.Repeated = ("", _QUEENS_GAMBIT)
     positions: checks.PositiveInt = 40
     exits: checks.PositiveInt = 20
     games: Annotated[int, checks.Ge(2)] = 3
@@ -114,9 +97,9 @@ class Flags:
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    define_flags(own, Flags, MinutesFlags)
+    _flags.define_flags(own, Flags, _flags.MinutesFlags)
     without = ("opponent_temperature_cp", "opponent_weights", "opponent", "distrust", "price", "fen")
-    define_chess_flags(own, (*without, "menu", "menu_window_cp"), evaluation="calibrated")
+    _flags.define_chess_flags(own, (*without, "menu", "menu_window_cp"), evaluation="calibrated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +116,7 @@ class Position:
     board: chess.Board
     kind: str
     test: bool
-    sample: CalibrationSample
+    sample: calibration.CalibrationSample
 
 
 class _Seen:
@@ -152,29 +135,25 @@ class _Seen:
 def run(given: flags.FlagValues) -> None:
     """Fits an evaluation to games, compares it with others on other games, and writes it."""
     settings = _all_settings(given)
-    folder = output_folder(given.output_dir)
-    with open_engines(given, settings[0][1]) as engines:
-        if not engines.can_search:
-            raise ValueError("expected an engine, to play games from positions that no store has")
+    folder = _app.output_folder(given.output_dir)
+    with _chess.open_engines(given, settings[0][1], plays=True) as engines:
         if given.pgn is None:
             positions = _from_searches(given, settings, engines)
         else:
             positions = _from_games(given, settings[0][1], engines)
         engine_id = engines.analyst.engine_id
     training = [each.sample for each in positions if not each.test]
-    fit = fit_calibration(training, settings[0][1], engine_id, of_games=given.pgn is not None)
-    evaluations = _predictions(fit, _logistic_fit(training), given.scale_cp, engine_id)
-    kept_out = _kept_out(positions, evaluations, given.seed)
+    fit = calibration.fit_calibration(training, settings[0][1], engine_id, of_games=given.pgn is not None)
+    kept_out = _kept_out(given, positions, fit, engine_id)
     games = sum(each.games for each in training)
     print(
         f"\nFitted to {len(training)} positions and {games} games. A value is worth {fit.prior_games:.1f} "
         "games."
     )
     evidence = {"positions": len(training), "games": games, "kept_out": kept_out}
-    save_calibration(fit, folder / "calibration.json", evidence)
-    write_csv(folder / "samples.csv", [_as_row(each, fit) for each in positions])
-    _draw_reliability(folder / "reliability.png", [each for each in positions if each.test], evaluations)
-    print(f"Written: {folder}/calibration.json, samples.csv, reliability.png")
+    calibration.save_calibration(fit, folder / "calibration.json", evidence)
+    _files.write_csv(folder / "samples.csv", [_as_row(each, fit) for each in positions])
+    print(f"Written: {folder}/calibration.json, samples.csv")
 
 
 def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettings]]:
@@ -184,44 +163,30 @@ def _all_settings(given: flags.FlagValues) -> list[tuple[bool, PreparationSettin
         raise ValueError(f"--sides: expected white and black, got {','.join(given.sides)!r}")
     every = []
     for test, r_values, fens in ((False, "r_values", "fens"), (True, "test_r_values", "test_fens")):
-        r_of_opponents = positive_numbers(given[r_values])
+        r_of_opponents = _flags.positive_numbers(given[r_values])
         for fen, side, r in itertools.product(getattr(given, fens), given.sides, r_of_opponents):
             what = {"opponent_temperature_cp": r, "menu": given.menu, "fen": fen}
-            every.append((test, settings_of(given, int(side == "black"), evaluated=True, **what)))
+            every.append((test, _flags.settings_of(given, int(side == "black"), evaluated=True, **what)))
     return every
 
 
 def _sampled(
-    given: flags.FlagValues,
-    number: int,
-    settings: PreparationSettings,
-    engines: Engines,
-    *,
-    test: bool,
+    given: flags.FlagValues, number: int, settings: PreparationSettings, engines: Engines, *, test: bool
 ) -> list[Position]:
     """Positions of one preparation, and the games from them."""
-    policies = engines.policies(settings)
-    seen, game, player = _Seen(policies.leaf_value), settings.played_game(), settings.player
-    side = ("white", "black")[player]
-    label = f"{side}, r = {settings.opponent_temperatures_cp[0]:g}" + (
-        f", {settings.fen}" if settings.fen else ""
-    )
+    policies, game, player = engines.policies(settings), settings.played_game(), settings.player
+    seen, seed, r = _Seen(policies.leaf_value), [given.seed, number], settings.opponent_temperatures_cp[0]
     best = confirmed_precomputation(
-        game,
-        policies.sigma_pre,
-        policies.sigma,
-        settings.penalty,
-        player,
-        seen,
+        *searched(dataclasses.replace(policies, leaf_value=seen), game, settings),
         budget=given.budget,
         games=40,
         promise_games=2,
         max_evaluations=given.max_evaluations,
         position_key=board_key,
         min_probability=settings.min_probability,
-        seed=[given.seed, number],
+        seed=seed,
     )
-    rng = np.random.default_rng([given.seed, number])
+    rng = np.random.default_rng(seed)
     own = [state for state in seen.states.values() if state.current_player() == player]
     chosen = [("search", own[k]) for k in rng.permutation(len(own))[: given.positions]]
     if best.stops:
@@ -232,14 +197,14 @@ def _sampled(
             for action in best.stops[k].history:
                 state.apply_action(action)
             chosen.append(("exit", state))
-    samples = played_samples(
+    samples = calibration.played_samples(
         [state for _, state in chosen],
         policies.sigma,
         policies.leaf_value,
-        settings.opponent_temperatures_cp[0],
+        r,
         given.games,
-        seed=[given.seed, number],
-        setting=label,
+        seed=seed,
+        setting=", ".join(filter(None, (f"{chess.COLOR_NAMES[settings.side]}, r = {r:g}", settings.fen))),
         min_probability=settings.min_probability,
     )
     return [
@@ -275,7 +240,9 @@ def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines:
     for (test, epd), result in zip(drawn, searches, strict=True):
         board = chess.Board(f"{epd} 0 1")
         r, (wins, draws, losses) = settings.opponent_temperatures_cp[0], counts[test, epd]
-        sample = CalibrationSample(result.lines[0], material(board), r, wins, draws, losses, given.pgn)
+        sample = calibration.CalibrationSample(
+            result.lines[0], calibration.material(board), r, wins, draws, losses, given.pgn
+        )
         positions.append(Position(board, "game", test, sample))
     return positions
 
@@ -285,9 +252,10 @@ def _from_searches(
 ) -> list[Position]:
     """Positions of all preparations."""
     positions: list[Position] = []
-    order = list(range(len(settings)))
-    if deadline() is not None:  # those to test with take turns with the others, drawn
-        order = _in_turns(settings, given.seed)
+    # Those to test with take turns with the others, drawn.
+    drawn = np.random.default_rng(given.seed).permutation(len(settings)).tolist()
+    ranks = {test: [k for k in drawn if settings[k][0] is test] for test in (False, True)}
+    order = sorted(drawn, key=lambda k: (ranks[settings[k][0]].index(k) / len(ranks[settings[k][0]]), k))
     looked_at: set[bool] = set()
     with bar("Playing", "preparations", len(settings)) as show:
         for left, number in zip(range(len(settings), 0, -1), order, strict=True):
@@ -301,14 +269,7 @@ def _from_searches(
     return positions
 
 
-def _in_turns(settings: Sequence[tuple[bool, PreparationSettings]], seed: int) -> list[int]:
-    """The numbers of settings, drawn, of which those to fit to and those to test with take turns."""
-    drawn = np.random.default_rng(seed).permutation(len(settings)).tolist()
-    ranks = {test: [k for k in drawn if settings[k][0] is test] for test in (False, True)}
-    return sorted(drawn, key=lambda k: (ranks[settings[k][0]].index(k) / len(ranks[settings[k][0]]), k))
-
-
-def _logistic_fit(samples: Sequence[CalibrationSample]) -> float:
+def _logistic_fit(samples: Sequence[calibration.CalibrationSample]) -> float:
     """The scale, in centipawns, of the logistic curve that fits best."""
 
     def loss(scale: float) -> float:
@@ -319,144 +280,77 @@ def _logistic_fit(samples: Sequence[CalibrationSample]) -> float:
     return float(scipy.optimize.minimize_scalar(loss, bounds=(20.0, 5000.0), method="bounded").x)
 
 
-def _logistic(scale: float, sample: CalibrationSample) -> float:
+def _logistic(scale: float, sample: calibration.CalibrationSample) -> float:
     """The curve at a sample's score; a mate is one of 50 pawns."""
     line = sample.line
     cp = math.copysign(5000.0, line.mate) if line.mate is not None else float(line.cp or 0)
     return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, cp / scale))))
 
 
-def _predictions(
-    fit: CalibratedUtility, logistic_scale: float, scale_cp: float, engine_id: str
-) -> dict[str, Callable[[Position], float]]:
-    """What each evaluation expects of a position's games."""
+def _kept_out(
+    given: flags.FlagValues, positions: Sequence[Position], fit: calibration.CalibratedUtility, engine_id: str
+) -> dict[str, list[dict[str, Any]]]:
+    """How well each evaluation expects games that no fit has seen, by kind of position; prints it."""
 
     def by(name: str) -> Callable[[Position], float]:
-        utility = score_utility(name, scale_cp, engine_id)
+        utility = score_utility(name, given.scale_cp, engine_id)
         return lambda position: float(utility.mover_utility(position.sample.line, position.board))
 
-    by_name = {
+    scale = _logistic_fit([each.sample for each in positions if not each.test])
+    evaluations: dict[str, Callable[[Position], float]] = {
         "calibrated": lambda position: fit.predicted(position.sample),
         "linear": by("linear"),
         "threshold": by("threshold"),
-        "logistic": lambda position: _logistic(logistic_scale, position.sample),
+        "logistic": lambda position: _logistic(scale, position.sample),
     }
     try:
-        by_name["wdl"] = by("wdl")
+        evaluations["wdl"] = by("wdl")
     except ValueError:
         print(f"python-chess has no win-draw-loss model of {engine_id}: left out.")
-    return by_name
-
-
-def _brier(sample: CalibrationSample, expected: float) -> float:
-    """Mean squared error over a sample's games."""
-    wins, draws, losses = sample.wins, sample.draws, sample.losses
-    errors = wins * (1.0 - expected) ** 2 + draws * (0.5 - expected) ** 2 + losses * expected**2
-    return errors / sample.games
+    rows_of_kinds = {}
+    for kind, name in _KINDS.items():
+        if kept := [each for each in positions if each.test and each.kind == kind]:
+            rows = rows_of_kinds[kind] = _compared(kept, evaluations, given.seed)
+            print(f"\nKept out: {len(kept)} {name}, {sum(each.sample.games for each in kept)} games\n")
+            table = [
+                (
+                    *(row["brier"], points(row["expected"]), points(row["scored"])),
+                    *(f"{row['more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})", row["evaluation"]),
+                )
+                for row in rows
+            ]
+            header = ("Brier", "expected in 100", "scored", "more than calibrated", "evaluation")
+            _files.print_table(table, header)
+    return rows_of_kinds
 
 
 def _compared(
     positions: Sequence[Position], evaluations: Mapping[str, Callable[[Position], float]], seed: int
 ) -> list[dict[str, Any]]:
     """Brier scores, and how much higher than the calibrated one's: 95 %, by resampling positions."""
-    scores = {
-        name: np.array([_brier(each.sample, expects(each)) for each in positions])
-        for name, expects in evaluations.items()
-    }
-    scored = float(np.mean([each.sample.score / each.sample.games for each in positions]))
+    results = np.array([(each.sample.wins, each.sample.draws, each.sample.losses) for each in positions])
+    games = results.sum(axis=1)
+    scored = float(np.mean(results @ _POINTS / games))
     drawn = np.random.default_rng(seed).integers(len(positions), size=(_RESAMPLES, len(positions)))
-    rows = []
+    calibrated, rows = None, []
     for name, expects in evaluations.items():
-        more = scores[name] - scores["calibrated"]
-        low, high = np.quantile(more[drawn].mean(axis=1), (0.025, 0.975))
-        rows.append(
-            {
-                "evaluation": name,
-                "brier": float(scores[name].mean()),
-                "expected": float(np.mean([expects(each) for each in positions])),
-                "scored": scored,
-                "more": float(more.mean()),
-                "low": float(low),
-                "high": float(high),
-            }
-        )
+        expected = np.array([expects(each) for each in positions])
+        brier = (results * (_POINTS - expected[:, None]) ** 2).sum(axis=1) / games
+        calibrated = brier if calibrated is None else calibrated
+        more = brier - calibrated
+        low, high = np.quantile(more[drawn].mean(axis=1), (0.025, 0.975)).tolist()
+        row = {"evaluation": name, "brier": float(brier.mean()), "expected": float(expected.mean())}
+        rows.append(row | {"scored": scored, "more": float(more.mean()), "low": low, "high": high})
     return rows
 
 
-def _draw_reliability(
-    path: pathlib.Path,
-    positions: Sequence[Position],
-    evaluations: Mapping[str, Callable[[Position], float]],
-) -> None:
-    """What games score against what was expected, in bins of about equally many positions."""
-    scored = np.array([each.sample.score / each.sample.games for each in positions])
-    with figure(path, figsize=(6, 6)) as (_, axes):
-        axes.plot([0, 1], [0, 1], color="0.8", zorder=0)
-        for marker, (name, expects) in zip("osD^v", evaluations.items(), strict=False):
-            expected = np.array([expects(each) for each in positions])
-            # Where many positions are worth the same, quantiles coincide, and bins are larger.
-            edges = np.unique(np.quantile(expected, np.arange(1, _BINS) / _BINS))
-            bin_of = np.digitize(expected, edges)
-            bins = [np.flatnonzero(bin_of == k) for k in np.unique(bin_of)]
-            axes.errorbar(
-                [expected[b].mean() for b in bins],
-                [scored[b].mean() for b in bins],
-                [scored[b].std() / math.sqrt(len(b)) for b in bins],
-                label=name,
-                marker=marker,
-                linestyle="-" if name == "calibrated" else ":",
-                capsize=2,
-            )
-        axes.set(xlabel="expected points in 100 games", ylabel="points in games, with standard errors")
-        points_axis(axes.xaxis)
-        points_axis(axes.yaxis)
-        axes.set_title("Positions kept out of the fit")
-        axes.legend()
-
-
-def _kept_out(
-    positions: Sequence[Position], evaluations: Mapping[str, Callable[[Position], float]], seed: int
-) -> dict[str, list[dict[str, Any]]]:
-    """How well each evaluation expects games that no fit has seen, by kind of position; prints it."""
-    kinds = {"exit": "exits of books", "search": "positions of searches", "game": "positions of games"}
-    rows_of_kinds = {}
-    for kind, name in kinds.items():
-        kept = [each for each in positions if each.test and each.kind == kind]
-        if not kept:
-            continue
-        rows = rows_of_kinds[kind] = _compared(kept, evaluations, seed)
-        print(f"\nKept out: {len(kept)} {name}, {sum(each.sample.games for each in kept)} games\n")
-        print_table(
-            [
-                (
-                    row["brier"],
-                    points(row["expected"]),
-                    points(row["scored"]),
-                    f"{row['more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})",
-                    row["evaluation"],
-                )
-                for row in rows
-            ],
-            ("Brier", "expected in 100", "scored", "more than calibrated", "evaluation"),
-        )
-    return rows_of_kinds
-
-
-def _as_row(position: Position, fit: CalibratedUtility) -> dict[str, Any]:
+def _as_row(position: Position, fit: calibration.CalibratedUtility) -> dict[str, Any]:
     """A sample for other programs."""
-    sample = position.sample
+    sample, board, line = position.sample, position.board, position.sample.line
     return {
-        "setting": sample.setting,
-        "kind": position.kind,
-        "test": int(position.test),
-        "epd": position.board.epd(),
-        "ply": position.board.ply(),
-        "material": sample.material,
-        "cp": "" if sample.line.cp is None else sample.line.cp,
-        "mate": "" if sample.line.mate is None else sample.line.mate,
-        "r": sample.opponent_temperature_cp,
-        "wins": sample.wins,
-        "draws": sample.draws,
-        "losses": sample.losses,
+        **{"setting": sample.setting, "kind": position.kind, "test": int(position.test)},
+        **{"epd": board.epd(), "ply": board.ply(), "material": sample.material},
+        **{"cp": line.cp, "mate": line.mate, "r": sample.opponent_temperature_cp},  # None is written as ""
+        **{"wins": sample.wins, "draws": sample.draws, "losses": sample.losses},
         "expected": f"{fit.predicted(sample):.4f}",
     }

@@ -31,9 +31,7 @@ from precomp_games.chess.model.engine_policies import pov_score
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
 from precomp_games.chess.study.words import pawns_text, points, why_words
-from precomp_games.commands._files import DATA, output_folder
-from precomp_games.commands._flags import STORE, define_flags
-from precomp_games.commands._showing import FolderFlags, earlier_run
+from precomp_games.commands import _app, _chess, _flags
 
 _KNOWN = 0.9  # from which probability on a position counts as known
 _GOES_ON = 0.2  # a line goes on where this much of the most urgent question is at stake
@@ -55,7 +53,7 @@ class Flags:
 
     questions: checks.PositiveInt = 20
     progress: str = "output/drill.sqlite"
-    store: str = STORE
+    store: str = _flags.STORE
     unicode: bool | None = None
     from_move_1: bool = False
     drill_seed: checks.NonNegativeInt | None = None
@@ -63,14 +61,14 @@ class Flags:
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define_flags(own, FolderFlags, Flags)
+    _flags.define_flags(own, _chess.FolderFlags, Flags)
 
 
 def run(given: flags.FlagValues) -> None:
     """Drills the book of --from."""
     _has_symbols(given.unicode)  # a wrong flag is told before any work
-    made = earlier_run(given).made
-    output_folder(os.path.dirname(given.progress) or ".")
+    made = _chess.earlier_run(given).made
+    _app.output_folder(os.path.dirname(given.progress) or ".")
     with Drill(made.book, given.progress, seed=given.drill_seed) as drill:
         right, asked = _questions(drill, made, given)
         now = _now()
@@ -108,19 +106,11 @@ def _show(drill: Drill, position: BookPosition, unicode: bool | None) -> chess.B
 
 def _drawn(board: chess.Board, side: chess.Color, symbols: bool) -> str:
     """A board with its coordinates, from a side."""
-    files, ranks = (range(8), range(7, -1, -1)) if side == chess.WHITE else (range(7, -1, -1), range(8))
-
-    def drawn(square: chess.Square) -> str:
-        piece = board.piece_at(square)
-        if piece is None:
-            return "·" if symbols else "."
-        return piece.unicode_symbol() if symbols else piece.symbol()
-
-    rows = [
-        " ".join((chess.RANK_NAMES[rank], *(drawn(chess.square(file, rank)) for file in files)))
-        for rank in ranks
-    ]
-    return "\n".join((*rows, " ".join((" ", *(chess.FILE_NAMES[file] for file in files)))))
+    text = board.unicode(empty_square="·") if symbols else str(board)
+    turned = slice(None, None, 1 if side == chess.WHITE else -1)
+    ranks = zip("87654321"[turned], text[turned].splitlines(), strict=True)
+    files = " ".join(" " + "abcdefgh"[turned])
+    return "\n".join((*(f"{rank} {row}" for rank, row in ranks), files))
 
 
 def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
@@ -143,10 +133,8 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
         if empty:
             print("Enter once more: I do not know.")
         else:
-            print(
-                f"{text!r} is no legal move here: answer as in Nf3 or g1f3. Enter twice: I do not know. "
-                "q: stop."
-            )
+            how = "answer as in Nf3 or g1f3. Enter twice: I do not know. q: stop."
+            print(f"{text!r} is no legal move here: {how}")
 
 
 def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tuple[int, int]:
@@ -187,10 +175,8 @@ def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tupl
 def _why(board: chess.Board, card: DrillCard, position: BookPosition, move: chess.Move | None) -> str:
     """Why the card is worth knowing, and what the answer costs, or else the best other move."""
     others = sorted(position.others, key=lambda other: (other[0] != move, other[1]))
-    reach = math.fsum(each.reach for each in card.positions)
-    return why_words(
-        reach, card.worth, [(board.san(move), loss) for move, loss in others if board.is_legal(move)]
-    )
+    sans = [(board.san(move), loss) for move, loss in others if board.is_legal(move)]
+    return why_words(math.fsum(each.reach for each in card.positions), card.worth, sans)
 
 
 def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation, path: str) -> str:
@@ -204,7 +190,7 @@ def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation
         (made.engines[0], settings.analyst_limit, settings.multipv),
         (made.engines[1], settings.opponent_limit, settings.top_k),
     )
-    stored = path if os.path.exists(path) else str(DATA / "evaluations.sqlite")
+    stored = path if os.path.exists(path) else str(_flags.DATA / "evaluations.sqlite")
     with contextlib.suppress(EngineError, ValueError), EvaluationStore(stored, read_only=True) as store:
         for key in asked:
             found = store.get_many(*key, [board.epd(), then.epd()])

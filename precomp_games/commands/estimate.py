@@ -17,8 +17,10 @@ it may play. Writes result.json.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -26,23 +28,14 @@ from absl import flags
 from precomp_games._support import checks
 from precomp_games._support.checks import counted
 from precomp_games._support.deadlines import part, sample_in_time
+from precomp_games._support.results import as_json
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.estimation import Choice, OpponentFit, fit_opponent, opponent_choices
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.played import Moves, engine_moves, pgn_moves, played_in
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder, print_table, write_json
-from precomp_games.commands._flags import (
-    Listed,
-    MinutesFlags,
-    define_chess_flags,
-    define_flags,
-    numbers,
-    said_in,
-    settings_of,
-)
+from precomp_games.commands import _app, _chess, _files, _flags
 
 _PLAYING = 0.3  # of --minutes, where an engine's moves are to be seen first
 _FIRST = 16  # positions that are looked at in any case
@@ -74,48 +67,45 @@ class Flags:
     games: checks.PositiveInt = 20
     plies: checks.PositiveInt = 40
     positions: checks.PositiveInt = 1000
-    nodes: Listed = ("250", "500", "1000", "2000", "4000")
-    top_k_values: Listed = ("2", "3", "5")
+    nodes: _flags.Listed = ("250", "500", "1000", "2000", "4000")
+    top_k_values: _flags.Listed = ("2", "3", "5")
     confidence: float = 0.95
     output_dir: str = "output/estimate_opponent"
 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
-    define_flags(own, Flags, MinutesFlags)
+    _flags.define_flags(own, Flags, _flags.MinutesFlags)
     asked = {"opponent_limit", "opponent_samples", "seed"}
-    define_chess_flags(own, {field.name for field in dataclasses.fields(PreparationSettings)} - asked)
+    _flags.define_chess_flags(own, {field.name for field in dataclasses.fields(PreparationSettings)} - asked)
 
 
 def run(given: flags.FlagValues) -> None:
     """Fits nodes and r to the moves of a player, for each number of moves."""
-    top_ks = numbers(
-        given["top_k_values"], "integers from 2 to 500 separated by commas", lambda k: 2 <= k <= 500, int
-    )
-    limits = numbers(given["nodes"], "whole numbers above 0", lambda n: 1 <= n <= MAX_LIMIT, int)
+    allowed = "integers from 2 to 500 separated by commas"
+    top_ks = _flags.numbers(given["top_k_values"], allowed, lambda k: 2 <= k <= 500, int)
+    limits = _flags.numbers(given["nodes"], "whole numbers above 0", lambda n: 1 <= n <= MAX_LIMIT, int)
     if not 0.0 < given.confidence < 1.0:
         raise ValueError(f"--confidence: expected a number between 0 and 1, got {given.confidence}")
     if given.player is not None and given.pgn is None:
         raise ValueError("--player: expected --pgn with it, got none")
-    folder = output_folder(given.output_dir)
+    folder = _app.output_folder(given.output_dir)
     searched = {"analyst_limit": SearchLimit(nodes=max(limits)), "top_k": max(top_ks)}
-    settings = settings_of(given, 0, opponent_plays="bestmove", **searched)  # whose answers are read
-    with open_engines(given, settings) as engines:
+    settings = _flags.settings_of(given, 0, opponent_plays="bestmove", **searched)  # whose answers are read
+    with _chess.open_engines(given, settings) as engines:
         with part(_PLAYING):
             name, every = _observed(given, engines)
         epds = list(dict.fromkeys(epd for epd, _ in every))
 
         def looked(drawn: list[str]) -> tuple[Moves, dict[tuple[int, int], list[Choice]]]:
-            moves = every if len(drawn) == len(epds) else _moves_at(every, drawn)
+            moves = _moves_at(every, drawn)
             return moves, {
                 (top_k, nodes): opponent_choices(engines.analyst, SearchLimit(nodes=nodes), top_k, moves)
-                for top_k in top_ks
-                for nodes in limits
+                for top_k, nodes in itertools.product(top_ks, limits)
             }
 
-        looked_at, (moves, choices) = sample_in_time(
-            epds, looked, seed=given.seed, share=_SEARCHING, first=_FIRST
-        )
+        how: dict[str, Any] = {"seed": given.seed, "share": _SEARCHING, "first": _FIRST}
+        looked_at, (moves, choices) = sample_in_time(epds, looked, **how)
         fits = {kind: fit_opponent(each, confidence=given.confidence) for kind, each in choices.items()}
         model = engines.analyst.engine_id
     if looked_at < len(epds):
@@ -124,45 +114,40 @@ def run(given: flags.FlagValues) -> None:
     positions = len({epd for epd, _ in moves})
     print(f"{name}: {fits[best].moves} moves in {positions} positions, by {model}\n")
     _print_fits(fits, best)
-    result = {
-        "opponent": name,
-        "model": model,
-        "positions": looked_at,
-        "best_top_k": best[0],
-        "best_nodes": best[1],
-        "fits": [_as_json(top_k, nodes, fit) for (top_k, nodes), fit in fits.items()],
-    }
-    write_json(folder / "result.json", result)
+    result = {"opponent": name, "model": model, "positions": looked_at}
+    result |= {"best_top_k": best[0], "best_nodes": best[1]}
+    result["fits"] = [
+        # None is an interval's end that there is not.
+        as_json(dataclasses.asdict(fit) | {"top_k": top_k, "nodes": nodes, "bits": fit.bits})
+        | {"interval": as_json(fit.interval), "explained": fit.explained}
+        for (top_k, nodes), fit in fits.items()
+    ]
+    _files.write_json(folder / "result.json", result)
     print(f"Written: {folder}/result.json")
 
 
 def _observed(given: flags.FlagValues, engines: Engines) -> tuple[str, Moves]:
     """Whose moves are fitted, and how often each (position, move) was played."""
-    most, seed = given.positions, given.seed
-    of_pgn = None
-    if given.pgn is not None:
-        report = GameReport()
-        moves = pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies, report=report)
-        print(f"{'Games':<20}{report}")
-        of_pgn = _sampled(moves, most, seed)
-        if given.opponent_engine is None and not given.opponent_option:
-            return given.player or "everyone", of_pgn
-    limit = said_in(given)["opponent_limit"]
-    opponent, samples = engines.opponent, given.opponent_samples
-    name = f"{opponent.engine_id} ({limit})"
-    if of_pgn is not None:
-        epds = list(dict.fromkeys(epd for epd, _ in of_pgn))
-        return name, played_in(opponent, limit, epds, samples=samples)
-    played = engine_moves(opponent, limit, games=given.games, plies=given.plies, samples=samples, seed=seed)
-    return name, _sampled(played, most, seed)
+    limit, opponent = _flags.said_in(given)["opponent_limit"], engines.opponent
+    name, how = f"{opponent.engine_id} ({limit})", {"samples": given.opponent_samples}
+    if given.pgn is None:
+        how |= {"games": given.games, "plies": given.plies, "seed": given.seed}
+        return name, _sampled(given, engine_moves(opponent, limit, **how))
+    report = GameReport()
+    moves = pgn_moves(given.pgn, given.player, skip_plies=given.skip_plies, report=report)
+    print(f"{'Games':<20}{report}")
+    moves = _sampled(given, moves)
+    if given.opponent_engine is None and not given.opponent_option:
+        return given.player or "everyone", moves
+    return name, played_in(opponent, limit, list(dict.fromkeys(epd for epd, _ in moves)), **how)
 
 
-def _sampled(moves: Moves, most: int, seed: int) -> Moves:
-    """All moves in so many of the positions at most, drawn."""
+def _sampled(given: flags.FlagValues, moves: Moves) -> Moves:
+    """All moves in --positions of the positions at most, drawn."""
     epds = list(dict.fromkeys(epd for epd, _ in moves))
-    if len(epds) <= most:
+    if len(epds) <= given.positions:
         return moves
-    drawn = np.random.default_rng(seed).choice(len(epds), most, replace=False)
+    drawn = np.random.default_rng(given.seed).choice(len(epds), given.positions, replace=False)
     return _moves_at(moves, [epds[k] for k in drawn])
 
 
@@ -174,21 +159,17 @@ def _moves_at(moves: Moves, epds: Sequence[str]) -> Moves:
 
 def _print_fits(fits: Mapping[tuple[int, int], OpponentFit], best: tuple[int, int]) -> None:
     """Prints the fit for each number of moves and limit, and what the best one says."""
-    fitted, rows = fits[best], []
-    for (top_k, nodes), fit in fits.items():
-        rows.append(
-            (
-                str(top_k),
-                str(nodes),
-                f"{fit.temperature_cp:.1f}",
-                f"{fit.interval[0]:.1f} to {fit.interval[1]:.1f}",
-                f"{100 * fit.lapse:.1f}%",
-                f"{100 * fit.outside / fit.moves:.1f}%",
-                f"{fit.bits:.3f}",
-            )
+    fitted = fits[best]
+    rows = [
+        (
+            *(str(top_k), str(nodes), f"{fit.temperature_cp:.1f}"),
+            *(f"{fit.interval[0]:.1f} to {fit.interval[1]:.1f}", f"{100 * fit.lapse:.1f}%"),
+            *(f"{100 * fit.outside / fit.moves:.1f}%", f"{fit.bits:.3f}"),
         )
+        for (top_k, nodes), fit in fits.items()
+    ]
     percent = f"{100 * fitted.confidence:g}%"
-    print_table(rows, ("k", "nodes", "r", f"{percent} of r", "lapses", "outside", "bits a move"))
+    _files.print_table(rows, ("k", "nodes", "r", f"{percent} of r", "lapses", "outside", "bits a move"))
     uniform = -fitted.uniform_log_likelihood / fitted.moves / math.log(2.0)
     print(
         f"\nBest: --opponent_nodes={best[1]} --r={fitted.temperature_cp:.3g} --top_k={best[0]} (any legal "
@@ -201,10 +182,3 @@ def _print_fits(fits: Mapping[tuple[int, int], OpponentFit], best: tuple[int, in
             "--top_k_values, or, for an engine, --opponent_plays=bestmove or game in the preparation; of a "
             "person, games say more."
         )
-
-
-def _as_json(top_k: int, nodes: int, fit: OpponentFit) -> dict[str, object]:
-    """A fit for programs; None is an interval's end that there is not."""
-    ends = [end if math.isfinite(end) else None for end in fit.interval]
-    told = dataclasses.asdict(fit) | {"top_k": top_k, "nodes": nodes, "bits": fit.bits, "interval": ends}
-    return told | {"explained": fit.explained}

@@ -39,26 +39,7 @@ from precomp_games.chess.model.model import Engines, PreparationPolicies, named_
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.judging import KNOWN, RepertoireJudgment, judge_repertoire
 from precomp_games.chess.study.words import OpponentWords, more_points, often, points
-from precomp_games.commands._app import errors_by_flag
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import (
-    DATA,
-    end_of,
-    output_folder,
-    print_table,
-    shown_path,
-    write_csv,
-    write_json,
-)
-from precomp_games.commands._flags import (
-    MinutesFlags,
-    Repeated,
-    define_chess_flags,
-    define_flags,
-    said_in,
-    settings_of,
-)
-from precomp_games.commands._showing import FolderFlags, as_said, earlier_run, print_games, told_opponent
+from precomp_games.commands import _app, _chess, _files, _flags
 from precomp_games.policies.specs import quoted
 
 _SHARES = ("reach", "was", "is")  # columns that are no points
@@ -79,23 +60,23 @@ class Flags:
       learn: How many positions to learn next.
       rows: Rows of each table that are printed.
       output_dir: Where files go.
-      export_store: Also write the searches that this run needs to a store of their own.
     """
 
-    book: Repeated = ()
+    book: _flags.Repeated = ()
     known: Annotated[str, checks.one_of(KNOWN)] = "positions"
     horizon: checks.PositiveInt | None = None
     learn: checks.NonNegativeInt = 10
     rows: checks.PositiveInt = 10
     output_dir: str = ""
-    export_store: str | None = None
 
 
 def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     """Defines which book is judged, against whom, and how; `output_dir` is where files go by default."""
-    define_flags(own, FolderFlags, Flags, MinutesFlags, output_dir=output_dir, minutes=_MINUTES)
+    _flags.define_flags(
+        own, _chess.FolderFlags, Flags, _flags.MinutesFlags, output_dir=output_dir, minutes=_MINUTES
+    )
     without = ("opponent_weights", "distrust", "price")
-    define_chess_flags(own, without, evaluation="calibrated", penalty=1e-3, menu=1)
+    _flags.define_chess_flags(own, without, evaluation="calibrated", penalty=1e-3, menu=1)
     own["side"].help = "Whose book it is. Default: white."
 
 
@@ -107,7 +88,7 @@ def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationS
     if not given["from"].value:
         book = _book(given, given.book, chess.BLACK if given.side == "black" else chess.WHITE, given.fen)
         return book, _settings(given, book)
-    folder, made = earlier_run(given)
+    folder, made = _chess.earlier_run(given)
     paths = given.book or [str(folder / "book.pgn")]
     book = _book(given, paths, made.book.side, given.fen if given["fen"].present else made.settings.fen)
     return book, _settings(given, book, made.settings)
@@ -117,38 +98,39 @@ def _book(given: flags.FlagValues, paths: Sequence[str], side: chess.Color, fen:
     """The book of these files, or the sample."""
     if side == chess.BLACK and not paths:
         raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
-    with errors_by_flag("book", "PGN or Polyglot files"):
-        return read_repertoire(paths or [shown_path(DATA / "repertoire_sample.pgn")], side, fen=fen)
+    with _app.errors_by_flag("book", "PGN or Polyglot files"):
+        return read_repertoire(
+            paths or [_flags.shown_path(_flags.DATA / "repertoire_sample.pgn")], side, fen=fen
+        )
 
 
 def _settings(
     given: flags.FlagValues, book: Repertoire, before: PreparationSettings | None = None
 ) -> PreparationSettings:
     """The settings of the flags, or of an earlier run and the flags that are given beside it."""
-    if given.evaluation == "rollouts" or given.menu < 1:
-        flag = "evaluation" if given.evaluation == "rollouts" else "menu"
-        wanted = "an engine's evaluation" if flag == "evaluation" else "at least 1"
-        raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {given[flag].value!r}")
+    for flag, wanted in (("evaluation", "an engine's evaluation"), ("menu", "at least 1")):
+        if (value := given[flag].value) in ("rollouts", 0):
+            raise ValueError(f"--{flag}: expected {wanted} for a book to be judged, got {value!r}")
     opponent, calibration = given.opponent, given.calibration
     if before is None and not (given.book or given.opponent or given["r"].present):
-        games = shown_path(DATA / "karpov_sample.pgn")
+        games = _flags.shown_path(_flags.DATA / "karpov_sample.pgn")
         opponent = f"games(file={quoted(games)},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
     if opponent and not given["calibration"].present:
         calibration = "people"  # most of those who have a name
     if before is None:
-        settings = settings_of(given, book.player, opponent=opponent, calibration=calibration)
+        settings = _flags.settings_of(given, book.player, opponent=opponent, calibration=calibration)
     else:
-        said = said_in(given, present=True) | {"distrust": 0.0, "price": "infosets"}
+        said = _flags.said_in(given, present=True) | {"distrust": 0.0, "price": "infosets"}
         if given.opponent:
             said["calibration"] = calibration
-        settings = as_said(given, dataclasses.replace(before, **said))
+        settings = _chess.as_said(given, dataclasses.replace(before, **said))
         if settings.evaluation == "rollouts":
             raise ValueError("--evaluation: expected another one than that of --from, got 'rollouts'")
+    lines = given.menu
     if settings.kind.fitted:
         # The analyst's searches are those of the fit, however few of its moves there are to choose among.
-        lines = max(given.menu, named_calibration(settings).made_for.multipv)
-        return dataclasses.replace(settings, menu=lines)
-    return dataclasses.replace(settings, menu=given.menu)
+        lines = max(lines, named_calibration(settings).made_for.multipv)
+    return dataclasses.replace(settings, menu=lines)
 
 
 def judged_by_flags(
@@ -159,16 +141,8 @@ def judged_by_flags(
     policies: PreparationPolicies | None = None,
 ) -> RepertoireJudgment:
     """The book, judged as flags say; against another opponent where policies are given."""
-    return judge_repertoire(
-        book,
-        settings,
-        engines,
-        policies=policies,
-        horizon=given.horizon,
-        count=given.menu,
-        known=given.known,
-        learn=given.learn,
-    )
+    how: dict[str, Any] = {name: given[name].value for name in ("horizon", "known", "learn")}
+    return judge_repertoire(book, settings, engines, policies=policies, count=given.menu, **how)
 
 
 def write_judgment(
@@ -181,25 +155,19 @@ def write_judgment(
 ) -> None:
     """Writes result.json, with the tables, and a CSV file of each table that has rows.
 
-    Args:
-      given: the flags.
-      folder: where files go.
-      settings: by which the book was judged.
-      engines: which searched.
-      result: what else result.json has, first of how the book was judged and then of the book.
-      tables: rows by name.
+    `result` is what else result.json has, first of how the book was judged and then of the book.
     """
     made_by = {
         "settings": settings.as_dict(),
-        "analyst": engines.analyst.engine_id,
-        "opponent": OpponentWords(settings, engines.opponent.engine_id).name,
+        "analyst": engines.ids[0],
+        "opponent": OpponentWords(settings, engines.ids[1]).name,
     }
-    write_json(folder / "result.json", {**made_by, **result, **tables})
+    _files.write_json(folder / "result.json", {**made_by, **result, **tables})
     written = ["result.json"]
     for name, rows in tables.items():
         path = folder / f"{name}.csv"
         if rows:
-            write_csv(path, rows)
+            _files.write_csv(path, rows)
             written.append(path.name)
         else:
             path.unlink(missing_ok=True)  # of an earlier run
@@ -220,16 +188,16 @@ def print_rows(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[s
     """
     if not rows:
         return
+
+    def told(key: str, value: Any) -> Any:
+        if not isinstance(value, float):
+            return value
+        return percent(value) if key in _SHARES else points(value)
+
     more = f" ({most} of {len(rows)})" if len(rows) > most else ""
     print(f"\n{title}{more}:")
-    shown = [[*(_told(key, row[key]) for key in columns), end_of(row["after"])] for row in rows[:most]]
-    print_table(shown, [*columns.values(), "after"])
-
-
-def _told(key: str, value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    return percent(value) if key in _SHARES else points(value)
+    shown = [[*(told(key, row[key]) for key in columns), _files.end_of(row["after"])] for row in rows[:most]]
+    _files.print_table(shown, [*columns.values(), "after"])
 
 
 def print_summary(judged: RepertoireJudgment, settings: PreparationSettings) -> None:
@@ -260,42 +228,26 @@ def print_tables(
     """Prints what is said of positions, so many rows of each table."""
     positions, not_met = tables["positions"], tables["not_met"]
     print("\nThe tables count points in 100 games, over all games.")
-    print_rows(
-        "What forgetting a position, and all of the book behind it, costs",
-        sorted(positions, key=lambda row: -row["forgetting"]),
-        {"forgetting": "costs", "reach": "reach", "play": "play"},
-        most,
+    title = "What forgetting a position, and all of the book behind it, costs"
+    rows = sorted(positions, key=lambda row: -row["forgetting"])
+    print_rows(title, rows, {"forgetting": "costs", "reach": "reach", "play": "play"}, most)
+    title = "What to drop first (below 0, the book is better without it)"
+    rows = sorted(positions, key=lambda row: row["drop"])
+    print_rows(title, rows, {"threshold": "a position is worth", "reach": "reach", "play": "play"}, most)
+    title = "What to learn next, the best ones together, in this order"
+    columns = {"gain": "adds", "with_what_follows": "with what follows", "play": "play"}
+    print_rows(title, tables["learn"], columns, most)
+    title = (
+        f"Replies without an answer, by what they cost (less {points(settings.penalty)} a position to learn)"
     )
-    print_rows(
-        "What to drop first (below 0, the book is better without it)",
-        sorted(positions, key=lambda row: row["drop"]),
-        {"threshold": "a position is worth", "reach": "reach", "play": "play"},
-        most,
-    )
-    print_rows(
-        "What to learn next, the best ones together, in this order",
-        tables["learn"],
-        {"gain": "adds", "with_what_follows": "with what follows", "play": "play"},
-        most,
-    )
-    print_rows(
-        f"Replies without an answer, by what they cost (less {points(settings.penalty)} a position to learn)",
-        [row for row in tables["holes"] if row["cost"] >= _LEAST],
-        {"cost": "costs", "reach": "reach", "answer": "answer"},
-        most,
-    )
-    print_rows(
-        "Moves of the book that are worth less than another one, by these scores",
-        sorted((row for row in positions if row["loss"] >= _LEAST), key=lambda row: -row["loss"]),
-        {"loss": "less", "reach": "reach", "play": "play", "better": "than"},
-        most,
-    )
-    print_rows(
-        "Positions that this opponent hardly lets you reach",
-        [row for row in not_met if row["because"] == "the opponent"],
-        {"play": "play", "source": "from"},
-        most,
-    )
+    rows = [row for row in tables["holes"] if row["cost"] >= _LEAST]
+    print_rows(title, rows, {"cost": "costs", "reach": "reach", "answer": "answer"}, most)
+    title = "Moves of the book that are worth less than another one, by these scores"
+    rows = sorted((row for row in positions if row["loss"] >= _LEAST), key=lambda row: -row["loss"])
+    print_rows(title, rows, {"loss": "less", "reach": "reach", "play": "play", "better": "than"}, most)
+    title = "Positions that this opponent hardly lets you reach"
+    rows = [row for row in not_met if row["because"] == "the opponent"]
+    print_rows(title, rows, {"play": "play", "source": "from"}, most)
     behind = sum(row["because"] != "the opponent" for row in not_met)
     if behind:
         print(f"\n{behind} more positions are behind moves that are second choices of the book itself.")
@@ -309,18 +261,15 @@ def define(own: flags.FlagValues) -> None:
 def run(given: flags.FlagValues) -> None:
     """Judges the book of the flags."""
     book, settings = book_and_settings(given)
-    folder = output_folder(given.output_dir)
-    with open_engines(given, settings) as engines:
+    folder = _app.output_folder(given.output_dir)
+    with _chess.open_engines(given, settings) as engines:
         needed = engines.start_record()
         print(
             f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against "
-            f"{told_opponent(settings, engines.opponent.engine_id)}, judged by "
-            f"{engines.analyst.engine_id} ({settings.analyst_limit}).\n{'Book':<20}{book.report}",
-            flush=True,
+            f"{OpponentWords(settings, engines.ids[1]).told}, judged by "
+            f"{engines.ids[0]} ({settings.analyst_limit}).\n{'Book':<20}{book.report}"
         )
-        print_games(settings, engines)
-        for line in engines.misfits(settings):
-            print(line, flush=True)
+        _chess.print_model(settings, engines)
         judged = judged_by_flags(given, book, settings, engines)
         tables = judged.tables()
         print_summary(judged, settings)
@@ -328,5 +277,3 @@ def run(given: flags.FlagValues) -> None:
         print_tables(tables, settings, given.rows)
         result = {"known": given.known, "score": settings.kind.score_name, **judged.to_json()}
         write_judgment(given, folder, settings, engines, result, tables)
-        if given.export_store:
-            engines.export(given.export_store, needed)

@@ -30,9 +30,9 @@ from absl import flags
 
 from precomp_games._support import checks
 from precomp_games._support.deadlines import OutOfTimeError, limited, part, seconds_left
+from precomp_games._support.results import as_json
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.data.book import Book, BookExit, points_axis
-from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.model.engine_policies import EnginePolicy
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.settings import PreparationSettings
@@ -40,21 +40,10 @@ from precomp_games.chess.plan.controls import MAIN_LINES, control_book
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.plan.prepare import exits_of
 from precomp_games.chess.plan.trees import looked_far, preparation_book, preparation_tree
-from precomp_games.chess.play.match import (
-    ExitScore,
-    MatchResult,
-    openings_near,
-    write_match_pgn,
-    write_openings,
-)
+from precomp_games.chess.play import match
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
-from precomp_games.chess.study.words import points, range_words
-from precomp_games.commands._app import errors_by_flag
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import end_of, figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import EngineFlags, Listed, MinutesFlags, define_flags
-from precomp_games.commands._showing import FolderFlags, as_said, earlier_runs, print_games, told_opponent
-from precomp_games.commands.prepare import match_line
+from precomp_games.chess.study.words import OpponentWords, points, range_words
+from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
@@ -88,34 +77,31 @@ class Flags:
     match_seed: checks.NonNegativeInt = 0
     controls: bool = True
     exits: checks.NonNegativeInt = 12
-    sprt: Listed | None = None
+    sprt: _flags.Listed | None = None
     openings: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] | None = None
     output_dir: str = "output/book_match"
 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define_flags(own, FolderFlags, Flags, MinutesFlags, EngineFlags, minutes=10.0)
+    _flags.define_flags(own, _chess.FolderFlags, Flags, _flags.MinutesFlags, _flags.EngineFlags, minutes=10.0)
 
 
 def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
     """The test that --sprt asks for."""
     if given.sprt is None:
         return None
-    try:
-        elo0, elo1 = map(float, given.sprt)
-    except ValueError:
-        told = f"two Elo differences, such as 0,5, got {','.join(given.sprt)!r}"
-        raise ValueError(f"--sprt: expected {told}") from None
-    with errors_by_flag("sprt", "Elo differences"):
-        return sprt(scores, elo0, elo1)
+    allowed = "two Elo differences, such as 0,5"
+    both = _flags.numbers(given["sprt"], allowed, lambda elo: True, count=2)
+    with _app.errors_by_flag("sprt", "Elo differences"):
+        return sprt(scores, *both)
 
 
 class Played(NamedTuple):
     """A match of one of the players; `promised` and `exits` where there is something to promise."""
 
     name: str
-    result: MatchResult
+    result: match.MatchResult
     promised: float | None
     exits: list[BookExit]
 
@@ -135,7 +121,6 @@ def controls(made: Preparation, engines: Engines) -> Iterator[tuple[str, Book]]:
     yield "main lines", control_book(settings, policies, positions=size, moves=MAIN_LINES)
     if settings.menu > 1 or settings.evaluation != "linear":
         plain = dataclasses.replace(settings, menu=1, evaluation="linear")
-
         tree = looked_far(plain, lambda each: preparation_tree(each, engines.analyst, engines.opponent))
         best = best_of_frontier(memory_frontier(tree, settings.player), size)
         yield "linear evaluation", preparation_book(tree, settings.player, best.states())
@@ -189,14 +174,13 @@ def run(given: flags.FlagValues) -> None:
     """Plays the matches that the flags ask for."""
     _tested(given, [0.5])  # a wrong one is an error before any work
     read = [
-        dataclasses.replace(made, settings=as_said(given, made.settings)) for _, made in earlier_runs(given)
+        dataclasses.replace(made, settings=_chess.as_said(given, made.settings))
+        for _, made in _chess.earlier_runs(given)
     ]
-    folder = output_folder(given.output_dir)
+    folder = _app.output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []
-    with open_engines(given, read[0].settings) as engines:
-        if not engines.can_search:
-            raise EngineError("expected an engine to play games, got stored searches alone")
+    with _chess.open_engines(given, read[0].settings, plays=True) as engines:
         for made in read:
             _introduce(given, made, engines)
             before = engines.searches
@@ -208,17 +192,16 @@ def run(given: flags.FlagValues) -> None:
             games = "games.pgn" if len(read) < 2 else f"{made.side}_games.pgn"
             (own,) = (each.result for each in played if each.name == "the book")
             names = ("Book", made.engines[1]) if made.book.side else (made.engines[1], "Book")
-            write_match_pgn(own, folder / games, {"White": names[0], "Black": names[1]})
+            match.write_match_pgn(own, folder / games, {"White": names[0], "Black": names[1]})
     if given.openings is not None:
-        matches = [each.result for _, played in panels for each in played if each.exits]
-        near = openings_near(matches, given.openings)
-        write_openings(near, folder)
-        print(
-            f"{len(near)} start positions, in which White scores near {given.openings:g}: openings.epd, .pgn"
-        )
+        left = [each.result for _, played in panels for each in played if each.exits]
+        near = match.openings_near(left, given.openings)
+        match.write_openings(near, folder)
+        scores = f"in which White scores near {given.openings:g}"
+        print(f"{len(near)} start positions, {scores}: openings.epd, .pgn")
     _plot(given, panels, folder / "match.png")
     result = {"seed": given.match_seed, "settings": [made.settings.as_dict() for made, _ in panels]}
-    write_json(folder / "result.json", result | {"matches": rows})
+    _files.write_json(folder / "result.json", result | {"matches": rows})
     print(f"Written: {folder}/result.json, games (PGN), match.png, match.svg")
 
 
@@ -226,15 +209,13 @@ def _introduce(given: flags.FlagValues, made: Preparation, engines: Engines) -> 
     against = _against(given, made.settings)
     print(
         f"{made.side.capitalize()}'s book of {len(made.book)} positions, {given.games} games against "
-        f"{told_opponent(against, engines.opponent.engine_id)}.",
-        flush=True,
+        f"{OpponentWords(against, engines.ids[1]).told}."
     )
-    print_games(against, engines)
+    _chess.print_games(against, engines)
     if against != made.settings:
-        modelled = told_opponent(made.settings, made.engines[1])
+        modelled = OpponentWords(made.settings, made.engines[1]).told
         print(f"The book was made against another opponent ({modelled}, top_k = {made.settings.top_k}).")
-    now = (engines.analyst.engine_id, engines.opponent.engine_id)
-    if made.engines != now:
+    if made.engines != engines.ids:
         print(f"The book was made by {made.engines[0]} against {made.engines[1]}.")
 
 
@@ -245,108 +226,80 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
         print(f"As many of {given.games} games, and of controls, as there was time for by --minutes:\n")
     table = []
     for name, result, promised, _ in played:
-        low, high = result.interval
         table.append(
             (
-                len(result.book),
-                len(result.games),
-                "" if promised is None else points(promised),
-                points(result.score),
-                points(result.standard_error),
-                range_words((low, high)),
-                result.inside,
-                name,
+                *(len(result.book), len(result.games), "" if promised is None else points(promised)),
+                *(points(result.score), points(result.standard_error), range_words(result.interval)),
+                *(result.inside, name),
             )
         )
     header = ("positions", "games", "promised", "scored", "+-", "95 %", "ended in book", made.side)
-    print_table(table, header)
+    _files.print_table(table, header)
     by_name = {each.name: each for each in played}
     own = by_name["the book"]
-    line = match_line(made.utility, own.result, by_name["no book"].result)
+    line = prepare.match_line(made.utility, own.result, by_name["no book"].result)
     print(f"\nMatch               {line}")
     for name, called in (("the book", "Elo with the book"), ("no book", "Elo without")):
         print(f"{called:<20}{MatchStatistics.of_scores(by_name[name].result.scores)}")
     if (test := _tested(given, own.result.scores.tolist())) is not None:
         print(f"{'SPRT with the book':<20}{test}")
     print(f"Searches            {searches} new\n")
-    exits = own.result.exit_scores(own.exits)
     if given.exits and made.book.positions:
+        exits = own.result.exit_scores(own.exits)
         print("Where games leave the book:")
-        _print_exits(
-            len(own.result.games), made.book, sorted(exits, key=lambda row: -row.games)[: given.exits]
-        )
+        _print_exits(own.result, sorted(exits, key=lambda row: -row.games)[: given.exits])
         missed = sorted((row for row in exits if _loss(row) > 0.0), key=_loss, reverse=True)
         if missed:
             print("Where less was scored than promised, by more than chance explains:")
-            _print_exits(len(own.result.games), made.book, missed[: given.exits])
+            _print_exits(own.result, missed[: given.exits])
 
 
-def _loss(row: ExitScore) -> float:
+def _loss(row: match.ExitScore) -> float:
     """What a broken promise costs in all games; 0 where it may have been kept."""
     if row.exit.promised is None or not row.games or row.interval[1] >= row.exit.promised:
         return 0.0
     return row.games * (row.exit.promised - row.score)
 
 
-def _print_exits(games: int, book: Book, rows: Sequence[ExitScore]) -> None:
+def _print_exits(result: match.MatchResult, rows: Sequence[match.ExitScore]) -> None:
     table = []
     for row in rows:
-        line = book.start.variation_san(row.exit.history) or "(start)"
+        line = result.book.start.variation_san(row.exit.history) or "(start)"
         promised = "" if row.exit.promised is None else points(row.exit.promised)
         scored = "" if math.isnan(row.score) else points(row.score)
-        expected = games * row.exit.reach
-        table.append(
-            (f"{expected:.1f}", row.games, promised, scored, end_of(line, 70) + " (end)" * row.exit.over)
+        expected, line = (
+            len(result.games) * row.exit.reach,
+            _files.end_of(line, 70) + " (end)" * row.exit.over,
         )
-    print_table(table, ("expected", "games", "promised", "scored", "after"))
+        table.append((f"{expected:.1f}", row.games, promised, scored, line))
+    _files.print_table(table, ("expected", "games", "promised", "scored", "after"))
     print()
 
 
-def scored(name: str, result: MatchResult, promised: float | None) -> dict[str, Any]:
+def scored(name: str, result: match.MatchResult, promised: float | None) -> dict[str, Any]:
     """A player's score and what was promised of it; low and high are the ends of its 95 % interval."""
-    low, high = result.interval
-    return {
-        "player": name,
-        "positions": len(result.book),
-        "promised": promised,
-        "games": len(result.games),
-        "score": result.score,
-        "standard_error": _number(result.standard_error),
-        "low": low,
-        "high": high,
-    }
+    row = {"player": name, "positions": len(result.book), "promised": promised, "games": len(result.games)}
+    row |= {"score": result.score, "standard_error": as_json(result.standard_error)}
+    return row | dict(zip(("low", "high"), result.interval, strict=True))
 
 
-def _row(made: Preparation, played: Played) -> dict[str, Any]:
-    result = played.result
+def _row(made: Preparation, played: Played) -> Any:
+    """A match for programs; None is no number."""
+    name, result, promised, exits = played
     told = MatchStatistics.of_scores(result.scores)
-    elo_low, elo_high = told.elo_interval
-    return {
-        "side": made.side,
-        **scored(played.name, result, played.promised),
-        "wins": told.wins,
-        "draws": told.draws,
-        "losses": told.losses,
-        "elo": _number(told.elo),
-        "elo_low": _number(elo_low),
-        "elo_high": _number(elo_high),
-        "ended_in_book": result.inside,
-        "exits": [
-            {
-                "after": [move.uci() for move in row.exit.history],
-                "over": row.exit.over,
-                "reach": row.exit.reach,
-                "promised": row.exit.promised,
-                "games": row.games,
-                "score": _number(row.score),
-            }
-            for row in (result.exit_scores(played.exits) if played.exits else [])
-        ],
-    }
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    row = {"side": made.side} | scored(name, result, promised)
+    row |= {"wins": told.wins, "draws": told.draws, "losses": told.losses, "elo": told.elo}
+    row |= dict(zip(("elo_low", "elo_high"), told.elo_interval, strict=True))
+    row["ended_in_book"] = result.inside
+    row["exits"] = [
+        {
+            **{"after": [move.uci() for move in each.exit.history], "over": each.exit.over},
+            **{"reach": each.exit.reach, "promised": each.exit.promised},
+            **{"games": each.games, "score": each.score},
+        }
+        for each in (result.exit_scores(exits) if exits else [])
+    ]
+    return as_json(row)
 
 
 def _plot_scores(panel: Any, played: Sequence[Played]) -> None:
@@ -371,16 +324,14 @@ def _plot(
     """Scores with their intervals, and promises, one line a player, one panel a color."""
     lines = max(len(played) for _, played in panels)
     size = (7.0, (0.5 * lines + 1.2) * len(panels) + 0.4)
-    with figure(path, len(panels), figsize=size, sharex=True, squeeze=False, page=True) as (
-        drawing,
-        axes,
-    ):
+    how: dict[str, Any] = {"sharex": True, "squeeze": False, "page": True}
+    with _files.figure(path, len(panels), figsize=size, **how) as (drawing, axes):
         for (made, played), panel in zip(panels, axes[:, 0], strict=True):
             _plot_scores(panel, sorted(played, key=lambda each: each.result.score))
             if made is panels[-1][0]:
                 panel.set_xlabel("points in 100 games (in brackets: positions in the book)")
             against = _against(given, made.settings)
-            opponent = textwrap.shorten(told_opponent(against, made.engines[1]), 120)
+            opponent = textwrap.shorten(OpponentWords(against, made.engines[1]).told, 120)
             games = max(len(each.result.games) for each in played)
             title = f"{made.side.capitalize()}, {games} games against {opponent}"
             panel.set_title(textwrap.fill(title, 80))

@@ -50,19 +50,7 @@ from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
 from precomp_games.chess.study.words import OpponentWords, guesses_words, more_points, points
-from precomp_games.commands._app import errors_by_flag
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import DATA, end_of, output_folder, print_table, write_csv
-from precomp_games.commands._flags import define_flags
-from precomp_games.commands._preparing import (
-    LINES,
-    best_book_in,
-    define_preparation_flags,
-    memory_lines,
-    preparation_settings,
-    prepared,
-)
-from precomp_games.commands._showing import ShowingFlags, check_exports, sizes_of, write_books
+from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _LINES = 5  # of each book, that are printed
 _SELDOM = 3  # games; what came up less often is told
@@ -93,7 +81,6 @@ class Flags:
         move, by lapse.
       last_years: How many years the last games are.
       output_dir: Where files go. Default: output, and a folder named after the person.
-      export_store: Also write the searches that this run needs to a store of their own.
     """
 
     games: str | None = None
@@ -106,22 +93,21 @@ class Flags:
     min_probability: Annotated[float, checks.Ge(0.0), checks.Le(0.01)] = 0.01
     last_years: checks.PositiveInt = 1
     output_dir: str | None = None
-    export_store: str | None = None
 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of a preparation, and whose games are read."""
-    define_preparation_flags(own, without=("side",))
+    _flags.define_preparation_flags(own, without=("side",))
     defaults: dict[str, Any] = {"budget": 60, "menu": 1, "penalty": 5e-4, "play_budget": 0, "minutes": 10.0}
     # The book is to see no less than those who are behind the games.
     defaults |= {"analyst_nodes": 20_000, "calibration": "people_20000", "report": True}
-    define_flags(own, ShowingFlags, Flags, **defaults)
+    _flags.define_flags(own, _chess.ShowingFlags, Flags, **defaults)
 
 
 def run(given: flags.FlagValues) -> None:
     """Prepares by the flags."""
     if given["export"].present:
-        check_exports(given.export)
+        _chess.check_exports(given.export)
     else:
         there = importlib.util.find_spec("genanki") is not None
         given["export"].value = [name for name in EXPORTS if there or name != "anki"]
@@ -129,14 +115,14 @@ def run(given: flags.FlagValues) -> None:
         raise ValueError(f"--opponent: expected none, since a person's games say it, got {given.opponent!r}")
     sides = ["white", "black"] if given.side == "both" else [given.side]
     each = [
-        dataclasses.replace(preparation_settings(given, side), min_probability=given.min_probability)
+        dataclasses.replace(prepare.preparation_settings(given, side), min_probability=given.min_probability)
         for side in sides
     ]
     path, name, population = _named(given)
-    folder = output_folder(given.output_dir or os.path.join("output", folder_name(name)))
-    with errors_by_flag("games", "a PGN file"):
+    folder = _app.output_folder(given.output_dir or os.path.join("output", folder_name(name)))
+    with _app.errors_by_flag("games", "a PGN file"):
         person = read_person(path, name, population, given.plies)
-    with open_engines(given, each[0]) as engines:
+    with _chess.open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":
             print("White alone: the stored searches are those.")
             each = each[:1]
@@ -148,7 +134,7 @@ def run(given: flags.FlagValues) -> None:
             last_years=given.last_years,
             distrusts=robust and not given["distrust"].present,
         )
-        print(_told_model(against), flush=True)
+        print(_told_model(against))
         made: list[Preparation] = []
         try:
             for settings in each:
@@ -164,8 +150,6 @@ def run(given: flags.FlagValues) -> None:
             print("No cards for Anki: pip install 'precomp-games[study]' for them.")
         print(f"Books: {', '.join(f'{folder}/{one.side}' for one in made)} ({searches} searches)")
         print("\nWhat to expect\n" + "\n".join(told))
-        if given.export_store:
-            engines.export(given.export_store, needed)
 
 
 def _write_page(
@@ -174,9 +158,11 @@ def _write_page(
     """Writes the page and the exports of what has been made; what to expect."""
     with limited(None):
         told = expectations(against, made)
-        sizes = {one.side: sizes_of(folder / one.side, one) for one in made}
-        pages = [BookPage(one, expect=" ".join(told), sizes=sizes[one.side]) for one in made]
-        write_books(given, folder, pages)
+        pages = [
+            BookPage(one, expect=" ".join(told), sizes=_chess.sizes_of(folder / one.side, one))
+            for one in made
+        ]
+        _chess.write_books(given, folder, pages)
     return told
 
 
@@ -187,11 +173,11 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
     """The file, the name as the file has it, and the file of others' games."""
     path, player, population = given.games, given.player, given.population
     if path is None:
-        path, player = str(DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
-        return path, player, population or str(DATA / "championship_sample.pgn")
+        path, player = str(_flags.DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
+        return path, player, population or str(_flags.DATA / "championship_sample.pgn")
     if population is not None and not os.path.isfile(population):
         raise ValueError(f"--population: expected a file, got {population!r}")
-    with errors_by_flag("games", "a PGN file"):
+    with _app.errors_by_flag("games", "a PGN file"):
         names = pgn_names(path)
     if not names:
         raise ValueError(f"--games: expected a PGN file with games, got {path!r}")
@@ -239,39 +225,33 @@ def _told_model(against: ModelledPerson) -> str:
     years = person.years
     half = model.weights.half_life
     age = f"half as much after {half:.1f} years" if math.isfinite(half) else "all alike"
-    lines = [
-        f"{'Games':<20}{model.report}" + (f"; {years.min()} to {years.max()}" if len(years) else ""),
-        f"{'Counted':<20}{age}; what stands behind them is worth {model.alpha:.2g} games in a position",
-    ]
+    told = {"Games": f"{model.report}" + (f"; {years.min()} to {years.max()}" if len(years) else "")}
+    told["Counted"] = f"{age}; what stands behind them is worth {model.alpha:.2g} games in a position"
     if against.looked_at < person.table.num_games:
-        lines.append(
-            f"{'Fitted to':<20}{against.looked_at} of {counted(person.table.num_games, 'game')}, drawn with "
+        told["Fitted to"] = (
+            f"{against.looked_at} of {counted(person.table.num_games, 'game')}, drawn with "
             "--seed, as there was time for by --minutes; all of them count"
         )
     if isinstance(model.prior, GamesPolicy):
-        lines.append(f"{'Others':<20}{model.prior}")
+        told["Others"] = str(model.prior)
     if against.engines is not None:
-        lines.append(f"{'Engines behind':<20}{against.engines}")
+        told["Engines behind"] = str(against.engines)
+    first = f"{against.first:.0f}"
     if not len(years):
-        lines.append(f"{'Prediction':<20}unknown: no game has a date, so all count alike")
+        told["Prediction"] = "unknown: no game has a date, so all count alike"
     elif against.bits is None:
-        there = bool((years < against.first).any())
-        missing = "moves from" if there else "games before"
-        lines.append(
-            f"{'Prediction':<20}unknown: no {missing} {against.first:.0f}{' on' * there}, to compare "
-            "with the others"
-        )
+        missing = f"moves from {first} on" if (years < against.first).any() else f"games before {first}"
+        told["Prediction"] = f"unknown: no {missing}, to compare with the others"
     else:
         bits, error, moves = against.bits
-        chance = 100.0 * 2.0**-bits
-        lines.append(
-            f"{'Prediction':<20}{bits:.2f} +- {error:.2f} bits a move from {against.first:.0f} on "
-            f"({counted(moves, 'move')}), as if each had been given {chance:.0f} chances in 100; the years "
-            "before are what it is fitted to"
+        sure = f"{100.0 * 2.0**-bits:.0f} chances in 100"
+        told["Prediction"] = (
+            f"{bits:.2f} +- {error:.2f} bits a move from {first} on ({counted(moves, 'move')}), as if each "
+            f"had been given {sure}; the years before are what it is fitted to"
         )
     if against.distrust is not None:
-        lines.append(f"{'Distrust':<20}{against.distrust}")
-    return "\n".join(lines)
+        told["Distrust"] = str(against.distrust)
+    return "\n".join(f"{name:<20}{text}" for name, text in told.items())
 
 
 # -- a book ------------------------------------------------------------------------------------------------
@@ -288,42 +268,32 @@ def _prepared(
     model = against.settings
     settings = dataclasses.replace(settings, opponent=model.opponent, distrust=model.distrust)
     side = chess.COLOR_NAMES[settings.side]
-    print(f"\n{side.capitalize()}", flush=True)
-    own = output_folder(str(folder / side))
-    with best_book_in(own) as improved:
-        kept = improved if engines.can_search else None  # what is stored may end amid the way
-        made = prepared(given, settings, engines, given.budget, kept)
+    print(f"\n{side.capitalize()}")
+    own = _app.output_folder(str(folder / side))
+    made = prepare.prepared(given, settings, engines, given.budget, own)
     rows = _position_rows(made, against)
-    extra = memory_lines(made, own)
+    extra = prepare.memory_lines(made, own)
     more = {"model": _facts(against), "seldom": _seldom(rows), "guessed": _share_of_guesses(made)}
     made.write(own, more)
     if rows:
-        write_csv(own / "positions.csv", rows)
+        _files.write_csv(own / "positions.csv", rows)
     else:
         (own / "positions.csv").unlink(missing_ok=True)  # of an earlier run
-    _print_book(given, made, rows, extra)
+    _print_book(made, rows, extra)
     return made
 
 
 def _position_rows(made: Preparation, against: ModelledPerson) -> list[dict[str, Any]]:
     """What is learnt, what it adds, and how often it came up."""
-    tables = (against.person.table, against.last)
-    counts = [_games_by_position(table, made.book.side) for table in tables]
+    met, met_last = (
+        _games_by_position(each, made.book.side) for each in (against.person.table, against.last)
+    )
     rows = []
-    book = made.book
-    for position, board, gain in zip(book.positions, book.boards, made.gains, strict=True):
-        games, last = (count.get(position_hash(board), 0) for count in counts)
-        rows.append(
-            {
-                "after": book.start.variation_san(position.history),
-                "play": board.san(position.moves[0].move),
-                "reach": position.reach,
-                "adds": float(gain),
-                "forgetting": position.worth,
-                "games": games,
-                "last_games": last,
-            }
-        )
+    for position, board, gain in zip(made.book.positions, made.book.boards, made.gains, strict=True):
+        key, line = position_hash(board), made.book.start.variation_san(position.history)
+        row = {"after": line, "play": board.san(position.moves[0].move), "reach": position.reach}
+        row |= {"adds": float(gain), "forgetting": position.worth}
+        rows.append(row | {"games": met.get(key, 0), "last_games": met_last.get(key, 0)})
     return rows
 
 
@@ -360,20 +330,16 @@ def _facts(against: ModelledPerson) -> dict[str, Any]:
     }
 
 
-def _print_book(
-    given: flags.FlagValues, made: Preparation, rows: Sequence[dict[str, Any]], extra: str
-) -> None:
+def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -> None:
     """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
-    gain = made.utility - made.unprepared
     print(
-        f"{'To learn':<20}{counted(made.learned, 'position')}, worth {more_points(gain)}: "
+        f"{'To learn':<20}{counted(made.learned, 'position')}, worth "
+        f"{more_points(made.utility - made.unprepared)}: "
         f"{points(made.utility)} in place of {points(made.unprepared)}{extra}"
     )
     if (worst := _at_worst(made)) is not None:
-        print(
-            f"{'At worst':<20}{more_points(worst)}: where the person is as far from the model as --distrust "
-            "says"
-        )
+        told = "where the person is as far from the model as --distrust says"
+        print(f"{'At worst':<20}{more_points(worst)}: {told}")
     if not rows:
         print("No position is worth learning at this penalty; lower --penalty to learn more.")
         return
@@ -384,20 +350,17 @@ def _print_book(
         f"they have {rare['share'] or 0.0:.0%} of what the book adds\n"
         f"{'Guesses':<20}{guesses_words(positions, len(rows), adds, math.fsum(made.gains))}"
     )
-    print(f"{LINES}\n{made.book.first_lines(_LINES)}")
-    most = sorted(
-        zip(rows, made.book.positions, strict=True),
-        key=lambda pair: (-pair[0]["last_games"], -pair[0]["games"], -pair[0]["reach"]),
-    )
+    print(f"{prepare.LINES}\n{made.book.first_lines(_LINES)}")
     print("Positions that came up most, in all games and in the last ones, and in 100 games by the model:")
+    most = sorted(rows, key=lambda row: (-row["last_games"], -row["games"], -row["reach"]))
     shown = [
         (
-            *(row["games"], row["last_games"], percent(row["reach"])),
-            *(points(position.worth), row["play"], end_of(str(row["after"]) or "(start)")),
+            *(row["games"], row["last_games"], percent(row["reach"]), points(row["forgetting"])),
+            *(row["play"], _files.end_of(str(row["after"]) or "(start)")),
         )
-        for row, position in most[:_ROWS]
+        for row in most[:_ROWS]
     ]
-    print_table(shown, ("games", "last", "model", "points it costs to forget", "play", "after"))
+    _files.print_table(shown, ("games", "last", "model", "points it costs to forget", "play", "after"))
 
 
 def _share_of_guesses(made: Preparation) -> float:
@@ -421,33 +384,27 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
     begins = "; ".join(filter(None, (_first_moves(against, each) for each in made)))
     books = [each for each in made if each.book.positions]
     if not books:
-        return [
-            f"{name}: {begins or 'nothing is expected'}.",
-            "Nothing is worth learning.",
-            "Lower --penalty.",
-        ]
-    worth = _by_color(
-        books,
-        lambda each: points(each.utility - each.unprepared),
-        lambda each: (
-            f" ({points(each.utility)} in place of {points(each.unprepared)}, "
-            f"{counted(each.learned, 'position')})"
-        ),
-    )
+        first = f"{name}: {begins or 'nothing is expected'}."
+        return [first, "Nothing is worth learning.", "Lower --penalty."]
+
+    def in_place(each: Preparation) -> str:
+        size = counted(each.learned, "position")
+        return f" ({points(each.utility)} in place of {points(each.unprepared)}, {size})"
+
+    worst = [each for each in books if _at_worst(each) is not None]
+    worth = _by_color(books, lambda each: points(each.utility - each.unprepared), in_place)
     nothing = "".join(
         f", and nothing is worth learning with {each.side.capitalize()}" for each in made if each not in books
     )
     guesses = _by_color(books, lambda each: f"{_share_of_guesses(each):.0%} of that")
     guess = OpponentWords(made[0].settings, made[0].engines[1]).guess
     thinks = " and an engine thinks likely" if "an engine" in guess else ""
-    worst = [each for each in books if _at_worst(each) is not None]
-    least = _by_color(worst, lambda each: points(_at_worst(each) or 0.0))
+    least = f"; at worst, {_by_color(worst, lambda each: points(_at_worst(each) or 0.0))} are left"
     return [
         f"{name}: {begins}." if begins else f"{name} has {counted(games, 'game')} in the file.",
         f"More points in 100 games: {worth}{nothing}, by a model of {counted(games, 'game')} and "
         f"{made[0].engines[0]}; nobody has played for it.",
-        f"Guesses, replies that were never seen{thinks}, carry {guesses}"
-        + (f"; at worst, {least} are left." if worst else "."),
+        f"Guesses, replies that were never seen{thinks}, carry {guesses}{least if worst else ''}.",
     ]
 
 

@@ -26,40 +26,165 @@ is reached (--price=positions); what is known already costs nothing and stays (-
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+import itertools
+import math
+import pathlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import chess
 from absl import flags
 
 from precomp_games._support import checks
-from precomp_games.chess.data.book import Book
+from precomp_games._support.checks import counted
+from precomp_games._support.deadlines import seconds_left
+from precomp_games.algorithms import MemoryFrontier, best_of_frontier
+from precomp_games.chess.data.book import Book, BookPosition, percent
+from precomp_games.chess.data.repertoire import read_repertoire
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import StoreError
 from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.settings import EVALUATIONS, PreparationSettings
 from precomp_games.chess.plan.controls import play_neighbors
-from precomp_games.chess.plan.preparation import Preparation
+from precomp_games.chess.plan.preparation import BestFirst, ByGames, Preparation, WholeTree
+from precomp_games.chess.plan.prepare import is_by_games, prepare
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.study.words import points, range_words, signed_points
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import output_folder, print_table
-from precomp_games.commands._flags import define_flags
-from precomp_games.commands._preparing import (
-    best_book_in,
-    define_preparation_flags,
-    memory_lines,
-    preparation_settings,
-    prepared,
-    print_preparation,
-)
-from precomp_games.commands._showing import (
-    ShowingFlags,
-    check_exports,
-    print_games,
-    told_opponent,
-    write_shown,
-)
+from precomp_games.chess.study.words import OpponentWords, more_points, points, range_words, signed_points
+from precomp_games.commands import _app, _chess, _files, _flags
 
+_LINES = 12  # of a book, that are printed
+_CHOICE = 8  # moves on a menu, where games are played and nothing else is said
+_MORE = 50  # positions on top of the budget, of which it is said what they would be worth
+LINES = "Lines, what carries most first, and how often each comes up:"
+_SHOWN = 8  # opponents of a mixture, each with its value
+_LOOKING = 0.5  # of --minutes: lines are looked at for so long, and then games are played
+_SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _NEAR = 20  # games against a neighbor
+
+
+def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
+    """The settings of the flags, for --side or another one; a wrong one is an error before any work."""
+    menu, needs_tree = given.menu, _whole_tree(given)
+    if menu is None:
+        menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
+    player = 0 if (side or given.side) == "white" else 1
+    settings = _flags.settings_of(given, player, evaluated=menu > 1, menu=menu)
+    limited = given.budget is not None or given.plan
+    if given["minutes"].present and not limited and not _chooses(given, settings):
+        raise ValueError(
+            "--minutes: expected --menu of 2 or more, or games, or else --budget or --plan with it, since "
+            "--penalty says what is in the book where the whole tree is looked at"
+        )
+    if needs_tree and menu > 1:
+        raise ValueError(f"--menu: expected 0 or 1 with --{needs_tree}, got {menu}")
+    if given.plan:
+        _plan_sizes(given)  # a wrong one is an error before any work
+        if given.budget is not None:
+            raise ValueError(
+                "--plan: expected no --budget beside it, since the plan says how much is learned"
+            )
+    if given["order"].present and is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree)):
+        raise ValueError("--order: expected --play_budget=0 beside it, since games set the order")
+    return settings
+
+
+def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
+    """Whether there is a best book so far, since lines are looked at one after the other."""
+    whole_tree = bool(_whole_tree(given)) or settings.distrust > 0.0
+    return settings.menu > 1 or is_by_games(settings, given.play_budget, whole_tree=whole_tree)
+
+
+def _whole_tree(given: flags.FlagValues) -> str:
+    """A flag that needs the whole tree, "" where none is given."""
+    needs = {"price": given.price != "infosets", "keep": given.keep, "plan": given.plan}
+    needs |= {"distrust": given.distrust > 0.0}
+    return next((flag for flag, is_given in needs.items() if is_given), "")
+
+
+def _plan_sizes(given: flags.FlagValues) -> list[int]:
+    """The numbers of --plan."""
+    sizes = _flags.positive_numbers(given["plan"])
+    growing = all(after > before for before, after in itertools.pairwise(sizes))
+    if not growing or any(size != int(size) for size in sizes):
+        raise ValueError(f"--plan: expected numbers of positions that grow, got {','.join(given.plan)!r}")
+    return list(map(int, sizes))
+
+
+def prepared(
+    given: flags.FlagValues,
+    settings: PreparationSettings,
+    engines: Engines,
+    budget: int | None,
+    folder: pathlib.Path | None = None,
+) -> Preparation:
+    """The preparation by these settings and the flags, within a budget; prints what is known before.
+
+    Where there is a folder, the best book so far is kept there, and Ctrl-C ends the looking.
+    """
+    for line in engines.misfits(settings):
+        print(line)
+    written: Sequence[BookPosition] = ()
+
+    def improved(made: Preparation) -> None:
+        nonlocal written
+        if folder and made.book.positions and made.book.positions != written:
+            made.write(folder)
+            written = made.book.positions
+
+    minutes = _LOOKING * seconds_left() / 60.0
+    kept = improved if folder and engines.can_search else None  # what is stored may end amid the way
+    chooses = _chooses(given, settings)
+    never = not chooses or (kept is None and math.isinf(minutes))
+    try:
+        with looking_until(None if never else minutes) as enough:
+            made = prepare(
+                *(settings, engines),
+                budget=budget,
+                games=given.play_budget,
+                order=given.order,
+                max_evaluations=given.max_evaluations,
+                plan=_plan_sizes(given) if given.plan else (),
+                keep=_kept_moves(given.keep, settings) if given.keep else None,
+                enough=enough,
+                improved=kept,
+            )
+    except KeyboardInterrupt:
+        if not written:
+            raise
+        told = f"the best book so far is in {folder}, {counted(len(written), 'position')}"
+        raise KeyboardInterrupt(told) from None
+    if not chooses and made.settings.penalty > settings.penalty:
+        at = f"at --penalty={made.settings.penalty:g}, not yet {settings.penalty:g}"
+        by = "by Ctrl-C" if given.minutes is None else f"by --minutes={given.minutes:g}"
+        print(f"{'Stopped':<20}{by}, {at}; the same command goes on from here.")
+    return made
+
+
+@contextlib.contextmanager
+def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
+    """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever.
+
+    None, and Ctrl-C as ever, where there is no such limit.
+    """
+    if minutes is None:
+        yield None
+        return
+    end = time.monotonic() + 60.0 * minutes
+    with _app.pressed_once() as pressed:
+        yield lambda: pressed() or time.monotonic() > end
+
+
+def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str, chess.Move]:
+    """The preparing side's moves in files of its own book, by position; of several, the first."""
+    with _app.errors_by_flag("keep", "PGN or Polyglot files"):
+        book = read_repertoire(paths, settings.side, fen=settings.fen)
+    print(f"Kept                {book.report}")
+    return {epd: position.moves[0] for epd, position in book.positions.items()}
+
+
+# -- the command -------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -85,31 +210,26 @@ class Flags:
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define_preparation_flags(own)
-    define_flags(own, ShowingFlags, Flags)
+    _flags.define_preparation_flags(own)
+    _flags.define_flags(own, _chess.ShowingFlags, Flags)
 
 
 def run(given: flags.FlagValues) -> None:
     """Prepares by the flags."""
-    check_exports(given.export)
+    _chess.check_exports(given.export)
     settings = preparation_settings(given)
-    folder = output_folder(given.output_dir)
-    with open_engines(given, settings) as engines:
+    folder = _app.output_folder(given.output_dir)
+    with _chess.open_engines(given, settings) as engines:
+        costs = f"a position costs {points(settings.penalty)} points in 100 games."
+        if given.plan or given.budget is not None:
+            costs = f"at most {given.plan[-1] if given.plan else given.budget} positions are learnt."
         print(
-            f"{given.side.capitalize()} prepares with {engines.analyst.engine_id} "
-            f"({settings.analyst_limit}) against {told_opponent(settings, engines.opponent.engine_id)}; "
-            + (
-                f"a position costs {points(settings.penalty)} points in 100 games."
-                if given.budget is None and not given.plan
-                else f"at most {given.plan[-1] if given.plan else given.budget} positions are learnt."
-            ),
-            flush=True,
+            f"{given.side.capitalize()} prepares with {engines.ids[0]} ({settings.analyst_limit}) against "
+            f"{OpponentWords(settings, engines.ids[1]).told}; {costs}"
         )
         needed = engines.start_record()
-        print_games(settings, engines)
-        with best_book_in(folder) as improved:
-            kept = improved if engines.can_search else None  # what is stored may end amid the way
-            made = prepared(given, settings, engines, given.budget, kept)
+        _chess.print_games(settings, engines)
+        made = prepared(given, settings, engines, given.budget, folder)
         searches, asked = engines.searches, len(needed)
         extra = memory_lines(made, folder)
         made.write(folder)  # whatever ends the games, the book is there
@@ -123,7 +243,7 @@ def run(given: flags.FlagValues) -> None:
             files = ", plan.csv, plan.png" if given.plan else files
             print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
         _print_games(made, matches, engines)
-        write_shown(given, folder, made, matches or {})
+        _chess.write_shown(given, folder, made, matches or {})
         if given.export_store:
             engines.export(given.export_store, needed)
 
@@ -132,17 +252,14 @@ def _matches(given: flags.FlagValues, made: Preparation, engines: Engines) -> di
     """Matches of the book and of no book, if any; None where they leave what is stored."""
     if not given.match_games or not made.book.positions:
         return {}
-    settings = made.settings
     how = {"games": given.match_games, "seed": given.match_seed}
-    empty = Book(made.book.start, made.book.side, ())
+    books = {"the book": made.book, "no book": Book(made.book.start, made.book.side, ())}
     try:
-        with_book = engines.match(made.book, settings, **how)
-        without = engines.match(empty, settings, **how)
+        return {name: engines.match(book, made.settings, **how) for name, book in books.items()}
     except EngineError as error:
         if engines.can_search or isinstance(error, StoreError):
             raise
         return None
-    return {"the book": with_book, "no book": without}
 
 
 def _among_neighbors(given: flags.FlagValues, made: Preparation, engines: Engines) -> Preparation:
@@ -168,20 +285,209 @@ def _print_games(made: Preparation, matches: Mapping[str, MatchResult] | None, e
                 f"the book score {points(without.score)} (95 %: {range_words((low, high))})"
             )
     if made.neighbors:
-        rows = [
-            (
-                *(points(each.score), points(each.unprepared)),
-                *(f"{signed_points(each.gain)} +- {points(each.standard_error)}", each.name),
-            )
-            for each in made.neighbors
-        ]
         print(f"\nAgainst neighbors of the model, {made.neighbors[0].games} games each, points in 100 games:")
-        print_table(rows, ("the book", "no book", "gain", "opponent"))
+        rows = []
+        for each in made.neighbors:
+            gain = f"{signed_points(each.gain)} +- {points(each.standard_error)}"
+            rows.append((points(each.score), points(each.unprepared), gain, each.name))
+        _files.print_table(rows, ("the book", "no book", "gain", "opponent"))
 
 
-def match_line(promised: float | None, result: MatchResult, without: MatchResult | None) -> str:
+def match_line(promised: float, result: MatchResult, without: MatchResult) -> str:
     """What a book promised and what it scored, in words."""
     scored = f"scored {points(result.score)} +- {points(result.standard_error)} in {len(result.games)} games"
-    line = scored if promised is None else f"promised {points(promised)}, {scored}"
-    line = line if without is None else f"{line}; without the book {points(without.score)}"
+    line = f"promised {points(promised)}, {scored}; without the book {points(without.score)}"
     return f"{line} (points in 100 games)"
+
+
+# -- what is printed ---------------------------------------------------------------------------------------
+
+
+def print_preparation(
+    given: flags.FlagValues, made: Preparation, extra: str, *, needed: int, searches: int
+) -> None:
+    """Prints what the book is worth, how it was found, and what is in it.
+
+    Args:
+      given: the flags.
+      made: the preparation.
+      extra: lines about a plan or a budget, with their line breaks.
+      needed: how many searches it took.
+      searches: how many of them were made now.
+    """
+    settings, book = made.settings, made.book
+    size = f"{made.learned} positions to learn ({book.distinct_positions} distinct)"
+    if made.learned < len(book):
+        size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
+    error = "" if made.standard_error is None else f" +- {points(made.standard_error)}"
+    promised = f"{points(made.unprepared)} unprepared, {points(made.utility)}{error} with the book"
+    worth = f"Value               {points(made.value)} = {points(made.utility)} - {made.learned} x "
+    worth += f"{points(settings.penalty)} for learning it\n"
+    if made.budget is not None:
+        worth = ""
+    if isinstance(made.search, WholeTree):
+        worth = "" if made.search.plan else worth
+        if (robust := made.search.robust) is not None:
+            promised = (
+                f"{points(robust.unprepared)} unprepared, {points(robust.utility)} with the book, against "
+                f"the worst of all opponents around the model (--distrust={settings.distrust:g})\n"
+                f"{'By the model':<20}{promised}"
+            )
+        how = f"{made.search.tree.expanded} histories were looked at{extra}{_otherwise(made, made.search)}"
+    else:
+        how = _how(given, made) + extra
+    print(
+        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{more_points(made.utility - made.unprepared)}\n"
+        f"{worth}Size                {size}, {how}\n"
+        f"Searches            {needed} needed, {searches} of them new\n"
+    )
+    if len(book) > 2 * book.distinct_positions and settings.price == "infosets":
+        print(
+            "Many of these histories lead to the same positions, and each is priced: a position then costs "
+            "several times the penalty. Fewer --max_plies may be nearer to what is meant.\n"
+        )
+    if book.positions:
+        if made.score_note:
+            print(made.score_note)
+        print(f"{LINES}\n{book.first_lines(_LINES)}\n")
+        _print_most_valuable(made)
+
+
+def _how(given: flags.FlagValues, made: Preparation) -> str:
+    """How the book was found by looking at some lines; why it is empty, if it is."""
+    search = made.search
+    assert isinstance(search, BestFirst | ByGames)
+    text = f"{search.work['opened']} positions were opened, {search.work['evaluations']} evaluated"
+    if search.work["evaluations"] >= given.max_evaluations:
+        text += "\nStopped at --max_evaluations: what was not evaluated by then counts as lost"
+    if isinstance(search, BestFirst):
+        text += f"\n{'Any such book':<20}has {points(search.upper or 0.0)} at most, by these scores"
+        why = "No move was found that is worth learning; lower --penalty, or raise --budget or --max_plies."
+        return text if made.book.positions else f"{text}\n\n{why}"
+    games = search.games
+    text += f"\n{'Games':<20}{games['taught']} to learn what positions are worth, {games['promise']} more "
+    text += f"for the promise (95 %: {range_words(search.interval)})"
+    ends = range_words(search.unprepared_interval)
+    if (refused := search.refused) is not None:
+        return (
+            f"{text}\n\nA book of {refused.positions} positions was found, but games with it score "
+            f"{points(refused.utility)} (95 %: {range_words(refused.interval)}), no more than "
+            f"{points(made.unprepared)} without it (95 %: {ends}). It "
+            "is no advice, and was left out; raise --play_budget or --max_evaluations to look further."
+        )
+    if made.book.positions:
+        return f"{text}\n{'':<20}{games['unprepared']} more without the book (95 %: {ends})"
+    return f"{text}\n\n{_why_nothing(made, by_rules=True)}"
+
+
+def _otherwise(made: Preparation, search: WholeTree) -> str:
+    """What keeping a book costs or saves, why the book is empty, and what it has against each opponent."""
+    text = ""
+    if (kept := search.kept) is not None:
+        more, less = made.utility - kept.free_utility, kept.free_learned - kept.learned
+        fewer = f"{abs(less)} positions {'less' if less >= 0 else 'more'} to learn"
+        text += (
+            f"\nKept                {kept.histories} histories of the book are known, by {kept.given} "
+            f"positions of --keep\nIf nothing is kept  {points(kept.free_utility)} with "
+            f"{kept.free_learned} positions to learn: keeping them is worth {signed_points(more)}, "
+            f"with {fewer}"
+        )
+    if not made.book.positions:
+        text += f"\n\n{_why_nothing(made, by_rules=False)}"
+    if each := search.components:
+        values = ", ".join(map(points, each)) + ", in the order given"
+        if len(each) > _SHOWN:
+            values = f"{range_words((min(each), max(each)))}, of {len(each)} opponents"
+        text += f"\n{'Against each':<20}{values}"
+    return text
+
+
+def _why_nothing(made: Preparation, *, by_rules: bool) -> str:
+    """Why the book is empty, and what would change that; `by_rules` if games end by the rules of chess."""
+    settings = made.settings
+    start = settings.game().new_initial_state()
+    if start.is_terminal():
+        return "The game is over where it starts: there is nothing to learn."
+    first = 0 if start.current_player() == settings.player else 1
+    own_moves = len(range(first, settings.max_plies, 2))
+    within = f"within --max_plies={settings.max_plies}"
+    if own_moves == 0:
+        return f"It is never {made.side.capitalize()}'s move {within}: there is nothing to learn."
+    if made.budget == 0:
+        return "Nothing is worth learning at this budget; raise --budget to learn more."
+    if own_moves == 1 and not by_rules:
+        return f"No move is worth learning {within}, since a draw follows; raise it to learn more."
+    more = ""
+    if own_moves < _SHORT:
+        draws = "" if by_rules else ", after which games are draws,"
+        more = f", or raise --max_plies={settings.max_plies}{draws}"
+    return f"Nothing is worth learning at this penalty; lower --penalty{more} to learn more."
+
+
+def _print_most_valuable(made: Preparation, count: int = 5) -> None:
+    print("Worth the most (points in 100 games that forgetting the position and all after it would cost):")
+    rows = []
+    both = zip(made.book.positions, made.book.boards, strict=True)
+    for position, board in sorted(both, key=lambda pair: -pair[0].worth)[:count]:
+        line = made.book.start.variation_san(position.history) or "(start)"
+        play = board.san(position.moves[0].move)
+        rows.append((points(position.worth), percent(position.reach), play, _files.end_of(line, 90)))
+    _files.print_table(rows, ("points", "reach", "play", "after"))
+    print()
+
+
+_MORE = 50  # positions on top of the budget, of which it is said what they would be worth
+
+
+def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
+    """Lines about a plan or a budget; plots and writes what memory is worth. "" where neither was given."""
+    if isinstance(made.search, WholeTree) and made.search.plan:
+        return "\n" + _plan_lines(made, made.search, folder)
+    if made.frontier is not None:
+        return "\n" + _budget_lines(made, made.frontier, folder)
+    return ""
+
+
+def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.Path) -> str:
+    """What some more positions would be worth; plots utility against positions."""
+    assert made.budget is not None and isinstance(made.search, WholeTree)
+    most = made.budget + _MORE
+    more = best_of_frontier(frontier, most)
+    columns = {"positions": frontier.sizes} | frontier.columns()
+    del columns["size"]
+    _files.write_csv(folder / "memory.csv", _files.rows_of(columns))
+    gain = signed_points(more.utility - made.utility)
+    labels = ("positions in the book", f"{made.score_name.lower()}, points in 100 games")
+    with _files.points_figure(folder / "memory.png", *labels, page=True) as panel:
+        highest = float(frontier.upper_bound(1.5 * most))
+        frontier.plot(panel, most=1.5 * most)
+        label = f"at most {made.budget}: {points(made.utility)}"
+        panel.plot([len(made.book)], [made.utility], "C1o", label=label)
+        label = f"at most {most}: {points(more.utility)} ({gain})"
+        panel.plot([more.size], [more.utility], "C2s", ms=4, label=label)
+        pad = max(0.05 * (highest - frontier.unprepared), 1e-3)
+        panel.set_ylim(frontier.unprepared - pad, highest + pad)
+    missed = made.search.truncation_loss or 0.0
+    return (
+        f"{_MORE} more positions   {gain} ({more.size} would give {points(more.utility)})\n"
+        f"Not looked at       --penalty={frontier.penalty:g} left out what could give {made.budget} "
+        f"positions up to {points(missed)} more, {most} up to {points(more.truncation_loss)}\n"
+    )
+
+
+def _plan_lines(made: Preparation, search: WholeTree, folder: pathlib.Path) -> str:
+    names = ("positions", "learned", "utility", "best_of_this_size", "loss")
+    steps = [(*dataclasses.astuple(step), step.best - step.utility) for step in search.plan]
+    rows = [dict(zip(names, step, strict=True)) for step in steps]
+    _files.write_csv(folder / "plan.csv", rows)
+    labels = ("positions to learn", f"{made.score_name.lower()}, points in 100 games")
+    with _files.points_figure(folder / "plan.png", *labels) as panel:
+        sizes, _, nested, best, _ = zip((0, 0, made.unprepared, made.unprepared, 0.0), *steps, strict=True)
+        panel.plot(sizes, best, "C0o-", label="the best book")
+        panel.plot(sizes, nested, "C1s--", ms=4, label="the plan's, which contains the one before")
+    lines = [
+        f"  {row['learned']:<18}{points(row['utility'])}, and the best book of this size "
+        f"{points(row['loss'])} more"
+        for row in rows
+    ]
+    return "\n".join(["Plan, by positions learned:", *lines])

@@ -31,17 +31,7 @@ from precomp_games.chess.data.movetext import Standard, standard
 from precomp_games.chess.data.pgn_files import GameReport, game_texts
 from precomp_games.chess.model.played import reply_games
 from precomp_games.chess.study.page import BookPage, report_matches
-from precomp_games.commands._files import output_folder
-from precomp_games.commands._flags import Repeated, define_flags
-from precomp_games.commands._showing import (
-    Earlier,
-    FolderFlags,
-    ShowingFlags,
-    check_exports,
-    earlier_runs,
-    sizes_of,
-    write_books,
-)
+from precomp_games.commands import _app, _chess, _flags
 
 _MOST_NOTES = 2**22  # bytes; a game with all its variations is in memory, a hundred times as large
 _MOST_PLIES = 1000
@@ -66,19 +56,19 @@ class Flags:
     notes: str | None = None
     games: str | None = None
     player: str | None = None
-    plot: Repeated = ()
+    plot: _flags.Repeated = ()
 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define_flags(own, FolderFlags, ShowingFlags, Flags, report=True)
+    _flags.define_flags(own, _chess.FolderFlags, _chess.ShowingFlags, Flags, report=True)
 
 
 def run(given: flags.FlagValues) -> None:
     """Makes the page that the flags ask for."""
-    check_exports(given.export)
-    books = _read_books(given, earlier_runs(given))
-    write_books(given, output_folder(given.output_dir), books)
+    _chess.check_exports(given.export)
+    books = _read_books(given, _chess.earlier_runs(given))
+    _chess.write_books(given, _app.output_folder(given.output_dir), books)
 
 
 def _read_match(folder: str) -> list[dict[str, Any]]:
@@ -141,14 +131,14 @@ def _read_plot(path: str | os.PathLike[str]) -> str:
     return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
 
 
-def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[BookPage]:
+def _read_books(given: flags.FlagValues, runs: Sequence[_chess.Earlier]) -> list[BookPage]:
     """What earlier runs made, with what the flags add to it."""
     rows = _read_match(given.match_dir) if given.match_dir else []
     notes = _read_notes(given.notes) if given.notes else {}
     shared = {pathlib.Path(path).stem: _read_plot(path) for path in given.plot}
     books = []
     for folder, made in runs:
-        sizes = sizes_of(folder, made)
+        sizes = _chess.sizes_of(folder, made)
         try:
             matches = report_matches(made, {}, rows)
         except (KeyError, TypeError, ValueError) as error:
@@ -159,7 +149,7 @@ def _read_books(given: flags.FlagValues, runs: Sequence[Earlier]) -> list[BookPa
             read = GameReport()
             meant = GameSelection(given.games, given.player)
             games, person = reply_games(made.book, meant, exits=made.exits, report=read)
-            print(f"Games behind replies: {read}", flush=True)
+            print(f"Games behind replies: {read}")
             made = dataclasses.replace(made, games=games, person=person)
         books.append(BookPage(made, notes=notes, matches=matches, sizes=sizes, plots=shared))
     return books

@@ -26,26 +26,9 @@ from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.game_records import GameRecord, position_hash, read_games
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.data.repertoire import Repertoire
-from precomp_games.chess.plan.review import (
-    AT_ITS_END,
-    BY_OPPONENT,
-    BY_OWNER,
-    GamesReview,
-    review_games,
-)
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import DATA, output_folder, shown_path
-from precomp_games.commands._flags import define_flags
-from precomp_games.commands._showing import print_games, told_opponent
-from precomp_games.commands.judge import (
-    book_and_settings,
-    define_judging_flags,
-    judged_by_flags,
-    print_rows,
-    print_summary,
-    print_tables,
-    write_judgment,
-)
+from precomp_games.chess.plan.review import AT_ITS_END, BY_OPPONENT, BY_OWNER, GamesReview, review_games
+from precomp_games.chess.study.words import OpponentWords
+from precomp_games.commands import _app, _chess, _flags, judge
 
 STOPS = True
 """Ctrl-C, pressed once, ends the work as --minutes does."""
@@ -68,65 +51,58 @@ class Flags:
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of judging, and whose games are reviewed."""
-    define_flags(own, Flags)
-    define_judging_flags(own, "output/review_games")
+    _flags.define_flags(own, Flags)
+    judge.define_judging_flags(own, "output/review_games")
 
 
 def run(given: flags.FlagValues) -> None:
     """Reviews the games of the flags, and judges the book once more by them."""
-    book, settings = book_and_settings(given)
+    book, settings = judge.book_and_settings(given)
     games, read = _games(given, book)
-    folder = output_folder(given.output_dir)
-    with open_engines(given, settings) as engines:
-        needed = engines.start_record()
+    folder = _app.output_folder(given.output_dir)
+    with _chess.open_engines(given, settings) as engines:
         print(
             f"{'Games':<20}{len(games)} with the book's side, of {read}\n"
             f"{'Book':<20}{book.report}\n"
-            f"{'Opponent before':<20}{told_opponent(settings, engines.opponent.engine_id)}",
-            flush=True,
+            f"{'Opponent before':<20}{OpponentWords(settings, engines.ids[1]).told}"
         )
-        print_games(settings, engines)
-        for line in engines.misfits(settings):
-            print(line, flush=True)
+        _chess.print_model(settings, engines)
         review = review_games(book, games, settings, engines.policies(settings), given.prior_games)
         with part(0.5):
-            before = judged_by_flags(given, book, settings, engines)
-        now = judged_by_flags(given, book, settings, engines, review.policies)
+            before = judge.judged_by_flags(given, book, settings, engines)
+        now = judge.judged_by_flags(given, book, settings, engines, review.policies)
         if now.penalty != before.penalty:  # both on what comes up as often
             often = dataclasses.replace(settings, penalty=max(now.penalty, before.penalty))
             with limited(None):
-                before = judged_by_flags(given, book, often, engines)
-                now = judged_by_flags(given, book, often, engines, review.policies)
-        left_by = review.left_by
+                before = judge.judged_by_flags(given, book, often, engines)
+                now = judge.judged_by_flags(given, book, often, engines, review.policies)
         if review.looked_at < len(games):
             print(
                 f"{'Looked at':<20}{review.looked_at} of {counted(len(games), 'game')}, drawn with --seed, "
                 "as there was time for by --minutes; the model of the opponent is made by all of them"
             )
+        left_by, never = review.left_by, review.looked_at - len({row["game"] for row in review.games})
         print(
             f"{'The book was left':<20}{counted(left_by.total(), 'time')}: {left_by[BY_OWNER]} by you, "
             f"{left_by[BY_OPPONENT]} by the opponent, {left_by[AT_ITS_END]} at its end; "
-            f"{counted(review.looked_at - len({row['game'] for row in review.games}), 'game')} never left it"
+            f"{counted(never, 'game')} never left it"
         )
         _print_review(review, given.prior_games, given.rows)
         print("\nThe book against the opponent as it was known before:")
-        print_summary(before, settings)
+        judge.print_summary(before, settings)
         print("\nThe book against the opponent as it is known now:")
-        print_summary(now, settings)
+        judge.print_summary(now, settings)
         tables = now.tables()
-        print_tables(tables, settings, given.rows)
+        judge.print_tables(tables, settings, given.rows)
         result = {
             "prior_games": given.prior_games,
             "reviewed": review.looked_at,
             "left_by": dict(left_by),
             "score": settings.kind.score_name,
             "before": before.to_json(),
-            **now.to_json(),
         }
         rows = {"games": review.games, "to_learn": review.to_learn, "replies": review.replies}
-        write_judgment(given, folder, settings, engines, result, rows | tables)
-        if given.export_store:
-            engines.export(given.export_store, needed)
+        judge.write_judgment(given, folder, settings, engines, result | now.to_json(), rows | tables)
 
 
 def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRecord], GameReport]:
@@ -135,7 +111,7 @@ def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRec
     if path is None and (given.book or given["from"].value):
         raise ValueError("--games: expected the games that you have played with this book, got none")
     if path is None:
-        path, player = shown_path(DATA / "review_sample.pgn"), player or "You"
+        path, player = _flags.shown_path(_flags.DATA / "review_sample.pgn"), player or "You"
     elif player is None:
         raise ValueError("--player: expected whose games in --games are reviewed, got none")
     report, kept = GameReport(), {}
@@ -156,23 +132,12 @@ def _games(given: flags.FlagValues, book: Repertoire) -> tuple[dict[int, GameRec
 
 def _print_review(review: GamesReview, prior_games: float, most: int) -> None:
     """Prints where games left the book, what they teach, and what the opponent replied."""
-    print_rows(
-        "Where each game left the book, and what your move there cost, in points of 100 games (below 0: it "
-        "is worth more)",
-        review.games,
-        {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "book": "book"}
-        | {"better": "better", "back": "came back by"},
-        most,
-    )
-    print_rows(
-        "What these games teach, with these costs added up",
-        review.to_learn,
-        {"cost": "cost", "games": "games", "learn": "play"},
-        most,
-    )
-    print_rows(
-        f"Replies of the opponent, whose model was worth {prior_games:g} games before",
-        review.replies,
-        {"was": "was", "is": "is now", "games": "games", "reply": "reply"},
-        most,
-    )
+    title = "Where each game left the book, and what your move there cost, in points of 100 games "
+    columns = {"game": "game", "left_by": "left by", "cost": "cost", "played": "played", "book": "book"}
+    columns |= {"better": "better", "back": "came back by"}
+    judge.print_rows(f"{title}(below 0: it is worth more)", review.games, columns, most)
+    title = "What these games teach, with these costs added up"
+    judge.print_rows(title, review.to_learn, {"cost": "cost", "games": "games", "learn": "play"}, most)
+    title = f"Replies of the opponent, whose model was worth {prior_games:g} games before"
+    columns = {"was": "was", "is": "is now", "games": "games", "reply": "reply"}
+    judge.print_rows(title, review.replies, columns, most)

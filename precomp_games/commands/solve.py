@@ -27,8 +27,7 @@ from precomp_games._support import checks
 from precomp_games._support.files import write_together
 from precomp_games.algorithms.zero_sum.solve import METHODS, Equilibrium, solve
 from precomp_games.algorithms.zero_sum.tables import save_policy
-from precomp_games.commands._files import figure, output_folder, print_table, write_json
-from precomp_games.commands._flags import MemoryFlags, define_flags, named_game
+from precomp_games.commands import _app, _files, _flags
 from precomp_games.meta_game.gambit import to_efg
 from precomp_games.tree.history_tree import HistoryTree
 
@@ -64,7 +63,7 @@ class Flags:
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
-    define_flags(own, Flags, MemoryFlags)
+    _flags.define_flags(own, Flags, _flags.MemoryFlags)
 
 
 def run(given: flags.FlagValues) -> None:
@@ -73,16 +72,11 @@ def run(given: flags.FlagValues) -> None:
         raise ValueError("--efg: expected --output_dir, where the file goes, got none")
     if given.refine and given.method != "exact":
         raise ValueError(f"--refine: expected --method=exact, got {given.method}")
-    game = named_game(given.game)
-    folder = None if given.output_dir is None else output_folder(given.output_dir)
-    result = solve(
-        game,
-        method=given.method,
-        refine=given.refine,
-        iterations=given.iterations,
-        target_nash_conv=given.target_nash_conv,
-        seconds=given.seconds,
-    )
+    game = _flags.named_game(given.game)
+    folder = None if given.output_dir is None else _app.output_folder(given.output_dir)
+    names = ("method", "refine", "iterations", "target_nash_conv", "seconds")
+    how: dict[str, Any] = {name: given[name].value for name in names}
+    result = solve(game, **how)
     _print(result, given.infosets)
     if folder is not None:
         _write(result, folder, given.efg)
@@ -103,7 +97,7 @@ def _print(result: Equilibrium, count: int) -> None:
         print("That is more than was asked for; more --iterations or --seconds may help.")
     if count:
         print()
-        print_table(_rows(tree, result, count), ("player", "reach", "plays", "at"))
+        _files.print_table(_rows(tree, result, count), ("player", "reach", "plays", "at"))
 
 
 def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any, ...]]:
@@ -131,34 +125,26 @@ def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any,
 def _write(result: Equilibrium, folder: pathlib.Path, efg: bool) -> None:
     """Writes what belongs together: all of it or nothing."""
     tree = result.tree
-    report = {
-        "game": tree.game_string,
-        "histories": tree.num_histories,
-        "infosets": tree.num_infosets,
-        "value": result.value,
-        "nash_conv": result.nash_conv,
-        "method": result.method,
-        "iterations": result.iterations,
-        "converged": result.converged,
-        "seconds": result.seconds,
-        "trace": result.trace,
-    }
+    names = ("value", "nash_conv", "method", "iterations", "converged", "seconds", "trace")
+    report: dict[str, Any] = {"game": tree.game_string}
+    report |= {"histories": tree.num_histories, "infosets": tree.num_infosets}
+    report |= {name: getattr(result, name) for name in names}
     if result.refinement is not None:
         report |= {"subgames": result.refinement.subgames, "gap": result.refinement.gap}
-    names = ["policy.npz", "result.json"]
+    files = ["policy.npz", "result.json"]
     with write_together(folder) as drafts:
         save_policy(result.policy(), drafts / "policy.npz")
-        write_json(drafts / "result.json", report)
+        _files.write_json(drafts / "result.json", report)
         if efg:
             (drafts / "game.efg").write_text(to_efg(tree), encoding="utf-8")
-            names.append("game.efg")
+            files.append("game.efg")
         if len(result.trace) > 1:
             _plot(result, drafts / "nash_conv.png")
-            names.append("nash_conv.png")
-    print(f"\nWritten: {folder}/{', '.join(names)}")
+            files.append("nash_conv.png")
+    print(f"\nWritten: {folder}/{', '.join(files)}")
 
 
 def _plot(result: Equilibrium, path: pathlib.Path) -> None:
-    with figure(path, figsize=(6.4, 4.0), layout="constrained") as (drawing, panel):
+    with _files.figure(path, figsize=(6.4, 4.0), layout="constrained") as (drawing, panel):
         result.plot(panel)
         drawing.suptitle(f"{result.tree.game_string}, {result.method}")

@@ -35,7 +35,7 @@ import os
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TextIO
+from typing import Annotated, Any, Literal, NamedTuple, TextIO
 
 import chess
 import numpy as np
@@ -46,42 +46,22 @@ from precomp_games._support.checks import counted, shown
 from precomp_games._support.config import bar
 from precomp_games._support.deadlines import limited, part, seconds_left, time_is_up
 from precomp_games._support.files import read_json
-from precomp_games.chess.data.book import Book, points, points_axis
-from precomp_games.chess.engines.pool import Demand, EngineError, engine_troubles, find_engine
+from precomp_games.chess.data.book import Book, points
+from precomp_games.chess.engines.pool import Demand, engine_troubles, find_engine
 from precomp_games.chess.engines.searches import SearchLimit, named_options, weakened_by
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan import sparring
 from precomp_games.chess.plan.preparation import BySparring, Preparation
 from precomp_games.chess.plan.prepare import with_exits
-from precomp_games.chess.plan.sparring import (
-    SparringGames,
-    informed_policies,
-    played_lines,
-    prepare_from_games,
-    spec_of_games,
-)
-from precomp_games.chess.play.engine_games import (
-    Clock,
-    MatchEngine,
-    cut_to_whole_games,
-    play_engine_games,
-)
+from precomp_games.chess.plan.sparring import SparringGames
+from precomp_games.chess.play.engine_games import Clock, MatchEngine, cut_to_whole_games, play_engine_games
 from precomp_games.chess.play.match_statistics import MatchStatistics
 from precomp_games.chess.study.words import range_words, signed_points
-from precomp_games.commands._engines import open_engines
-from precomp_games.commands._files import end_of, figure, output_folder, print_table, write_csv, write_json
-from precomp_games.commands._flags import (
-    MinutesFlags,
-    Repeated,
-    define_chess_flags,
-    define_flags,
-    settings_of,
-)
-from precomp_games.commands._preparing import looking_until
+from precomp_games.commands import _app, _chess, _files, _flags, prepare
 from precomp_games.policies.playouts import mean_interval
 
-_OWN = "precomp-games"
 _LINES = 8  # that are printed of a round
 # Standard deviations of estimates: taken off what few games have seen, of the last book, and added for books
 # of rounds, which are there to learn, where games are random. They are those of wins and losses; where half
@@ -89,17 +69,155 @@ _LINES = 8  # that are printed of a round
 _DOUBT, _HOPE = 0.6, 1.0
 _OPTIMISM = 0.03  # where games are random, and no move wins by itself: see docs/sparring.md
 _LAST = {"last": 1 << 32, "without": (1 << 32) + 1}  # matches at the end, and their numbers in seeds
+_ROUNDS = 0.6  # of --minutes; half of the others are for the last book, and the rest for its match
 _MINUTES = 3.0  # that are looked for a book, and less where there are --minutes:
 _LOOKING = 0.25  # of the time that is left for rounds
 _TURN = 10  # games of the last match before as many without a book
+_CALIBRATION = "engines"  # under a clock
+# What an engine under a clock plays with the games before it in its hash, as searches by nodes from scratch:
+# so many times what it visits in its time in the start position. Of its best moves it plays any that are
+# about as good, by a temperature in centipawns. See docs/sparring.md.
+_TIMES = {"a": 1.0, "b": 2.2, "c": 4.6, "d": 10.0}
+_REPLIES, _REPLIES_R = 4, 5.0
+_LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
 
 
-@dataclasses.dataclass(frozen=True)
-class _Round:
-    """What is told of a round; `made` is the book that it was played with, None where that is not known."""
+@dataclasses.dataclass
+class Flags:
+    """Who plays whom, and how often.
+
+    Attributes:
+      side: Who prepares.
+      clock: Seconds and increment that each side has for a game, such as 1+0.01, in place of a limit for
+        each move.
+      own_engine: UCI engine that plays for us where the book ends. Default: that of --engine.
+      own_option: UCI option of it, "Name=value"; may be repeated.
+      play: Games to learn from, the first ones without a book.
+      round: Games of a round, after which the book is made anew.
+      last: Games at the end, which say what the book is worth; where games are random, as many without a
+        book are played in turns with them.
+      concurrency: Games that are played side by side. More than there are cores take each other's time.
+      budget: Learn at most so many positions, as well as possible.
+      max_evaluations: Stop looking after so many evaluations.
+      games: A PGN file to learn from; nothing is played.
+      opponent_name: With --games: the opponent's name there.
+      output_dir: Where files go, and where a run goes on that was ended.
+    """
+
+    side: Literal["white", "black"] = "white"
+    clock: str | None = None
+    own_engine: str | None = None
+    own_option: _flags.Repeated = ()
+    play: checks.NonNegativeInt = 200
+    round: checks.PositiveInt = 20
+    last: checks.NonNegativeInt = 100
+    concurrency: Annotated[int, checks.Ge(1), checks.Le(256)] = 1
+    budget: checks.NonNegativeInt = 400
+    max_evaluations: checks.PositiveInt = 20_000
+    games: str | None = None
+    opponent_name: str | None = None
+    output_dir: str = "output/sparring"
+
+
+def define(own: flags.FlagValues) -> None:
+    """Defines the flags."""
+    _flags.define_flags(own, Flags, _flags.MinutesFlags)
+    without = ("opponent_temperature_cp", "opponent_weights", "distrust", "price")
+    plays = {"opponent_plays": "game", "opponent_samples": 1, "evaluation": "calibrated"}
+    _flags.define_chess_flags(own, without, analyst_nodes=50_000, penalty=3e-5, menu=4, **plays)
+
+
+def run(given: flags.FlagValues) -> None:
+    """Spars by the flags."""
+    settings = _settings(given)
+    folder = _app.output_folder(given.output_dir)
+    with _chess.open_engines(given, settings, plays=True) as engines:
+        work = Sparring(given, _with_clock(given, settings, engines), engines)
+        if given.games is not None:
+            work.learn()
+            return
+        _check_conditions(folder / "sparring.json", work.conditions())
+        work.cut_back()
+        print(
+            f"{given.side.capitalize()}, against {engines.opponent.engine_id} ({work.opponent.limit}), "
+            f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}."
+        )
+        with part(_ROUNDS):
+            told = work.rounds()
+        with part(0.5):
+            made = work.last_book()
+        work.tell(made, told, *work.last(made))
+
+
+def _settings(given: flags.FlagValues) -> PreparationSettings:
+    """The settings of the flags; a wrong one is an error before any work."""
+    if (given.games is None) != (given.opponent_name is None):
+        raise ValueError("--games: expected --opponent_name with it, and neither without the other")
+    if given.games is not None and not os.path.isfile(given.games):
+        raise ValueError(f"--games: expected a PGN file, got {given.games!r}")
+    if given.evaluation != "calibrated" or given.menu < 1:
+        told = f"calibrated, and a --menu of 1 or more, got {given.evaluation} and {given.menu}"
+        raise ValueError(f"--evaluation: expected {told}")
+    settings = _flags.settings_of(given, 0 if given.side == "white" else 1)
+    if settings.game().new_initial_state().is_terminal():
+        raise ValueError(f"--fen: expected a position in which the game goes on, got {given.fen!r}")
+    if given.clock is None:
+        return settings
+    limit = SearchLimit(movetime_ms=Clock.parse(given.clock).move_ms)
+    for each in ("own_nodes", "opponent_nodes", "opponent_movetime_ms"):
+        if given[each].present:
+            raise ValueError(f"--{each}: expected none beside --clock, got {given[each].value}")
+    return dataclasses.replace(settings, opponent_limit=limit, own_limit=None)
+
+
+def _with_clock(
+    given: flags.FlagValues, settings: PreparationSettings, engines: Engines
+) -> PreparationSettings:
+    """Settings in which an opponent under a clock is an engine that visits more nodes or fewer.
+
+    How many it visits in its time here is asked once, in the start position. One that plays other moves than
+    it finds is asked in games. Play after the book is worth what it was in games of engines under a clock.
+    """
+    if settings.opponent_limit.movetime_ms is None or weakened_by(engines.opponent.engine_id):
+        return settings
+    if not given["calibration"].present:
+        settings = dataclasses.replace(settings, calibration=_CALIBRATION)
+    if settings.opponent or given["opponent_plays"].present:
+        return settings
+    epd = settings.game().new_initial_state().epd
+    with limited(None):
+        (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
+    demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
+    named = find_engine(given.opponent_engine or given.engine)
+    if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):
+        name = engines.opponent.engine_id
+        print(f"{name} keeps no limit of nodes: behind its games is what it answers in games by time.")
+        return settings
+    nodes = {name: max(1, round(share * result.nodes)) for name, share in _TIMES.items()}
+    plays = ",".join(f"{k}=uci(nodes={n},r={_REPLIES_R:g},top_k={_REPLIES})" for k, n in nodes.items())
+    return dataclasses.replace(settings, opponent=f"mixture({plays},per=move)", min_probability=_LEAST)
+
+
+def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
+    """Refuses to go on with games that were played under other conditions."""
+    try:
+        before = read_json(path)
+    except FileNotFoundError:
+        _files.write_json(path, now)
+        return
+    except ValueError as error:
+        told = f"a new folder, or one of this command, got {str(path)!r} ({error})"
+        raise ValueError(f"--output_dir: expected {told}") from None
+    for name, value in now.items():
+        if type(before.get(name)) is not type(value) or before[name] != value:
+            told = f"games with {name} {value!r}, got {path.parent} with {shown(before.get(name))}"
+            raise ValueError(f"--output_dir: expected a new folder, or {told}")
+
+
+class _Round(NamedTuple):
+    """What is told of the games of a round, or of a match."""
 
     number: int
-    made: Preparation | None
     scores: Sequence[float]
 
     @property
@@ -126,21 +244,17 @@ class Sparring:
         self.no_book = Book(settings.game().new_initial_state().board, self.side, ())
         self.clock = clock = None if given.clock is None else Clock.parse(given.clock)
         own, theirs = settings.own_limit or settings.opponent_limit, settings.opponent_limit
-        options = {
-            name: named_options(given[name].value, name)
-            for name in ("engine_option", "own_option", "opponent_option")
-        }
+        names = ("engine_option", "own_option", "opponent_option")
+        options = {name: named_options(given[name].value, name) for name in names}
         mine = {} if given.own_engine else options["engine_option"]
         same = not (given.opponent_engine or given.opponent_option)
-        self.own = MatchEngine(
-            _OWN, find_engine(given.own_engine or given.engine), clock or own, mine | options["own_option"]
-        )
-        self.opponent = MatchEngine(
-            _plain(engines.opponent.engine_id),
-            find_engine(given.opponent_engine or given.engine),
-            clock or theirs,
-            options["engine_option" if same else "opponent_option"],
-        )
+        command = find_engine(given.own_engine or given.engine)
+        self.own = MatchEngine("precomp-games", command, clock or own, mine | options["own_option"])
+        # A name that PGN tags and specs take.
+        name = " ".join(re.sub(r"[^A-Za-z0-9.+-]+", " ", engines.opponent.engine_id).split())[:60]
+        command = find_engine(given.opponent_engine or given.engine)
+        played = options["engine_option" if same else "opponent_option"]
+        self.opponent = MatchEngine(name or "Opponent", command, clock or theirs, played)
         timed = clock is not None or (own.movetime_ms, theirs.movetime_ms) != (None, None)
         self.random = timed or any(map(_draws, (self.own, self.opponent)))
 
@@ -148,9 +262,7 @@ class Sparring:
         """What games of one folder have in common."""
         played = (("own", self.own), ("opponent", self.opponent))
         return {
-            "side": chess.COLOR_NAMES[self.side],
-            "fen": self.settings.fen,
-            "round": self.given.round,
+            **{"side": chess.COLOR_NAMES[self.side], "fen": self.settings.fen, "round": self.given.round},
             **{name: each.name for name, each in played},
             **{f"{name}_limit": str(each.limit) for name, each in played},
             **{f"{name}_command": list(each.command) for name, each in played},
@@ -168,7 +280,7 @@ class Sparring:
             if path.is_symlink() or (path.exists() and not path.is_file()):
                 raise ValueError(f"--output_dir: expected {name} to be a file of its own, got {str(path)!r}")
             if path.exists() and (lost := cut_to_whole_games(path)):
-                print(f"{name} ended amid a game: its last {lost} bytes were cut off.", flush=True)
+                print(f"{name} ended amid a game: its last {lost} bytes were cut off.")
 
     def read(self, name: str = "games.pgn") -> SparringGames:
         """The games that are there already."""
@@ -178,11 +290,10 @@ class Sparring:
         """A book by these games, to learn by or the last one."""
         hope = _HOPE if self.random else 0.0
         left = seconds_left() / 60.0
-        with looking_until(min(_MINUTES, left if last else _LOOKING * left)) as enough, limited(None):
-            return prepare_from_games(
-                self.settings,
-                self.engines,
-                games,
+        minutes = min(_MINUTES, left if last else _LOOKING * left)
+        with prepare.looking_until(minutes) as enough, limited(None):
+            return sparring.prepare_from_games(
+                *(self.settings, self.engines, games),
                 budget=self.given.budget,
                 max_evaluations=self.given.max_evaluations,
                 enough=enough,
@@ -219,58 +330,59 @@ class Sparring:
         """Plays what is left of the games to learn from, round by round."""
         size = self.given.round if self.random else 1
         told: list[_Round] = []
-        before: Book | None = None
+        before: list[Any] | None = None
         games = self.read()
         for number, first in enumerate(range(0, self.given.play, size)):
             last = min(first + size, self.given.play)
             there = len(games.records)
             if there >= last:  # played by an earlier run
-                told.append(_Round(number, None, self._scores(games, first, last)))
+                told.append(self._round(number, games, first, last))
                 continue
             if time_is_up():
                 break
-            made = self.plan(games) if number else None
-            book = made.book if made else self.no_book
+            book, what = self.no_book, "no book"
             if number:
+                made = self.plan(games)
+                book = made.book
+                what = f"{len(book)} positions, expected {points(made.utility)}"
                 self._tell_changes(games, told[-1:], book)
-            if not self.random and before is not None and _same(before, book):
+            moves = [(position.history, position.moves) for position in book.positions]
+            if not self.random and moves == before:
                 print("The book is the same, and nothing is random: the game would be, too.")
                 break
             self.play(f"Round {number}", [(book, str(number), range(there - first, last - first))])
-            before, games = book, self.read()
+            before, games = moves, self.read()
             if len(games.records) < last:
                 print(f"{len(games.records)} of {self.given.play} games, as there was time for by --minutes.")
             if len(games.records) == there:
                 break
-            told.append(_Round(number, made, self._scores(games, first, last)))
-            what = (
-                "no book" if made is None else f"{len(made.book)} positions, expected {points(made.utility)}"
-            )
-            print(f"Round {number:<14}scored {told[-1]} ({what})", flush=True)
+            told.append(self._round(number, games, first, last))
+            print(f"Round {number:<14}scored {told[-1]} ({what})")
         return told
 
-    def _scores(self, games: SparringGames, first: int, last: int) -> list[float]:
+    def _round(self, number: int, games: SparringGames, first: int, last: int) -> _Round:
         scores = {id(record): score for record, score in games.against(self.settings)}
-        return [scores[id(record)] for record in games.records[first:last] if id(record) in scores]
+        played = map(id, games.records[first:last])
+        return _Round(number, [scores[record] for record in played if record in scores])
 
     def _tell_changes(self, games: SparringGames, told: Sequence[_Round], book: Book) -> None:
         """Prints which lines of the last round, or of all games, were lost, and what a book plays there."""
         played = games.against(self.settings)
         played = played[-len(told[-1].scores) :] if told and told[-1].scores else played
-        lines = [line for line in played_lines(played, self.settings, book) if line.score < 1.0][:_LINES]
+        lines = [line for line in sparring.played_lines(played, self.settings, book) if line.score < 1.0]
         if lines:
-            print_table(
-                [(line.games, points(line.score), line.now, _short(book, line.moves)) for line in lines],
-                ("games", "score", "now", "left the book after"),
-            )
+            rows = []
+            for line in lines[:_LINES]:
+                san = self.no_book.start.variation_san(line.moves) or "(start)"
+                rows.append((line.games, points(line.score), line.now, _files.end_of(san, 70)))
+            _files.print_table(rows, ("games", "score", "now", "left the book after"))
 
     def last_book(self) -> Preparation:
         """The book that all games make; where its match has begun, the one that it began with."""
         games, count = self.read(), len(self.read("last.pgn").records)
         if count and (self.folder / "result.json").is_file():
             made = Preparation.read(self.folder)
-            before = [getattr(made.settings, name) for name in ("player", "fen")]
-            if before != [self.settings.player, self.settings.fen]:
+            if (made.settings.player, made.settings.fen) != (self.settings.player, self.settings.fen):
                 raise ValueError(
                     f"--output_dir: expected the last book of these games, got {str(self.folder)!r} with "
                     "that of another side or start position"
@@ -280,24 +392,25 @@ class Sparring:
             if played == len(games.records):
                 return made
             os.replace(self.folder / "last.pgn", self.folder / f"last_{played}.pgn")
-        made = self._finished(self.plan(games, last=True), games)
-        if games.records:
-            print("\nBy all games:")
-            self._tell_changes(games, (), made.book)
+        made = self._finished(games, "\nBy all games:" if games.records else "")
         print(
             f"The last book       {len(made.book)} positions, {points(made.utility)} or more expected by "
-            f"{len(games.records)} games",
-            flush=True,
+            f"{len(games.records)} games"
         )
-        made.write(self.folder)
         return made
 
-    def _finished(self, made: Preparation, games: SparringGames) -> Preparation:
-        """With what there is to say of a book, and settings that name the games."""
-        policies, settings = informed_policies(self.settings, self.engines, games), self.settings
+    def _finished(self, games: SparringGames, title: str) -> Preparation:
+        """The book by games, with what there is to say of it, and settings that name them; it is written."""
+        made = self.plan(games, last=True)
+        policies, settings = sparring.informed_policies(self.settings, self.engines, games), self.settings
         if isinstance(policies.sigma[1 - settings.player], GamesPolicy):
-            settings = dataclasses.replace(settings, opponent=spec_of_games(settings, games))
-        return with_exits(dataclasses.replace(made, settings=settings), self.engines, policies)
+            settings = dataclasses.replace(settings, opponent=sparring.spec_of_games(settings, games))
+        made = with_exits(dataclasses.replace(made, settings=settings), self.engines, policies)
+        made.write(self.folder)
+        if title:
+            print(title)
+            self._tell_changes(games, (), made.book)
+        return made
 
     def last(self, made: Preparation) -> tuple[list[float], list[float]]:
         """Plays what is left of the games that teach nothing; their scores, and those without a book.
@@ -322,7 +435,7 @@ class Sparring:
     def learn(self) -> None:
         """The book that the games of a file make."""
         games = SparringGames.read(self.given.games, self.given.opponent_name)
-        print(f"Games               {games.report}", flush=True)
+        print(f"Games               {games.report}")
         played = games.against(self.settings)
         if not played:
             color = chess.COLOR_NAMES[not self.side]
@@ -330,24 +443,19 @@ class Sparring:
                 f"--games: expected finished games in which {self.given.opponent_name!r} has {color} from "
                 f"the start position, got none in {self.given.games!r}"
             )
-        made = self._finished(self.plan(games, last=True), games)
-        made.write(self.folder)
-        print(f"Scored              {_Round(0, None, [score for _, score in played])}")
-        self._tell_changes(games, (), made.book)
-        print(
-            f"The book            {len(made.book)} positions, "
-            f"{points(made.utility)} or more expected by these games"
-        )
+        made = self._finished(games, f"Scored              {_Round(0, [score for _, score in played])}")
+        worth = f"{points(made.utility)} or more expected by these games"
+        print(f"The book            {len(made.book)} positions, {worth}")
         self._tell_files()
 
     def tell(
         self, made: Preparation, told: Sequence[_Round], scores: Sequence[float], others: Sequence[float]
     ) -> None:
         """Prints and writes what the last match says, beside games without a book, and how the score grew."""
-        without = _Round(0, None, [*(told[0].scores if told else ()), *others])
+        without = _Round(0, [*(told[0].scores if told else ()), *others])
+        last = _Round(len(told), scores)
         if scores:
             low, high = mean_interval(np.array(scores), 0.0, 1.0)
-            last = _Round(len(told), made, scores)
             beside = f"; without a book {without}" if without.scores else ""
             print(f"Promise             {last} (95 %: {range_words((low, high))}){beside}")
             if len(scores) > 1 and len(without.scores) > 1:
@@ -360,47 +468,37 @@ class Sparring:
             certain = last.error if len(scores) > 1 else None
             search = dataclasses.replace(made.search, interval=(low, high), standard_error=certain)
             unprepared = without.score if without.scores else made.unprepared
-            made = dataclasses.replace(
-                made, utility=last.score, unprepared=unprepared, value=last.score, search=search
-            )
-            made.write(self.folder)
-        played = "".join(f", {name}.pgn" for name in _LAST if (self.folder / f"{name}.pgn").is_file())
+            worth: dict[str, Any] = {"utility": last.score, "unprepared": unprepared, "value": last.score}
+            dataclasses.replace(made, search=search, **worth).write(self.folder)
         rows = [{"round": each.number, "games": len(each.scores), "score": each.score} for each in told]
         if rows:
-            write_csv(self.folder / "rounds.csv", rows)
-            self._plot(told, scores, without)
+            _files.write_csv(self.folder / "rounds.csv", rows)
+            self._plot(told, last, without)
+        played = "".join(f", {name}.pgn" for name in _LAST if (self.folder / f"{name}.pgn").is_file())
         self._tell_files((", games.pgn, rounds.csv, rounds.png" if rows else "") + played)
 
     def _tell_files(self, more: str = "") -> None:
         print(f"Written: {self.folder}/book.bin (Polyglot), book.pgn (variations), result.json{more}")
 
-    def _plot(self, told: Sequence[_Round], scores: Sequence[float], without: _Round) -> None:
+    def _plot(self, told: Sequence[_Round], last: _Round, without: _Round) -> None:
         """The score by round, that of the last match, and that without a book."""
-        with figure(self.folder / "rounds.png", figsize=(7.0, 4.0)) as (drawing, axes):
-            for label, style, rounds in (
+        below = "round, each with a book made from the games of those before"
+        beside = "points in 100 games, and their standard error"
+        with _files.points_figure(self.folder / "rounds.png", below, beside) as axes:
+            matches = [last] if last.scores else []
+            for label, style, played in (
                 ("rounds", "o-", told),
-                (f"{len(scores)} last games", "D", [_Round(len(told), None, scores)] if scores else []),
+                (f"{len(last.scores)} last games", "D", matches),
             ):
-                numbers = [each.number for each in rounds]
-                errors = [each.error for each in rounds]
-                values = [each.score for each in rounds]
+                numbers, values = [each.number for each in played], [each.score for each in played]
+                errors = [each.error for each in played]
                 axes.errorbar(numbers, values, errors, fmt=style, capsize=3, label=label)
             alone = f"without a book, {counted(len(without.scores), 'game')}"
             axes.axhline(without.score, color="0.5", ls="--", lw=1.0, label=alone)
             axes.set_ylim(0.0, 1.02)
-            axes.set_xlabel("round, each with a book made from the games of those before")
-            axes.set_ylabel("points in 100 games, and their standard error")
-            points_axis(axes.yaxis)
             axes.xaxis.get_major_locator().set_params(integer=True)
             side = chess.COLOR_NAMES[self.side].capitalize()
             axes.set_title(f"{side} against {self.opponent.name}, {self.opponent.limit}")
-            axes.legend(loc="lower right")
-            drawing.tight_layout()
-
-
-def _plain(name: str) -> str:
-    """A name that PGN tags and specs take."""
-    return " ".join(re.sub(r"[^A-Za-z0-9.+-]+", " ", name).split())[:60] or "Opponent"
 
 
 def _draws(engine: MatchEngine) -> bool:
@@ -408,168 +506,3 @@ def _draws(engine: MatchEngine) -> bool:
     texts = [f"{name}={value}" for name, value in engine.options.items()]
     threads = any(re.fullmatch(r"(?i)threads=(?!1$).*", text) for text in texts)
     return threads or bool(weakened_by(f"{engine.name} [{', '.join(texts)}]"))
-
-
-def _same(one: Book, other: Book) -> bool:
-    return [(p.history, p.moves) for p in one.positions] == [(p.history, p.moves) for p in other.positions]
-
-
-def _short(book: Book, moves: Sequence[chess.Move]) -> str:
-    return end_of(book.start.variation_san(moves) or "(start)", 70)
-
-
-_CALIBRATION = "engines"  # under a clock
-# What an engine under a clock plays with the games before it in its hash, as searches by nodes from scratch:
-# so many times what it visits in its time in the start position. Of its best moves it plays any that are
-# about as good, by a temperature in centipawns. See docs/sparring.md.
-_TIMES = (1.0, 2.2, 4.6, 10.0)
-_REPLIES, _REPLIES_R = 4, 5.0
-_LEAST = 1e-3  # less likely replies of it are not looked at: a temperature gives all moves something
-_ROUNDS = 0.6  # of --minutes; half of the others are for the last book, and the rest for its match
-
-
-@dataclasses.dataclass
-class Flags:
-    """Who plays whom, and how often.
-
-    Attributes:
-      side: Who prepares.
-      clock: Seconds and increment that each side has for a game, such as 1+0.01, in place of a limit for
-        each move.
-      own_engine: UCI engine that plays for us where the book ends. Default: that of --engine.
-      own_option: UCI option of it, "Name=value"; may be repeated.
-      play: Games to learn from, the first ones without a book.
-      round: Games of a round, after which the book is made anew.
-      last: Games at the end, which say what the book is worth; where games are random, as many without a
-        book are played in turns with them.
-      concurrency: Games that are played side by side. More than there are cores take each other's time.
-      budget: Learn at most so many positions, as well as possible.
-      max_evaluations: Stop looking after so many evaluations.
-      games: A PGN file to learn from; nothing is played.
-      opponent_name: With --games: the opponent's name there.
-      output_dir: Where files go, and where a run goes on that was ended.
-    """
-
-    side: Literal["white", "black"] = "white"
-    clock: str | None = None
-    own_engine: str | None = None
-    own_option: Repeated = ()
-    play: checks.NonNegativeInt = 200
-    round: checks.PositiveInt = 20
-    last: checks.NonNegativeInt = 100
-    concurrency: Annotated[int, checks.Ge(1), checks.Le(256)] = 1
-    budget: checks.NonNegativeInt = 400
-    max_evaluations: checks.PositiveInt = 20_000
-    games: str | None = None
-    opponent_name: str | None = None
-    output_dir: str = "output/sparring"
-
-
-def define(own: flags.FlagValues) -> None:
-    """Defines the flags."""
-    define_flags(own, Flags, MinutesFlags)
-    without = ("opponent_temperature_cp", "opponent_weights", "distrust", "price")
-    plays = {"opponent_plays": "game", "opponent_samples": 1, "evaluation": "calibrated"}
-    define_chess_flags(own, without, analyst_nodes=50_000, penalty=3e-5, menu=4, **plays)
-
-
-def run(given: flags.FlagValues) -> None:
-    """Spars by the flags."""
-    settings = _settings(given)
-    folder = output_folder(given.output_dir)
-    with open_engines(given, settings) as engines:
-        if not engines.can_search:
-            raise EngineError("expected an engine to play games, got stored searches alone")
-        work = Sparring(given, _with_clock(given, settings, engines), engines)
-        if given.games is not None:
-            work.learn()
-            return
-        _check_conditions(folder / "sparring.json", work.conditions())
-        work.cut_back()
-        print(
-            f"{given.side.capitalize()}, against {engines.opponent.engine_id} ({work.opponent.limit}), "
-            f"by {given.play} games and {given.last} at the end; out of book we have {work.own.limit}.",
-            flush=True,
-        )
-        with part(_ROUNDS):
-            told = work.rounds()
-        with part(0.5):
-            made = work.last_book()
-        work.tell(made, told, *work.last(made))
-
-
-def _settings(given: flags.FlagValues) -> PreparationSettings:
-    """The settings of the flags; a wrong one is an error before any work."""
-    if (given.games is None) != (given.opponent_name is None):
-        raise ValueError("--games: expected --opponent_name with it, and neither without the other")
-    if given.games is not None and not os.path.isfile(given.games):
-        raise ValueError(f"--games: expected a PGN file, got {given.games!r}")
-    if given.evaluation != "calibrated" or given.menu < 1:
-        raise ValueError(
-            "--evaluation: expected calibrated, and a --menu of 1 or more, got "
-            f"{given.evaluation} and {given.menu}"
-        )
-    settings = settings_of(given, 0 if given.side == "white" else 1)
-    if settings.game().new_initial_state().is_terminal():
-        raise ValueError(f"--fen: expected a position in which the game goes on, got {given.fen!r}")
-    if given.clock is None:
-        return settings
-    limit = SearchLimit(movetime_ms=Clock.parse(given.clock).move_ms)
-    for each in ("own_nodes", "opponent_nodes", "opponent_movetime_ms"):
-        if given[each].present:
-            raise ValueError(f"--{each}: expected none beside --clock, got {given[each].value}")
-    return dataclasses.replace(settings, opponent_limit=limit, own_limit=None)
-
-
-def _with_clock(
-    given: flags.FlagValues, settings: PreparationSettings, engines: Engines
-) -> PreparationSettings:
-    """Settings in which an opponent under a clock is an engine that visits more nodes or fewer.
-
-    How many it visits in its time here is asked once, in the start position. One that plays other moves than
-    it finds is asked in games. Play after the book is worth what it was in games of engines under a clock.
-    """
-    if settings.opponent_limit.movetime_ms is None or weakened_by(engines.opponent.engine_id):
-        return settings
-    if not given["calibration"].present:
-        settings = dataclasses.replace(settings, calibration=_CALIBRATION)
-    if settings.opponent or given["opponent_plays"].present:
-        return settings
-    epd = settings.game().new_initial_state().epd
-    with limited(None):
-        (result,) = engines.opponent.search([epd], settings.opponent_limit, 1, 1)  # its answer does
-    demand = Demand(SearchLimit(nodes=max(1, result.nodes)), _REPLIES, "", "")
-    named = find_engine(given.opponent_engine or given.engine)
-    if not result.nodes or engine_troubles(named, {}, "opponent_option", [demand]):
-        print(
-            f"{engines.opponent.engine_id} keeps no limit of nodes: behind its games is what it answers in "
-            "games by time.",
-            flush=True,
-        )
-        return settings
-    each = (max(1, round(share * result.nodes)) for share in _TIMES)
-    plays = ",".join(
-        f"{letter}=uci(nodes={nodes},r={_REPLIES_R:g},top_k={_REPLIES})"
-        for letter, nodes in zip("abcd", each, strict=True)
-    )
-    spec = f"mixture({plays},per=move)"
-    return dataclasses.replace(settings, opponent=spec, min_probability=_LEAST)
-
-
-def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
-    """Refuses to go on with games that were played under other conditions."""
-    try:
-        before = read_json(path)
-    except FileNotFoundError:
-        write_json(path, now)
-        return
-    except ValueError as error:
-        raise ValueError(
-            f"--output_dir: expected a new folder, or one of this command, got {str(path)!r} ({error})"
-        ) from None
-    for name, value in now.items():
-        if type(before.get(name)) is not type(value) or before[name] != value:
-            raise ValueError(
-                f"--output_dir: expected a new folder, or games with {name} {value!r}, got {path.parent} "
-                f"with {shown(before.get(name))}"
-            )

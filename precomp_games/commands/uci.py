@@ -25,7 +25,6 @@ from absl import flags
 
 from precomp_games._support import checks
 from precomp_games._support.checks import one_line, shown
-from precomp_games.chess.data.book import Book
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore
@@ -35,7 +34,7 @@ from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.play.players import LONGEST_LINE, EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.study.words import OpponentWords
-from precomp_games.commands._flags import EngineFlags, define_flags
+from precomp_games.commands import _flags
 
 _MOST_OPTIONS = 8  # of an identity, in an error
 
@@ -70,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: the command line; by default the process's.
     """
     given = flags.FlagValues()  # type: ignore[no-untyped-call]
-    define_flags(given, Flags, EngineFlags, without=("workers", "cluster"), store=":memory:")
+    _flags.define_flags(given, Flags, _flags.EngineFlags, without=("workers", "cluster"), store=":memory:")
     try:
         rest = given(list(sys.argv if argv is None else argv))
         if given["help"].value:
@@ -78,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if len(rest) > 1:
             raise ValueError(f"expected flags alone, got {rest[1]!r}; see --help")
-        engine = _opponent(given) if given.opponent is not None else _book_player(given)
+        engine = _player(given)
     except (flags.Error, ValueError, OSError, EngineError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -92,17 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _opponent(given: flags.FlagValues) -> UciEngine:
-    """The modelled opponent of a preparation."""
-    if given.book is not None or given.play != "engine":
-        raise ValueError("--opponent: expected no --book and no --play beside it")
-    preparation = Preparation.read(given.opponent)
-    return _modelled(given, preparation, 1 - preparation.settings.player, None)
-
-
-def _book_player(given: flags.FlagValues) -> UciEngine:
-    """The book, and then the engine or our own play as modelled."""
+def _player(given: flags.FlagValues) -> UciEngine:
+    """The modelled opponent of a preparation; or the book, then the engine or our own play as modelled."""
     path = given.book
+    if given.opponent is not None:
+        if path is not None or given.play != "engine":
+            raise ValueError("--opponent: expected no --book and no --play beside it")
+        return _modelled(given, Preparation.read(given.opponent))
     if path is None:
         raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
     if not os.path.exists(path):
@@ -110,20 +105,17 @@ def _book_player(given: flags.FlagValues) -> UciEngine:
     preparation = Preparation.read(path) if os.path.isdir(path) else None
     if given.play == "engine":
         player = EnginePlayer(find_engine(given.engine))
-        return UciEngine(
-            player, uci_book(preparation.book if preparation else path), say=_say, seed=given.seed
-        )
+        book = uci_book(preparation.book if preparation else path)
+        return UciEngine(player, book, say=_say, seed=given.seed)
     if preparation is None:
-        raise ValueError(
-            f"--play=model: expected --book to be an output folder of precomp-games prepare, got {path!r}"
-        )
-    return _modelled(given, preparation, preparation.settings.player, preparation.book)
+        told = f"--book to be an output folder of precomp-games prepare, got {path!r}"
+        raise ValueError(f"--play=model: expected {told}")
+    return _modelled(given, preparation)
 
 
-def _modelled(given: flags.FlagValues, preparation: Preparation, player: int, book: Book | None) -> UciEngine:
-    """One of a preparation's two players."""
-    settings = preparation.settings
-    own = player == settings.player
+def _modelled(given: flags.FlagValues, preparation: Preparation) -> UciEngine:
+    """The opponent of a preparation, where --opponent names it, or our own play by it."""
+    settings, own = preparation.settings, given.opponent is None
     if given.opponent_spec is not None:
         if own or given.opponent_spec != settings.opponent:
             raise ValueError(
@@ -132,16 +124,15 @@ def _modelled(given: flags.FlagValues, preparation: Preparation, player: int, bo
             )
         settings = dataclasses.replace(settings, trusted=True)
     engine = _engine_of_flags(given, preparation.engines[0 if own else 1], opponent=not own)
-    modelled = "own play" if own else "opponent"
     opponent = OpponentWords(settings, preparation.engines[1]).name
-    name = one_line(f"{modelled} of a preparation, {opponent}")
+    name = one_line(f"{'own play' if own else 'opponent'} of a preparation, {opponent}")
     try:
-        policy = modelled_play(settings, player, engine)
+        policy = modelled_play(settings, settings.player if own else 1 - settings.player, engine)
     except ValueError as error:
         repeats = "; --opponent_spec repeats it, for a folder of your own"
         hint = repeats if not own and "opponent" in settings.touches and not settings.trusted else ""
         raise ValueError(f"{error}{hint}") from None
-    known = uci_book(book) if book else None
+    known = uci_book(preparation.book) if own and preparation.book else None
     return UciEngine(PolicyPlayer(policy, name, given.seed), known, say=_say, seed=given.seed)
 
 

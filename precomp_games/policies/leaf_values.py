@@ -231,14 +231,12 @@ class RolloutValues:
       epsilon, delta: What the result may lose in utility, and how probably it may lose more.
       games: K itself, where it is given; otherwise `sample_size` for the number of estimates.
       seed: Streams derive from (seed, position), so the order of evaluation does not matter.
-      announce: Called with (leaves, games from each) before the first game; None for nobody.
     """
 
     epsilon: checks.PositiveFloat = 0.1
     delta: _Share = 0.05
     games: Annotated[int, checks.Ge(1), checks.Le(_MOST_GAMES)] | None = None
     seed: checks.NonNegativeInt = 0
-    announce: Callable[[int, int], Any] | None = dataclasses.field(default=None, compare=False)
     deferred = True
 
     def __post_init__(self) -> None:
@@ -249,8 +247,6 @@ class RolloutValues:
         """See `LeafValues`."""
         estimates = sum(len(states) for states in levels)
         games = self.games or sample_size(self.epsilon, self.delta, max(estimates, 1), context.utility_range)
-        if self.announce and estimates:
-            self.announce(estimates, games)
         total = np.zeros(estimates)
         streams: list[np.random.Generator] = []
         rollouts = Rollouts(context.sigma, context.position_key, context.min_probability, context.alike)

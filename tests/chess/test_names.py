@@ -27,7 +27,7 @@ from precomp_games.chess.data.names import (
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.commands import opponent
-from precomp_games.commands._showing import print_games
+from precomp_games.commands._chess import print_games
 from tests.chess.test_game_records import game, read
 from tools.samples import small_book
 

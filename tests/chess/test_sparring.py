@@ -312,7 +312,7 @@ def test_under_a_clock_any_move_may_come_that_is_about_as_good(fake, tmp_path, c
         asked.append((how["clock"], how["optimism"], how["doubt"]))
         return real(*arguments, **how)
 
-    monkeypatch.setattr(spar, "prepare_from_games", watched)
+    monkeypatch.setattr("precomp_games.chess.plan.sparring.prepare_from_games", watched)
     status, said, err = ran(
         capsys, *fake, "--clock=5+0.1", "--round=1", "--play=2", "--last=1", "--output_dir=o (1), a=b"
     )

@@ -12,7 +12,7 @@ import pytest
 from precomp_games.chess import Preparation
 from precomp_games.commands import main
 from precomp_games.commands._app import progress_bar, running_until
-from precomp_games.commands._preparing import looking_until
+from precomp_games.commands.prepare import looking_until
 from tests.chess import fake_engine
 from tests.chess.test_game_records import game
 

@@ -15,7 +15,7 @@ from absl import flags
 
 from precomp_games.chess import Book, Preparation, SearchLimit
 from precomp_games.commands import judge, main, match, opponent
-from precomp_games.commands._showing import earlier_run, earlier_runs
+from precomp_games.commands._chess import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
 from precomp_games.commands.opponent import folder_name
 from tests.chess import fake_engine
@@ -336,7 +336,7 @@ def test_drill_asks_the_book(runs, monkeypatch):
     white, _ = earlier_runs(flagged(match))
     nothing = dataclasses.replace(white.made, book=Book(white.made.book.start, chess.WHITE, ()), gains=())
     both = [white._replace(made=nothing), white]
-    monkeypatch.setattr("precomp_games.commands._showing.earlier_runs", lambda given: both)
+    monkeypatch.setattr("precomp_games.commands._chess.earlier_runs", lambda given: both)
     assert earlier_run(flagged(match)) is white  # which has something to ask
 
 

@@ -186,7 +186,6 @@ def table():
         "max_evaluations": Arg(9, 0),
         "plan": Arg((), (3, 2), ("a",), fine=[(1, 2, 3)]),
         "prepare.keep": Arg(None, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
-        "announce": Arg(None, fine=...),
         "enough": Arg(None, fine=...),
         **dict.fromkeys(("preparation", "made"), Arg(made, face.Preparation)),
         "write.folder": Arg(folder(), fine=["nonsense"]),

@@ -49,7 +49,7 @@ import chess.engine
 
 from precomp_games._support import checks
 from precomp_games._support.checks import Unnamed, one_line, public
-from precomp_games._support.deadlines import check_finished, deadline
+from precomp_games._support.deadlines import check_finished, deadline, limited
 from precomp_games._support.results import Shown
 from precomp_games.chess.engines import searches, uci
 from precomp_games.chess.engines.searches import Question, SearchLimit, SearchResult, Turn
@@ -380,7 +380,8 @@ class EnginePool(Shown, contextlib.AbstractContextManager["EnginePool"]):
         self._thread.run(engine.configure(self._options))
         for (limit, scores), what in {(_least(x.limit), x.lines > 0): x.limit_help for x in demands}.items():
             try:
-                self.search([chess.Board().epd()], limit, 1, samples=0 if scores else 1)
+                with limited(None):  # tried before any work, however little time there is for that
+                    self.search([chess.Board().epd()], limit, 1, samples=0 if scores else 1)
             except EngineError as error:
                 problem = error.__cause__
                 if isinstance(problem, NoScores):

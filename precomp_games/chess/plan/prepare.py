@@ -53,7 +53,6 @@ def prepare(
     max_evaluations: checks.PositiveInt = 20_000,
     plan: Annotated[Sequence[int], checks.each_of(int)] = (),
     keep: Mapping[str, chess.Move] | None = None,
-    announce: Callable[[int, int], Any] | None = None,
     enough: Callable[[], bool] | None = None,
     improved: Callable[[Preparation], Any] | None = None,
 ) -> Preparation:
@@ -75,7 +74,6 @@ def prepare(
       max_evaluations: with a choice, how many evaluations there are at most.
       plan: sizes that grow, of books each of which contains the one before (`precomputation_plan`).
       keep: what is known already and stays, see `preparation_tree`.
-      announce: see `preparation_tree`.
       enough: with a choice of moves, asked now and then whether to look no further: the best book so far is
         taken, and games say what it is worth. A whole tree is looked at as far as the deadline allows.
       improved: called now and then with the best book so far: `search.unfinished` is true, no games have
@@ -123,7 +121,7 @@ def prepare(
     else:
 
         def look(each: PreparationSettings) -> Preparation:
-            made = _by_tree(each, engines, budget, plan, keep, announce)
+            made = _by_tree(each, engines, budget, plan, keep)
             if deadline() is not None:
                 so_far(made)
             return made
@@ -219,11 +217,10 @@ def _by_tree(
     budget: int | None,
     plan: Sequence[int],
     keep: Mapping[str, chess.Move] | None,
-    announce: Callable[[int, int], Any] | None,
 ) -> Preparation:
     """All that the penalty allows is looked at, and the best book of it is taken."""
-    like: dict[str, Any] = {"policies": engines.policies(settings), "announce": announce}
-    expanded = functools.partial(trees.preparation_tree, settings, engines.analyst, engines.opponent, **like)
+    players, policies = (engines.analyst, engines.opponent), engines.policies(settings)
+    expanded = functools.partial(trees.preparation_tree, settings, *players, policies=policies)
     tree, player, frontier = expanded(keep=keep), settings.player, None
     if settings.distrust:
         return _robust(tree, settings, engines, budget)

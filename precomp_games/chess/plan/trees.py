@@ -30,7 +30,6 @@ from precomp_games.chess.game import (
 from precomp_games.chess.model import model
 from precomp_games.chess.model.engine_policies import EngineMenu, EnginePolicy
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.policies.leaf_values import RolloutValues
 from precomp_games.tree.expansion.options import Truncation
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import Alternative, MemorizedState
@@ -48,7 +47,6 @@ def preparation_tree(
     policies: model.PreparationPolicies | None = None,
     truncate: Truncation = "values",
     keep: Mapping[str, chess.Move] | None = None,
-    announce: Callable[[int, int], Any] | None = None,
 ) -> HistoryTree:
     """Expands the tree of Algorithm 1 for one side.
 
@@ -63,7 +61,6 @@ def preparation_tree(
       keep: a book that is there already: the move by the EPD of the position (`board_key`). There it is what
         can be memorized, and it costs nothing: the tree has weight 0 there. What solvers are told of it is
         `keep=kept_entries(tree, player)`.
-      announce: called with (positions, games from each) before roll-outs begin.
 
     Raises:
       ValueError, EngineError: settings, the engine or the store are not what they should be.
@@ -80,9 +77,6 @@ def preparation_tree(
         how["weight"] = known.weight
     if settings.price == "positions":
         how["position_key"] = board_key
-    if isinstance(policies.leaf_value, RolloutValues):
-        value = dataclasses.replace(policies.leaf_value, announce=announce)
-        policies = dataclasses.replace(policies, leaf_value=value)
     penalties = model.by_player(settings.player, settings.penalty, math.inf)
     return _tree(settings, policies, penalties, truncate=truncate, stop_value="evaluate", **how)
 
