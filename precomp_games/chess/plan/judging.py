@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import chess
 import numpy as np
@@ -77,8 +77,7 @@ def repertoire_policies(
     return dataclasses.replace(policies, sigma_pre=by_player(repertoire.player, both, None))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class KnownEntries:
+class KnownEntries(NamedTuple):
     """What a repertoire has of a tree.
 
     Attributes:

@@ -150,11 +150,11 @@ def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
     found: list[str] = []
     for chapter in chapters:
         named = chapter.named or len(chapter.parts) == 1
-        moves = [
-            part.history if named else part.history[:-1] for part in chapter.parts[: 1 if named else None]
-        ]
-        same = itertools.takewhile(lambda column: len(set(column)) == 1, zip(*moves, strict=False))
-        common = [column[0] for column in same]
+        common = chapter.parts[0].history
+        if not named:
+            columns = zip(*(part.history[:-1] for part in chapter.parts), strict=False)
+            same = itertools.takewhile(lambda column: len(set(column)) == 1, columns)
+            common = tuple(column[0] for column in same)
         line = book.start.variation_san(common)
         name = (line or "All lines") if named else f"{line}: other moves" if line else "Other moves"
         if len(name) > _NAME:

@@ -195,8 +195,7 @@ class OpponentWords:
 
 def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
     """What says what positions are worth where lines end."""
-    fitted = "an evaluation that was fitted to games"
-    ends = {"calibrated": fitted, "rollouts": "games that are played out"}
+    ends = {"calibrated": "an evaluation that was fitted to games", "rollouts": "games that are played out"}
     by = ends.get(settings.evaluation, "the analyst's evaluation")
     return f"{by}, corrected by games" if corrected else by
 
@@ -204,10 +203,8 @@ def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
 def limit_words(limit: str) -> str:
     """A limit of searches, such as "1,000 nodes a move" for nodes=1000."""
     match = _LIMIT.fullmatch(limit)
-    if match is None:
-        return limit
-    number, units = int(match[2]), {"nodes": "nodes", "depth": "plies deep", "movetime": "ms"}
-    return f"{number:,} {units[match[1]]}{'' if match[1] == 'depth' else ' a move'}"
+    units = {"nodes": "nodes a move", "depth": "plies deep", "movetime": "ms a move"}
+    return limit if match is None else f"{int(match[2]):,} {units[match[1]]}"
 
 
 # -- specs -------------------------------------------------------------------------------------------------
