@@ -18,6 +18,7 @@ is worth are games that come after it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -130,23 +131,17 @@ def _taught(games: SparringGames, settings: PreparationSettings) -> list[tuple[l
     return taught
 
 
-@dataclasses.dataclass(frozen=True)
-class _TimeSaved:
+def _time_saved(clock: Clock, player: int, state: ChessState) -> float:
     """What it is worth to a state's mover that all moves of a player so far were a book's."""
-
-    clock: Clock
-    player: int
-
-    def __call__(self, state: ChessState) -> float:
-        gained = _LOGITS_OF_TWICE_THE_TIME * math.log2(self.clock.time_gained(state.ply // 2))
-        return gained if state.current_player() == self.player else -gained
+    gained = _LOGITS_OF_TWICE_THE_TIME * math.log2(clock.time_gained(state.ply // 2))
+    return gained if state.current_player() == player else -gained
 
 
 def _timed(value: Any, clock: Clock | None, player: int) -> Any:
     """An evaluation that knows what is left on a clock when moves of a book have taken no time."""
     if clock is None or not isinstance(value, EngineEvaluation):
         return value
-    return dataclasses.replace(value, beside=_TimeSaved(clock, player))
+    return dataclasses.replace(value, beside=functools.partial(_time_saved, clock, player))
 
 
 def _learned(
