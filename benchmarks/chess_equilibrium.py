@@ -20,7 +20,8 @@ from absl import flags
 
 from benchmarks.measure import Row, side_by_side
 from precomp_games import HistoryTree
-from precomp_games.algorithms import MetaEquilibrium, meta_equilibrium
+from precomp_games.algorithms import meta_equilibrium
+from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium
 from precomp_games.chess import EnginePool, EvaluationStore, PreparationSettings, StoredEngine, find_engine
 from precomp_games.chess.plan.trees import equilibrium_tree
 from precomp_games.commands._flags import DATA

@@ -25,9 +25,10 @@ from benchmarks.liteefg import NOT_MEASURED, Node, cfr_plus
 from benchmarks.measure import Row, side_by_side
 from benchmarks.synthetic_trees import paired_tree
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, make_policy, to_efg
-from precomp_games.algorithms import meta_equilibrium, meta_sequence_form_lp
+from precomp_games.algorithms import meta_equilibrium
 from precomp_games.algorithms.zero_sum import regret_minimization
 from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.meta_game.rules import MetaPosition, MetaRules
 from precomp_games.tree.facts import CHANCE, TERMINAL
 

@@ -19,6 +19,8 @@ import common
 from absl import flags
 
 from precomp_games import HistoryTree, Menu, algorithms
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
@@ -28,10 +30,7 @@ _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information 
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
 _MENU = flags.DEFINE_bool("menu", False, "Which action to memorize is a choice; --sigma_pre is not asked.")
 _VARIANT = flags.DEFINE_enum(
-    "variant",
-    None,
-    list(algorithms.CFR_VARIANTS),
-    "Which CFR. Default: none, but the double oracle, which is exact.",
+    "variant", None, list(CFR_VARIANTS), "Which CFR. Default: none, but the double oracle, which is exact."
 )
 _ITERATIONS = flags.DEFINE_integer(
     "iterations",
@@ -45,12 +44,6 @@ _MOST_EXACT = flags.DEFINE_integer(
     "exact_infosets", 5_000, "Solve exactly too where there are at most so many information states."
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", None, "Where result.json goes. Default: nowhere.")
-
-
-def solve(tree: HistoryTree) -> algorithms.MetaEquilibrium:
-    return algorithms.meta_equilibrium(
-        tree, variant=_VARIANT.value, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value
-    )
 
 
 def name_of(tree: HistoryTree, entry: int) -> str:
@@ -75,7 +68,9 @@ def main(argv: Sequence[str]) -> None:
         penalties=penalties,
     )
     alone = [algorithms.best_precomputation(tree, player) for player in (0, 1)]
-    solved = solve(tree)
+    solved = algorithms.meta_equilibrium(
+        tree, variant=_VARIANT.value, iterations=_ITERATIONS.value, target_nash_conv=_TARGET.value
+    )
     print(
         f"{tree.game.get_type().short_name}: {tree.num_histories} histories, "
         f"{tree.num_infosets} information states worth a look\n"
@@ -90,7 +85,7 @@ def main(argv: Sequence[str]) -> None:
         **{name: getattr(solved, name) for name in numbers},
     }
     if tree.num_infosets <= _MOST_EXACT.value:
-        exact = algorithms.meta_sequence_form_lp(tree)
+        exact = meta_sequence_form_lp(tree)
         result["exact_value"] = exact.value
         print(f"Value to player 0: expected {exact.value:.6f} (one program), obtained {solved.value:.6f}")
     common.print_table(

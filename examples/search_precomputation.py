@@ -146,7 +146,7 @@ def prepared(
         position_key=default_position_key(game),
     )
     check: tuple[float, float, float] | None = None
-    result: algorithms.MetaEquilibrium | algorithms.BestPrecomputation
+    result: Any
     certificate: float
     if both:
         show(note="equilibrium")

@@ -34,8 +34,9 @@ from open_spiel.python.bots import policy as policy_bot
 from open_spiel.python.bots import uniform_random
 
 from precomp_games import HistoryTree, Menu, MetaPrecomputationGame, to_efg
-from precomp_games.algorithms import meta_exploitability, meta_sequence_form_lp
+from precomp_games.algorithms import meta_exploitability
 from precomp_games.algorithms.meta.policies import MetaGamePolicy, strategies_from_policy
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.tree.meta_strategy import MetaStrategy
 from tests import reference
 from tests.random_games import random_policy, random_tree

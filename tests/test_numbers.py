@@ -14,8 +14,8 @@ from precomp_games.algorithms import (
     best_precomputation,
     certified_precomputation,
     meta_equilibrium,
-    meta_sequence_form_lp,
 )
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.history_tree.cases import efg, from_game
 from tests.random_games import first, last
 

@@ -188,13 +188,9 @@ class SearchBot(Shown, pyspiel.Bot):
         self._policy = policy
         self._random = np.random.default_rng(seed)
 
-    def provides_policy(self) -> bool:
-        """Yes."""
-        return True
-
     @public
-    def get_policy(self, state: Any) -> list[tuple[int, float]]:
-        """(action, probability) of every legal action.
+    def step(self, state: Any) -> int:
+        """A move.
 
         Raises:
           ValueError: it is no state where a player is to move, or the policy gives no probabilities.
@@ -202,23 +198,11 @@ class SearchBot(Shown, pyspiel.Bot):
         checks.check_turn(state, None)
         row = self._policy.action_probabilities(state)
         policy_rows(lambda states: [row], [state], name="policy")
-        return list(row.items())
-
-    @public
-    def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
-        """The policy at a state, and a move drawn from it. Errors as for `get_policy`."""
-        row = self.get_policy(state)
-        played = [(action, p) for action, p in row if p > 0.0]
-        if len(played) == 1:  # nothing is drawn
-            return row, played[0][0]
-        probabilities = np.array([p for _, p in played])
-        drawn = self._random.choice(len(played), p=probabilities / probabilities.sum())
-        return row, played[int(drawn)][0]
-
-    @public
-    def step(self, state: Any) -> int:
-        """A move. Errors as for `get_policy`."""
-        return self.step_with_policy(state)[1]
+        actions, odds = zip(*((action, p) for action, p in row.items() if p > 0.0), strict=True)
+        if len(actions) == 1:  # nothing is drawn
+            return int(actions[0])
+        probabilities = np.array(odds)
+        return int(actions[self._random.choice(len(actions), p=probabilities / probabilities.sum())])
 
     def restart_at(self, state: Any) -> None:
         """Does nothing: the bot keeps nothing of a game but its stream."""

@@ -97,6 +97,7 @@ class _Table(openspiel_policy.TabularPolicy):
         self.legal_actions_mask = legal.astype(np.int64)
         self.by_player = by_player
         self.action_probability_array = probabilities
+        self.state_in = None  # information state tensors, which its own methods do not read
 
     @functools.cached_property
     def states(self) -> list[Any]:  # what OpenSpiel's constructor sets
@@ -110,16 +111,6 @@ class _Table(openspiel_policy.TabularPolicy):
             if not state.is_terminal():
                 stack += [state.child(action) for action in reversed(legal_actions(state))]
         return [found[key] for key in itertools.chain(*self.states_per_player)]
-
-    @functools.cached_property
-    def state_in(self) -> np.ndarray | None:
-        """The information state tensor of each row; None where the game has none."""
-        kind = self.game_type
-        if kind.provides_information_state_tensor:
-            return np.array([state.information_state_tensor() for state in self.states])
-        if kind.provides_observation_tensor:
-            return np.array([state.observation_tensor() for state in self.states])
-        return None
 
     def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
         """Returns {action: probability}; all alike where chance never goes, of which no tree knows."""

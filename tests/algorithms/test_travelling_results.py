@@ -20,8 +20,8 @@ from precomp_games.algorithms import (
     memory_frontier,
     meta_equilibrium,
     meta_exploitability,
-    meta_sequence_form_lp,
 )
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.random_games import random_policy
 
 

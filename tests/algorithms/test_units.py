@@ -28,12 +28,12 @@ from precomp_games.algorithms import (
     memory_frontier,
     meta_equilibrium,
     meta_exploitability,
-    meta_sequence_form_lp,
     precomputation_plan,
     restricted_nash,
     robust_precomputation,
 )
 from precomp_games.algorithms.lookahead import commit_against_lookahead, equilibrium
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests import reference
 from tests.random_games import expand, random_efg, random_menu, random_policy, random_tree
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
+from precomp_games.algorithms import best_precomputation
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.random_games import (
     SUPPORTS,
     expand,

@@ -9,8 +9,9 @@ import pytest
 
 import precomp_games.chess  # noqa: F401  (registers python_chess)
 from precomp_games import HistoryTree, MetaPrecomputationGame
-from precomp_games.algorithms import best_precomputation, meta_sequence_form_lp
+from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.search import SearchBudget, alpha_beta
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.games.clock import (
     ClockGame,
     SearchClock,

@@ -11,9 +11,7 @@ from precomp_games.algorithms import (
     MetaStrategy,
     best_precomputation,
     memory_frontier,
-    meta_equilibrium,
     save_policy,
-    solve,
 )
 from tests.random_games import last, random_policy, random_tree
 from tests.wrong_calls import Arg, answering, folder
@@ -77,7 +75,7 @@ def table():
         "MetaStrategy.tree": for_both,
         "restricted_nash.tree": for_both,
         "robust_precomputation.tree": Arg(evaluated, *no_trees, tree, kuhn_tree),
-        **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
+        **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability")},
         "player": 0,
         "opponent": Arg(
             rival,
@@ -146,8 +144,6 @@ def table():
             for name in ("best_response", "nash_conv")
         },
         "solve.method": Arg("cfr+", "cfr++"),
-        "Equilibrium()": solve(alone),
-        "MetaEquilibrium()": meta_equilibrium(tree, iterations=10),
         "MemoryFrontier.plot.most": Arg(3.0, -1.0),
         "save_policy.policy": Arg(table_of_kuhn, kuhn_policy, {}),
         "save_policy.path": Arg(f"{folder()}/saved.npz", fine=["nonsense"]),

@@ -2,13 +2,8 @@
 
 import pytest
 
-from precomp_games.algorithms import (
-    MetaStrategy,
-    best_precomputation,
-    meta_exploitability,
-    meta_sequence_form_lp,
-    restricted_nash,
-)
+from precomp_games.algorithms import MetaStrategy, best_precomputation, meta_exploitability, restricted_nash
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.menus import matrix_value, meta_cases
 
 _CASES = 160

@@ -9,15 +9,11 @@ import pytest
 
 from benchmarks.synthetic_trees import paired_tree, with_menus
 from precomp_games import Menu, make_policy
-from precomp_games.algorithms import (
-    MetaStrategy,
-    meta_equilibrium,
-    meta_exploitability,
-    meta_sequence_form_lp,
-)
+from precomp_games.algorithms import MetaStrategy, meta_equilibrium, meta_exploitability
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.zero_sum import double_oracle
 from precomp_games.algorithms.zero_sum.double_oracle import restricted_tree
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.menus import menu_tree, meta_cases
 from tests.random_games import expand
 from tests.shown import shown

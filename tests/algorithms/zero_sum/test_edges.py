@@ -15,12 +15,12 @@ from precomp_games.algorithms import (
     load_policy,
     memory_frontier,
     meta_equilibrium,
-    meta_sequence_form_lp,
     nash_conv,
     restricted_nash,
     save_policy,
     solve,
 )
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from precomp_games.algorithms.zero_sum.solve import METHODS
 from tests.algorithms.zero_sum.games import MatrixGame
 from tests.random_games import EfgText, uniform

@@ -14,9 +14,9 @@ from precomp_games.algorithms import (
     memorized_states,
     meta_equilibrium,
     meta_exploitability,
-    meta_sequence_form_lp,
 )
 from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
+from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 from tests.menus import menu_tree, meta_cases, random_strategies
 from tests.random_games import expand, random_policy, random_tree
 

@@ -6,16 +6,10 @@ import pytest
 from open_spiel.python.algorithms import cfr, discounted_cfr
 
 from precomp_games import HistoryTree, MetaPrecomputationGame
-from precomp_games.algorithms import (
-    CFR_VARIANTS,
-    best_precomputation,
-    meta_equilibrium,
-    nash_conv,
-    solve,
-)
+from precomp_games.algorithms import best_precomputation, meta_equilibrium, nash_conv, solve
 from precomp_games.algorithms.programs import LinearProgramError
 from precomp_games.algorithms.zero_sum import double_oracle
-from precomp_games.algorithms.zero_sum.regret_minimization import RegretMinimization
+from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS, RegretMinimization
 from precomp_games.algorithms.zero_sum.solve import METHODS
 from tests.algorithms.zero_sum.games import (
     SMALL,
