@@ -29,10 +29,13 @@ from .preparation.judgment import judge_book
 from .preparation.robust import robust_precomputation
 from .zero_sum.equilibrium import meta_equilibrium
 from .zero_sum.exploitability import meta_exploitability
+from .zero_sum.regret_minimization import CFR_VARIANTS
+from .zero_sum.sequence_form_lp import meta_sequence_form_lp
 from .zero_sum.solve import best_response, nash_conv, solve
 from .zero_sum.tables import load_policy, save_policy
 
 __all__ = [
+    "CFR_VARIANTS",
     "BestPrecomputation",
     "EntropyBounds",
     "MemoryFrontier",
@@ -50,6 +53,7 @@ __all__ = [
     "memory_frontier",
     "meta_equilibrium",
     "meta_exploitability",
+    "meta_sequence_form_lp",
     "nash_conv",
     "precomputation_plan",
     "restricted_nash",

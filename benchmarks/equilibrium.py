@@ -60,13 +60,12 @@ class _Ours:
     def __init__(self, tree: HistoryTree) -> None:
         self.tree = tree
         self.decisions = DecisionTree.of(tree)
-        self.work = regret_minimization.Work.of(self.decisions)
-        self.state = regret_minimization.RegretState.start(np.full(tree.num_infosets, 0.5))
+        self.state = regret_minimization.RegretState.start(self.decisions, np.full(tree.num_infosets, 0.5))
         self.done = 0
 
     def iterate(self, count: int) -> None:
         rules = [regret_minimization.update_rule("cfr+", self.done + 1 + k) for k in range(count)]
-        regret_minimization.iterate(self.decisions, self.state, self.work, rules)
+        regret_minimization.iterate(self.decisions, self.state, rules)
         self.done += count
 
 
@@ -131,13 +130,13 @@ def _node(rules: MetaRules, at: MetaPosition) -> Node:
 
 def _at_scale(tree: HistoryTree, turns: int, say: Callable[[str], None]) -> list[Row]:
     ours = _Ours(tree)
-    arrays = (*ours.decisions, *ours.state, *ours.work)
+    arrays = (*ours.decisions, *ours.state)
     size = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
     decisions = len(ours.decisions.parent)
     say(f"{tree.num_histories} histories, {decisions} decisions, {size / 2**20:.0f} MiB of arrays")
     # The last two of the tree's are no arrays of decisions.
-    inputs, work = list[Any](ours.decisions[:-2]), list[Any](ours.work)
-    everything, needed = _copier([*inputs, *ours.state, *work]), _copier([*inputs, *ours.state])
+    inputs, state = list[Any](ours.decisions[:-2]), list[Any](ours.state)
+    everything, needed = _copier([*inputs, *state]), _copier([*inputs, *state[:4]])  # less its own buffers
     of_tree = _copier(
         [tree.parent, tree.player, tree.infoset, tree.num_children, tree.sigma, tree.sigma_pre, tree.value]
     )

@@ -103,7 +103,7 @@ def _iterations(name: str, turns: int, say: Callable[[str], None]) -> list[Row]:
 
     def ours() -> None:
         rules = [update_rule("cfr+", run.iterations + 1 + k) for k in range(many)]
-        iterate(run.decisions, run.state, run.work, rules)
+        iterate(run.decisions, run.state, rules)
         run.iterations += many
 
     works: dict[str, Callable[[], Any]] = {"openspiel": theirs.evaluate_and_update_policy, "ours": ours}

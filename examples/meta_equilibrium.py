@@ -19,8 +19,6 @@ import common
 from absl import flags
 
 from precomp_games import HistoryTree, Menu, algorithms
-from precomp_games.algorithms.zero_sum.regret_minimization import CFR_VARIANTS
-from precomp_games.algorithms.zero_sum.sequence_form_lp import meta_sequence_form_lp
 
 FLAGS = flags.FLAGS
 common.define_game_flags()
@@ -30,7 +28,10 @@ _PENALTY_0 = flags.DEFINE_float("penalty_0", 0.01, "Utility that an information 
 _PENALTY_1 = flags.DEFINE_float("penalty_1", 0.01, "The same for player 1; inf never memorizes.")
 _MENU = flags.DEFINE_bool("menu", False, "Which action to memorize is a choice; --sigma_pre is not asked.")
 _VARIANT = flags.DEFINE_enum(
-    "variant", None, list(CFR_VARIANTS), "Which CFR. Default: none, but the double oracle, which is exact."
+    "variant",
+    None,
+    list(algorithms.CFR_VARIANTS),
+    "Which CFR. Default: none, but the double oracle, which is exact.",
 )
 _ITERATIONS = flags.DEFINE_integer(
     "iterations",
@@ -85,7 +86,7 @@ def main(argv: Sequence[str]) -> None:
         **{name: getattr(solved, name) for name in numbers},
     }
     if tree.num_infosets <= _MOST_EXACT.value:
-        exact = meta_sequence_form_lp(tree)
+        exact = algorithms.meta_sequence_form_lp(tree)
         result["exact_value"] = exact.value
         print(f"Value to player 0: expected {exact.value:.6f} (one program), obtained {solved.value:.6f}")
     common.print_table(

@@ -180,8 +180,6 @@ class _Tree:
         size, used, pending = 1, self._used, False
         player, first, count, value = 0, 0, 0, 0.0
         limit = min(last, _BATCH) if timed else last
-        # C++ roll-outs are asked for without a call of Python's.
-        search = value_of.search if isinstance(value_of, RandomRollouts) else None
         node_room, edge_room = len(nodes), len(edges)
         while True:
             if timed and size + pending > 1 and time.perf_counter() >= deadline:
@@ -208,12 +206,7 @@ class _Tree:
                     legal, chances = zip(*chance_outcomes(state), strict=True)
                 else:
                     legal = legal_actions(state)
-                if search is not None and player >= 0:
-                    value = search(state).total_reward
-                    if player == 1:
-                        value = self._sum - value
-                else:
-                    value = checks.check_evaluation(value_of(state), state, "evaluator")
+                value = checks.check_evaluation(value_of(state), state, "evaluator")
             # One tuple for each set of moves: a list a node would keep the garbage collector busy.
             legal = tuple(legal)
             legal = known.setdefault(legal, legal)

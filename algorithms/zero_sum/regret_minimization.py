@@ -89,30 +89,15 @@ class Rule(NamedTuple):
 
 
 class RegretState(NamedTuple):
-    """What is kept between iterations: float64[E] each.
+    """A run's arrays: what is kept between iterations, and what a pass writes down for itself.
+
+    The latter is here so that no iteration waits for fresh memory.
 
     Attributes:
-      current: The strategies, the probability of each entry.
-      regret_memorize: The regret of each entry.
-      regret_stop: That of stopping, at the first entry of each information state.
-      plan_sum: The weighted sum of realization plans.
-    """
-
-    current: npt.NDArray[np.float64]
-    regret_memorize: npt.NDArray[np.float64]
-    regret_stop: npt.NDArray[np.float64]
-    plan_sum: npt.NDArray[np.float64]
-
-    @classmethod
-    def start(cls, current: npt.NDArray[np.float64]) -> RegretState:
-        """Before the first iteration."""
-        return cls(current, *(np.zeros(len(current)) for _ in range(3)))
-
-
-class Work(NamedTuple):
-    """What a pass writes down for itself; kept, so that no iteration waits for fresh memory.
-
-    Attributes:
+      current: float64[E], the strategies, the probability of each entry.
+      regret_memorize: float64[E], the regret of each entry.
+      regret_stop: float64[E], that of stopping, at the first entry of each information state.
+      plan_sum: float64[E], the weighted sum of realization plans.
       goes_on, stops: float64[M] and float64[N], the opponent's contribution: after the opponent's own choice
         at its decisions, and elsewhere what memorizes still and what does not.
       worth, after: float64[N] and float64[M], sums over children, zero between passes but for number 0.
@@ -122,6 +107,10 @@ class Work(NamedTuple):
         memorize.
     """
 
+    current: npt.NDArray[np.float64]
+    regret_memorize: npt.NDArray[np.float64]
+    regret_stop: npt.NDArray[np.float64]
+    plan_sum: npt.NDArray[np.float64]
     goes_on: npt.NDArray[np.float64]
     stops: npt.NDArray[np.float64] | None
     worth: npt.NDArray[np.float64] | None
@@ -130,14 +119,15 @@ class Work(NamedTuple):
     shared: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, tree: DecisionTree) -> Work:
-        """Buffers for a tree."""
-        n, slots, entries = len(tree.parent), len(tree.pre_leaves), len(tree.tree_entry)
-        shared = entries if (tree.status != ALONE).any() else 0
-        goes_on = np.zeros(slots)
+    def start(cls, tree: DecisionTree, current: npt.NDArray[np.float64]) -> RegretState:
+        """Before the first iteration."""
+        n, slots, entries = len(tree.parent), len(tree.pre_leaves), len(current)
+        memorize, stop, plans, plan = np.zeros((4, entries))
+        goes_on, after = np.zeros((2, slots))
         goes_on[0] = 1.0
-        stops, worth = (None, None) if tree.sigma is None else (np.zeros(n), np.zeros(n))
-        return cls(goes_on, stops, worth, np.zeros(slots), np.zeros(entries), np.zeros((shared, 2)))
+        stops, worth = (None, None) if tree.sigma is None else np.zeros((2, n))
+        shared = np.zeros((entries if (tree.status != ALONE).any() else 0, 2))
+        return cls(current, memorize, stop, plans, goes_on, stops, worth, after, plan, shared)
 
 
 class RegretMinimization:
@@ -151,17 +141,16 @@ class RegretMinimization:
         self.check_every = check_every
         self.iterations = 0
         self.decisions = DecisionTree.of(tree)
-        self.work = Work.of(self.decisions)
         playing = np.isfinite(np.array(tree.penalties))[tree.entry_player]
         actions = float(tree.may_stop) + np.diff(tree.first_entry)[tree.entry_infoset]
         self.unreached = np.where(playing, 1.0 / actions, 0.0)[self.decisions.tree_entry]
-        self.state = RegretState.start(self.unreached.copy())
+        self.state = RegretState.start(self.decisions, self.unreached.copy())
 
     def advance(self, most: int) -> None:
         """Goes on to the next measurement, by at most so many iterations."""
         count = max(0, min(self.check_every - self.iterations % self.check_every, most))
         rules = [update_rule(self.name, self.iterations + 1 + k) for k in range(count)]
-        iterate(self.decisions, self.state, self.work, rules)
+        iterate(self.decisions, self.state, rules)
         self.iterations += count
 
     def strategies(self) -> tuple[MetaStrategy, MetaStrategy]:
@@ -205,28 +194,28 @@ def _total_weight(variant: str, t: float) -> float:
     return sums[_AVERAGING[variant]]
 
 
-def iterate(tree: DecisionTree, state: RegretState, work: Work, rules: list[Rule]) -> None:
+def iterate(tree: DecisionTree, state: RegretState, rules: list[Rule]) -> None:
     """Does an iteration for each rule, player 0 before player 1; changes `state`."""
     if rules:
-        _iterate(tree, state, work, np.array(rules, np.float64))
+        _iterate(tree, state, np.array(rules, np.float64))
 
 
 @kernel
-def _iterate(tree: DecisionTree, state: RegretState, work: Work, rules: np.ndarray) -> None:
+def _iterate(tree: DecisionTree, state: RegretState, rules: np.ndarray) -> None:
     for t in range(len(rules)):
         rule = Rule(rules[t, 0], rules[t, 1], rules[t, 2], rules[t, 3], rules[t, 4])
         if 0 in tree.players:
-            _turn(tree, state, work, 0, rule)
+            _turn(tree, state, 0, rule)
         if 1 in tree.players:
-            _turn(tree, state, work, 1, rule)
+            _turn(tree, state, 1, rule)
 
 
 @kernel
-def _turn(tree: DecisionTree, state: RegretState, work: Work, player: int, rule: Rule) -> None:
-    _put(work.worth, np.uint64(0), 0.0)
-    work.after[0] = 0.0
-    _down(tree, state, work, player)
-    _up(tree, state, work, player, rule)
+def _turn(tree: DecisionTree, state: RegretState, player: int, rule: Rule) -> None:
+    _put(state.worth, np.uint64(0), 0.0)
+    state.after[0] = 0.0
+    _down(tree, state, player)
+    _up(tree, state, player, rule)
 
 
 # In a pass back, `after` holds what the loops over a menu leave to each other, and is zero in the end.
@@ -281,12 +270,12 @@ def _add(array: np.ndarray | None, h: np.uint64, value: float) -> None:
 
 
 @kernel
-def _down(tree: DecisionTree, state: RegretState, work: Work, player: int) -> None:
+def _down(tree: DecisionTree, state: RegretState, player: int) -> None:
     """The opponent's contribution and the player's plan."""
     parents, slots, infosets, previous = tree.parent, tree.parent_slot, tree.infoset, tree.previous
     runs, status = tree.runs, tree.status
     first_slot, first_entry, sigma, sigma_pre = tree.first_slot, tree.first_entry, tree.sigma, tree.sigma_pre
-    goes_on, stops, plan, current = work.goes_on, work.stops, work.plan, state.current
+    goes_on, stops, plan, current = state.goes_on, state.stops, state.plan, state.current
     for run in range(len(runs)):
         first, end = runs[run, 0], runs[run, 1]
         # What precedes all decisions counts as player 0's: it goes on for sure, over edges of 1.
@@ -320,13 +309,13 @@ def _down(tree: DecisionTree, state: RegretState, work: Work, player: int) -> No
 
 
 @kernel
-def _up(tree: DecisionTree, state: RegretState, work: Work, player: int, rule: Rule) -> None:
+def _up(tree: DecisionTree, state: RegretState, player: int, rule: Rule) -> None:
     """Values and updates."""
     parents, slots, infosets, status = tree.parent, tree.parent_slot, tree.infoset, tree.status
     first_slot, first_entry, prices, sigma = tree.first_slot, tree.first_entry, tree.price, tree.sigma
     sigma_leaves, pre_leaves, own_reach = tree.sigma_leaves, tree.pre_leaves, _row(tree.own_reach, player)
-    goes_on, stops, worth, after = work.goes_on, work.stops, work.worth, work.after
-    runs, plan, shared = tree.runs, work.plan, work.shared
+    goes_on, stops, worth, after = state.goes_on, state.stops, state.worth, state.after
+    runs, plan, shared = tree.runs, state.plan, state.shared
     current, plan_sum = state.current, state.plan_sum
     regret_memorize, regret_stop = state.regret_memorize, state.regret_stop
     sign, may_stop = 1.0 if player == 0 else -1.0, tree.may_stop

@@ -51,7 +51,7 @@ from .equilibrium import meta_equilibrium
 from .exploitability import MetaExploitability, Solved, answered
 from .refinement import Refinement, certified, profile_of, refined
 from .regret_minimization import CFR_VARIANTS
-from .tables import AnyGame, Policies, strategies_by, strategy_by, table_of, tree_of
+from .tables import AnyGame, Policies, strategy_by, table_of, tree_of
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""
@@ -261,7 +261,7 @@ def best_response(game: AnyGame, policy: Policies, player: checks.Player) -> Bes
       ValueError: an argument is not as above, or an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
-    other = strategy_by(tree, checks.check_pair(policy, "policy")[1 - player], 1 - player)
+    other = strategy_by(tree, policy[1 - player], 1 - player)
     best = Decisions.against(tree, player, other, alone=True).best()
     own = MetaStrategy(tree, player, np.where(tree.entry_player == player, best.memorize, 0.0))
     return BestResponse(player, best.value, (own, other) if player == 0 else (other, own), tree)
@@ -279,6 +279,6 @@ def nash_conv(game: AnyGame, policy: Policies) -> float:
       ValueError: an argument is not as above, or an answer is no distribution over legal actions.
     """
     tree = tree_of(game)
-    strategies = strategies_by(tree, policy)
+    strategies = [strategy_by(tree, each, i) for i, each in enumerate(policy)]
     best = sum(Decisions.against(tree, i, strategies[1 - i], alone=True).best().value for i in (0, 1))
     return best - tree.utility_sum

@@ -1,7 +1,7 @@
 """Strategies of a base game as OpenSpiel's tables, and whatever OpenSpiel plays as strategies.
 
     policy = table_of(tree, strategies)                  # an open_spiel.python.policy.TabularPolicy
-    strategies = strategies_by(tree, policy)             # of any policy: a table, a solver's, a network's
+    strategy = strategy_by(tree, policy, 0)              # of any policy: a table, a solver's, a network's
     save_policy(policy, "leduc.npz"); load_policy("leduc.npz")
 
 Where information is perfect, a tree's information states are histories, and OpenSpiel's may be positions. Of
@@ -29,7 +29,7 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
-from precomp_games.policies.rows import PolicyLike, as_batch_policy, legal_actions, policy_rows
+from precomp_games.policies.rows import as_batch_policy, legal_actions, policy_rows
 from precomp_games.tree.base_game import loaded_game, named_game
 from precomp_games.tree.history_tree import HistoryTree
 from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
@@ -37,8 +37,8 @@ from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
 _FORMAT = "precomp-games policy 1"
 _TOLERANCE = 1e-6  # of sums of probabilities, as everywhere
 
-Policies = Annotated[PolicyLike | Sequence[PolicyLike], checks.Check(checks.check_pair)]
-"""A policy of both players, or one for each."""
+Policies = Annotated[Any, checks.Check(checks.check_pair)]
+"""A policy of both players, or one for each (`PolicyLike`); the function gets a pair."""
 
 AnyGame = Annotated[
     str | pyspiel.Game | HistoryTree, checks.Check(lambda value, name: _game_or_tree(value, name))
@@ -197,28 +197,18 @@ def _names(tree: HistoryTree) -> Sequence[str]:
     return [str(state) for state in tree.infoset_states]
 
 
-def strategies_by(tree: HistoryTree, policy: Any) -> tuple[MetaStrategy, MetaStrategy]:
-    """What a policy plays in a base game.
+def strategy_by(tree: HistoryTree, policy: Any, player: int) -> MetaStrategy:
+    """What a player's policy plays in a base game.
 
     Args:
       tree: of the game alone.
       policy: OpenSpiel's, in Python or C++, a table or not; a function from a state to {action: probability};
-        one that answers batches. One for both players, or a pair.
+        one that answers batches.
+      player: 0 or 1.
 
     Raises:
       ValueError: it is no policy, or an answer is no distribution over legal actions.
     """
-    first, second = (strategy_by(tree, each, i) for i, each in enumerate(checks.check_pair(policy, "policy")))
-    return first, second
-
-
-def strategy_by(tree: HistoryTree, policy: Any, player: int) -> MetaStrategy:
-    """The same for one player and its policy."""
-    return MetaStrategy(tree, player, adjusted(tree, _memorize(tree, player, policy), player))
-
-
-def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.float64]:
-    """float64[E]: what one player plays."""
     own = np.flatnonzero(tree.infoset_player == player)
     entries = np.flatnonzero(tree.entry_player == player)
     memorize = np.zeros(tree.num_entries)
@@ -240,13 +230,11 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
     elif isinstance(policy, pyspiel.TabularPolicy):
         names, known = _names(tree), policy.policy_table()
         actions = tree.entry_action.tolist()
-        first = tree.first_entry.tolist()
         for k in own.tolist():
-            answer = known.get(names[k])
-            if answer is None:
+            if names[k] not in known:
                 raise ArgumentError(f"expected policy to know information state {names[k]!r}, of {tree.game}")
-            given = dict(answer)
-            for entry in range(first[k], first[k + 1]):
+            given = dict(known[names[k]])
+            for entry in range(*tree.first_entry[k : k + 2].tolist()):
                 memorize[entry] = given.get(actions[entry], 0.0)
     elif len(own):
         states = [tree.infoset_states[k] for k in own.tolist()]
@@ -264,7 +252,7 @@ def _memorize(tree: HistoryTree, player: int, policy: Any) -> npt.NDArray[np.flo
             f"expected policy to give a distribution over legal actions at {tree.key(k)!r}, got "
             f"{shown(row_of)}"
         )
-    return memorize
+    return MetaStrategy(tree, player, adjusted(tree, memorize, player))
 
 
 def _entries_at(

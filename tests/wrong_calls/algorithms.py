@@ -75,7 +75,7 @@ def table():
         "MetaStrategy.tree": for_both,
         "restricted_nash.tree": for_both,
         "robust_precomputation.tree": Arg(evaluated, *no_trees, tree, kuhn_tree),
-        **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability")},
+        **{f"meta_{what}.tree": for_both for what in ("equilibrium", "exploitability", "sequence_form_lp")},
         "player": 0,
         "opponent": Arg(
             rival,

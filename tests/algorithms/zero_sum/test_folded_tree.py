@@ -12,7 +12,6 @@ from precomp_games.algorithms.zero_sum.folded_tree import DecisionTree
 from precomp_games.algorithms.zero_sum.regret_minimization import (
     CFR_VARIANTS,
     RegretState,
-    Work,
     iterate,
     update_rule,
 )
@@ -55,12 +54,11 @@ def _plain(tree, variant, iterations):
 def _folded(tree, variant, iterations):
     """The same, the tree folded."""
     decisions = DecisionTree.of(tree)
-    work = Work.of(decisions)
-    state = RegretState.start(_start(tree)[decisions.tree_entry])
+    state = RegretState.start(decisions, _start(tree)[decisions.tree_entry])
     rules = [update_rule(variant, t) for t in range(1, iterations + 1)]
-    iterate(decisions, state, work, rules[:2])
-    iterate(decisions, state, work, rules[2:])
-    assert not work.worth[1:].any() and not work.after[1:].any() and not work.shared.any()
+    iterate(decisions, state, rules[:2])
+    iterate(decisions, state, rules[2:])
+    assert not state.worth[1:].any() and not state.after[1:].any() and not state.shared.any()
     current, plans = np.empty(tree.num_entries), np.empty(tree.num_entries)
     current[decisions.tree_entry], plans[decisions.tree_entry] = state.current, state.plan_sum
     return current, plans
