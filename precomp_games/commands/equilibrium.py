@@ -30,6 +30,7 @@ from absl import flags
 from precomp_games import algorithms
 from precomp_games._support import checks
 from precomp_games._support.files import write_together
+from precomp_games.algorithms.zero_sum.exploitability import MetaEquilibrium
 from precomp_games.chess.data.book import Book, percent, points, points_axis, write_pgn, write_polyglot
 from precomp_games.chess.game import move_of
 from precomp_games.chess.plan.trees import equilibrium_tree, preparation_book
@@ -129,7 +130,7 @@ def run(given: flags.FlagValues) -> None:
 
 def _sweep(
     tree: HistoryTree, factors: Sequence[float]
-) -> tuple[list[dict[str, Any]], algorithms.MetaEquilibrium, list[algorithms.BestPrecomputation]]:
+) -> tuple[list[dict[str, Any]], MetaEquilibrium, list[algorithms.BestPrecomputation]]:
     """A row for each penalty; of the first one the equilibrium, and what each side would learn alone."""
     rows, found = [], []
     for factor in _app.progress_bar(factors, desc="Solving", unit=" penalties"):
@@ -179,7 +180,7 @@ class _Side(NamedTuple):
 
 def _prepared_sides(
     tree: HistoryTree,
-    equilibrium: algorithms.MetaEquilibrium,
+    equilibrium: MetaEquilibrium,
     alone: Sequence[algorithms.BestPrecomputation],
     seed: int,
 ) -> list[_Side]:
