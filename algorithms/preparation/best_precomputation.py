@@ -127,15 +127,8 @@ class BestPrecomputation(Result):
     def states(self) -> Iterator[MemorizedState]:
         """The memorized states in the order of the tree: those reached earlier in the game first."""
         for k, entry in enumerate(self.memorization_set.tolist()):
-            yield _memorized_state(
-                self.tree,
-                entry,
-                float(self.advantage[entry]),
-                self.advantage,
-                reach=float(self.reach[k]),
-                gain=float(self.gain[k]),
-                net_gain=float(self.net_gain[k]),
-            )
+            worth = {name: float(getattr(self, name)[k]) for name in ("reach", "gain", "net_gain")}
+            yield _memorized_state(self.tree, entry, float(self.advantage[entry]), self.advantage, **worth)
 
     def columns(self) -> dict[str, Any]:
         """One row for each memorized entry: its information state, its action, reach, gain and net gain."""

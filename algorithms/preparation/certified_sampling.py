@@ -170,10 +170,14 @@ class _Decision:
     memorize: list[_Option] = dataclasses.field(default_factory=list)
 
     @property
+    def options(self) -> list[_Option]:
+        """To stop comes first."""
+        return self.memorize if self.stop is None else [self.stop, *self.memorize]
+
+    @property
     def best(self) -> _Option:
         """The option that looks best; of equals, to stop, and then the first entry."""
-        options = self.memorize if self.stop is None else [self.stop, *self.memorize]
-        return max(options, key=lambda option: option.value)
+        return max(self.options, key=lambda option: option.value)
 
 
 class _Certifier:
@@ -255,8 +259,8 @@ class _Certifier:
         return total
 
     def _places(self) -> list[_Place]:
-        options = ((d.stop, *d.memorize) if d.stop else d.memorize for d in self._decisions)
-        return [option.place for some in options for option in some if option.place is not None]
+        options = (option for decision in self._decisions for option in decision.options)
+        return [option.place for option in options if option.place is not None]
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -375,9 +379,8 @@ class _Certifier:
         while stack:
             node, rate, main = stack.pop()
             decision = self._decisions[node.index]
-            options = decision.memorize if decision.stop is None else [decision.stop, *decision.memorize]
             best = decision.best
-            worse = [option for option in options if option is not best]
+            worse = [option for option in decision.options if option is not best]
             rates = {id(best): rate}
             spent = 0.0  # of a prior of 1, on what looks worse
             for option in worse:
@@ -389,7 +392,7 @@ class _Certifier:
                 rates[id(option)] = min(rate, enough)
             best.doubt = -math.log1p(-spent)
             self._doubt += best.doubt if main else 0.0
-            for option in options:
+            for option in decision.options:
                 rate = rates[id(option)]
                 if option.place is not None:
                     option.place.planned = max(1, math.ceil(rate * option.place.reach))

@@ -178,8 +178,9 @@ def robust_precomputation(
     decisions = Decisions.against(tree, player)
     weight = decisions.counted_weights()
     share = contamination_at(tree, player, contamination)
-    decides = (tree.player == player) & (tree.infoset >= 0)
-    worth, _ = worst_values(tree, player, share, tree.sigma, decides)
+    decides, nature = (tree.player == player) & (tree.infoset >= 0), np.array(tree.sigma)
+    given = decides & (tree.stop_value == "evaluate")  # what stopping is worth there
+    worth = _worst_values(tree.arrays, tree.sigma, given, player, tree.utility_sum, share, nature)
     penalty = tree.penalties[player] if budget is None else 0.0
     most = int(min(memory_limit() / _BYTES, _MOST_SIZES))
     fits, tables = _tables_of(
@@ -195,11 +196,9 @@ def robust_precomputation(
     # With a penalty, what is kept rises in value; with a budget, in utility: the last is the best.
     members = np.flatnonzero(_chosen_entries(tree.arrays, weight, player, share, tables)).astype(np.int32)
     strategy = MetaStrategy.of_set(tree, player, members)
-    memorized = np.zeros(tree.num_infosets, bool)
-    memorized[tree.entry_infoset[members]] = True
-    stopped = decides.copy()
-    stopped[decides] = ~memorized[tree.infoset[decides]]
-    held, nature = worst_values(tree, player, share, strategy.played.probability, stopped)
+    given &= ~np.isin(tree.infoset, tree.entry_infoset[members])
+    played = strategy.played.probability
+    held = _worst_values(tree.arrays, played, given, player, tree.utility_sum, share, nature)
     utility, paid = float(held[0]), int(weight[tree.entry_infoset[members]].sum())
     return RobustPrecomputation(
         tree=tree,
@@ -241,27 +240,6 @@ def contamination_at(tree: HistoryTree, player: int, given: Any) -> npt.NDArray[
     return share
 
 
-def worst_values(
-    tree: HistoryTree,
-    player: int,
-    share: npt.NDArray[np.float64],
-    played: npt.NDArray[np.float64],
-    stopped: npt.NDArray[np.bool_],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(float64[n], what each history is worth; float64[n], nature), where nature is the worst for the player.
-
-    Args:
-      tree: of perfect information.
-      player: whose utility is meant.
-      share: float64[n], s.
-      played: float64[n], the edges' probabilities; the model's at the opponent's turns.
-      stopped: bool[n], where the player stops; what that is worth may be given.
-    """
-    nature = np.array(tree.sigma)
-    evaluated = stopped & (tree.stop_value == "evaluate")
-    return _worst_values(tree.arrays, played, evaluated, player, tree.utility_sum, share, nature), nature
-
-
 @kernel
 def _worst_values(
     tree: TreeArrays,
@@ -272,7 +250,17 @@ def _worst_values(
     share: np.ndarray,
     nature: np.ndarray,
 ) -> np.ndarray:
-    """See `worst_values`; `evaluated` is where the tree's value stands for what follows."""
+    """Writes nature, float64[n], the worst for the player; float64[n], what each history is worth then.
+
+    Args:
+      tree: of perfect information.
+      played: float64[n], the edges' probabilities; the model's at the opponent's turns.
+      evaluated: bool[n], where the tree's value stands for what follows.
+      player: whose utility is meant.
+      utility_sum: the tree's.
+      share: float64[n], s.
+      nature: the edges' probabilities; written at the opponent's.
+    """
     n = len(tree.parent)
     worth, child = np.zeros(n), n
     for h in range(n - 1, -1, -1):
