@@ -443,14 +443,9 @@ def told(rows: Sequence[dict[str, Any]]) -> None:
             more = f"{row['prepared_more']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
             better = f"{row['cases_better']} of {row['cases']}"
         shown.append(row | {"more": more, "better": better})
-    columns = {
-        "positions": "size",
-        "worth": "worth",
-        "adds": "adds",
-        "moves": "moves:.2f",
-        "hits": "hits:.2f",
-    }
-    columns |= {"prepared is worth more by": "more", "better in": "better", "book": "kind"}
+    columns = {"positions": "size", "worth": "worth", "adds": "adds", "moves": "moves:.2f"}
+    columns |= {"hits": "hits:.2f", "prepared is worth more by": "more"}
+    columns |= {"better in": "better", "book": "kind"}
     sweeps.print_rows(shown, columns)
     print("moves: of the book, in a game with it. hits: positions of it, in each of the later games.\n")
 
