@@ -98,15 +98,15 @@ def test_a_small_book_takes_little_memory(tmp_path):
     """A gigabyte was taken for a book of any size."""
     (tmp_path / "book.bin").write_bytes(bytes(16))
     with memory_of_at_most(1 << 20):
-        assert len(PolyglotCounts(tmp_path / "book.bin")) == 1
+        assert len(PolyglotCounts.read(tmp_path / "book.bin")) == 1
 
 
 def test_an_entry_may_stand_in_a_book_many_times(tmp_path):
     """Each of them was looked at as a move, which took seconds for each position."""
     (tmp_path / "book.bin").write_bytes(samples.polyglot_samples()[0][-16:] * 200_000)
     began = time.thread_time()
-    assert len(PolyglotCounts(tmp_path / "book.bin")) == 200_000
-    counts = PolyglotCounts(tmp_path / "book.bin", "uniform")
+    assert len(PolyglotCounts.read(tmp_path / "book.bin")) == 200_000
+    counts = PolyglotCounts.read(tmp_path / "book.bin", "uniform")
     board = next(b for b in samples.sample_boards() if counts.at(b))
     assert list(counts.at(board).values()) == [1.0] and time.thread_time() - began < 5.0
 

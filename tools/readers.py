@@ -445,7 +445,7 @@ def _hostile_books() -> Iterable[bytes]:
 
 def _use_book(path: pathlib.Path) -> object:
     uses: list[Callable[[], object]] = [
-        lambda: PolyglotCounts(path).at(chess.Board()),
+        lambda: PolyglotCounts.read(path).at(chess.Board()),
         lambda: polyglot_policy(ChessGame({}), path),
         lambda: uci_book(str(path))(chess.Board()),
         lambda: read_repertoire(path, chess.WHITE, max_plies=4),

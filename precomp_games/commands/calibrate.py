@@ -298,7 +298,7 @@ def _kept_out(
 
     scale = _logistic_fit([each.sample for each in positions if not each.test])
     evaluations: dict[str, Callable[[Position], float]] = {
-        "calibrated": lambda position: fit.predicted(position.sample),
+        "calibrated": lambda position: fit.mover_utility(position.sample.line, position.board),
         "linear": by("linear"),
         "threshold": by("threshold"),
         "logistic": lambda position: _logistic(scale, position.sample),

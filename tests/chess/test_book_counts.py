@@ -39,12 +39,12 @@ BOOK += entry(CASTLE, "e1h1", 5) + entry(CASTLE, "e1a1", 3) + entry(CASTLE, "e1e
 def test_polyglot(tmp_path: Path) -> None:
     path = tmp_path / "book.bin"
     path.write_bytes(BOOK)
-    book = PolyglotCounts(path)
+    book = PolyglotCounts.read(path)
     assert len(book) == 6 and not book.left_out
     assert book.at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=0.0)
     assert book.at(CASTLE) == actions(e1g1=5.0, e1c1=3.0)
-    assert PolyglotCounts(path, "score").at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=1.0)
-    assert PolyglotCounts(path, "uniform").at(START) == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
+    assert PolyglotCounts.read(path, "score").at(START) == actions(e2e4=30.0, d2d4=10.0, a2a3=1.0)
+    assert PolyglotCounts.read(path, "uniform").at(START) == actions(e2e4=1.0, d2d4=1.0, a2a3=1.0)
     state = GAME.new_initial_state()
     row = polyglot_policy(GAME, path, alpha=0.0).action_probabilities(state)
     assert row == actions(e2e4=0.75, d2d4=0.25)
@@ -52,10 +52,10 @@ def test_polyglot(tmp_path: Path) -> None:
         read = {action_of(e.move): float(e.weight) for e in reader.find_all(START, minimum_weight=0)}
     assert read == book.at(START)
     path.write_bytes(BOOK[::-1][:7])
-    with pytest.raises(ValueError, match=r"PolyglotCounts\(\): expected Polyglot entries"):
-        PolyglotCounts(path)
+    with pytest.raises(ValueError, match=r"PolyglotCounts\.read\(\): expected Polyglot entries"):
+        PolyglotCounts.read(path)
     path.write_bytes(BOOK + b"abc")
-    assert PolyglotCounts(path).left_out == {"an entry that breaks off": 1}
+    assert PolyglotCounts.read(path).left_out == {"an entry that breaks off": 1}
 
 
 LATER = chess.Board()
@@ -102,12 +102,12 @@ def test_polyglot_files_that_are_not_as_they_should_be(
     """They are read, and what is wrong is told once, with its number."""
     path = tmp_path / "book.bin"
     path.write_bytes(b"".join(data))
-    book = PolyglotCounts(path)
+    book = PolyglotCounts.read(path)
     assert len(book.strange) == len(strange)
     for what, count in strange.items():
         assert [n for reason, n in book.strange.items() if reason.startswith(what)] == [count]
     assert row is None or book.at(START) == actions(**row)
-    again = PolyglotCounts.of_arrays("frequency", **book.as_arrays())
+    again = PolyglotCounts(book.as_arrays()["entries"].tobytes())
     assert again.at(START) == book.at(START) and again.at(LATER) == book.at(LATER)
     policy = polyglot_policy(GAME, path)
     assert sum(policy.action_probabilities(GAME.new_initial_state()).values()) == pytest.approx(1.0)
@@ -115,7 +115,7 @@ def test_polyglot_files_that_are_not_as_they_should_be(
     wrong = [*strange.items(), *[("an entry that breaks off", 1)] * (b"half" in data)]
     assert len(lines) == (len(wrong) > 0)
     assert all(f" {count} {what}" in lines[0] for what, count in wrong)
-    assert not any(what.startswith("moves of weight") for what in PolyglotCounts(path, "score").strange)
+    assert not any(what.startswith("moves of weight") for what in PolyglotCounts.read(path, "score").strange)
 
 
 # As browsers, systems and people name files.

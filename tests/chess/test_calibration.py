@@ -42,7 +42,7 @@ def simulated(fit, count, *, games, draws, seed=0):
         mate = int(rng.choice([-3, 3])) if rng.random() < 0.1 else None
         line = Line("e2e4", None if mate else int(rng.normal(0, 500)), mate)
         empty = CalibrationSample(line, int(rng.integers(-6, 7)), float(rng.choice([1, 10, 40])), 0, 0, 0)
-        p = fit.predicted(empty)
+        p = fit.expected(empty.line, empty.material)
         score = rng.beta(fit.prior_games * p, fit.prior_games * (1 - p))
         half = draws * min(score, 1 - score)
         odds = np.maximum([score - half, 2 * half, 1 - score - half], 0)
@@ -58,7 +58,10 @@ def test_a_fit_recovers_what_games_were_simulated_from():
     assert fit.made_for == SCOPE
     np.testing.assert_allclose(fit.coefficients, TRUE.coefficients, atol=0.05)
     assert fit.prior_games == pytest.approx(30.0, rel=0.1)
-    errors = [fit.predicted(each) - TRUE.predicted(each) for each in samples[:500]]
+    errors = [
+        fit.expected(each.line, each.material) - TRUE.expected(each.line, each.material)
+        for each in samples[:500]
+    ]
     assert np.abs(errors).max() < 0.04 and np.abs(errors).mean() < 0.01
 
 
@@ -71,7 +74,9 @@ def test_games_that_a_value_is_worth_make_the_best_estimate_where_games_are_draw
     for each in simulated(TRUE, 6000, games=60, draws=0.7, seed=1):
         few = rng.multivariate_hypergeometric([each.wins, each.draws, each.losses], 3) @ [1.0, 0.5, 0.0]
         priors = fit.prior_games * np.array([0.5, 1.0, 2.0])
-        errors += (each.score / 60 - (priors * fit.predicted(each) + few) / (priors + 3)) ** 2
+        errors += (
+            each.score / 60 - (priors * fit.expected(each.line, each.material) + few) / (priors + 3)
+        ) ** 2
     assert errors.argmin() == 1
 
 

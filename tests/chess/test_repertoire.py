@@ -292,7 +292,7 @@ def test_mutated_files(tmp_path: Path, cases) -> None:
         try:
             book = read_repertoire(path, chess.WHITE)
         except ValueError as error:
-            assert "read_repertoire()" in str(error) or "PolyglotCounts()" in str(error)
+            assert "read_repertoire()" in str(error) or "PolyglotCounts.read()" in str(error)
             assert "\n" not in str(error)
         else:
             assert known(book) and "\n" not in str(book.report)

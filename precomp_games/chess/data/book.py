@@ -322,13 +322,12 @@ def trie_with_exits(book: Book, exits: Exits) -> Node:
 def _others(value: Any, name: str) -> tuple[tuple[chess.Move, float], ...]:
     """Moves, each with a number."""
     try:
-        pairs = [(move, loss) for move, loss in value]
+        return tuple(
+            (checks.check_instance(move, chess.Move, name), checks.check_number(loss, name))
+            for move, loss in value
+        )
     except (TypeError, ValueError):
         raise ArgumentError(f"expected {name} to be (move, loss), got {shown(value)}") from None
-    return tuple(
-        (checks.check_instance(move, chess.Move, name), checks.check_number(loss, name))
-        for move, loss in pairs
-    )
 
 
 def _polyglot_weights(nodes: Sequence[Node]) -> dict[int, int]:

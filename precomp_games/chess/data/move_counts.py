@@ -268,7 +268,6 @@ class MoveCounts:
         weights: float64[n], positive.
     """
 
-    @public
     def __init__(
         self, keys: npt.NDArray[np.uint64], actions: npt.NDArray[np.uint16], weights: Floats
     ) -> None:
@@ -313,13 +312,8 @@ class MoveCounts:
             keys, actions, total = keys[kept], actions[kept], total[kept]
         return MoveCounts(keys, actions, total)
 
-    @public
     def at(self, board: chess.Board) -> dict[int, float]:
-        """Weights by action at a position.
-
-        Raises:
-            ValueError: no board.
-        """
+        """Weights by action at a position."""
         key = np.uint64(position_hash(board))
         rows = slice(*(int(np.searchsorted(self.keys, key, side)) for side in ("left", "right")))
         return dict(zip(self.actions[rows].tolist(), self.weights[rows].tolist(), strict=True))
@@ -485,43 +479,13 @@ class PolyglotCounts:
     """
 
     @public
-    def __init__(self, path: checks.FilePath, weights: PolyglotWeights = "frequency") -> None:
-        """Reads the file.
+    def __init__(self, data: bytes, weights: PolyglotWeights = "frequency") -> None:
+        """Sorts what a file has.
 
         Raises:
-            ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
-            OSError: the file cannot be read.
+            ValueError: other weights.
         """
         self.weights = weights
-        size = os.path.getsize(path)
-        if size > _MAX_BOOK:
-            raise ArgumentError(f"expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
-        with open(path, "rb") as file:
-            data = file.read(size)  # memory for as many bytes is taken at once
-        if len(data) < _ENTRY.itemsize:
-            raise ArgumentError(f"expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}")
-        self._take(data)
-
-    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What `of_arrays` makes the same of."""
-        entries = self._entries.copy()
-        entries["learn"] = 0
-        return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
-
-    @staticmethod
-    @public
-    def of_arrays(weights: PolyglotWeights, entries: npt.NDArray[np.uint8]) -> PolyglotCounts:
-        """A book that was read already.
-
-        Raises:
-            ValueError: the arrays are not those of `as_arrays`.
-        """
-        made = PolyglotCounts.__new__(PolyglotCounts)
-        made.weights = weights
-        made._take(entries.tobytes())
-        return made
-
-    def _take(self, data: bytes) -> None:
         self.left_out: collections.Counter[str] = collections.Counter()
         if len(data) % _ENTRY.itemsize:
             self.left_out["an entry that breaks off"] += 1
@@ -531,6 +495,30 @@ class PolyglotCounts:
         self._keys: npt.NDArray[np.uint64] = keys[order]
         self._entries = given[order]
         self.strange = self._strange(keys)
+
+    @staticmethod
+    @public
+    def read(path: checks.FilePath, weights: PolyglotWeights = "frequency") -> PolyglotCounts:
+        """The book in a file.
+
+        Raises:
+            ValueError: no path, other weights, or a file without an entry, or larger than a gigabyte.
+            OSError: the file cannot be read.
+        """
+        size = os.path.getsize(path)
+        if size > _MAX_BOOK:
+            raise ArgumentError(f"expected a book of at most {_MAX_BOOK} bytes, got {path!r}")
+        with open(path, "rb") as file:
+            data = file.read(size)  # memory for as many bytes is taken at once
+        if len(data) < _ENTRY.itemsize:
+            raise ArgumentError(f"expected Polyglot entries of 16 bytes, got {len(data)} bytes in {path!r}")
+        return PolyglotCounts(data, weights)
+
+    def as_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The same as bytes, but for what nobody reads."""
+        entries = self._entries.copy()
+        entries["learn"] = 0
+        return {"entries": np.frombuffer(entries.tobytes(), np.uint8)}
 
     def _strange(self, given: npt.NDArray[np.uint64]) -> collections.Counter[str]:
         """What is not as the format has it, where keys were given in this order."""
@@ -556,13 +544,8 @@ class PolyglotCounts:
         """Entries."""
         return len(self._keys)
 
-    @public
     def at(self, board: chess.Board) -> dict[int, float]:
-        """Weights by action at a position.
-
-        Raises:
-            ValueError: no board.
-        """
+        """Weights by action at a position."""
         key = np.uint64(chess.polyglot.zobrist_hash(board))
         rows = slice(*(int(np.searchsorted(self._keys, key, side)) for side in ("left", "right")))
         least = 1 if self.weights == "score" else 0

@@ -131,13 +131,8 @@ class Repertoire(Result):
         """Half-moves of the longest line, with the book's last move."""
         return 1 + max(map(len, self.lines))
 
-    @public
     def actions_at(self, epd: str) -> tuple[int, ...]:
-        """What the book has in a position, what is played first; () where it has nothing.
-
-        Raises:
-          ValueError: no text.
-        """
+        """What the book has in a position, what is played first; () where it has nothing."""
         known = self.positions.get(epd)
         return () if known is None else tuple(map(action_of, known.moves))
 
@@ -263,7 +258,7 @@ class _Reader:
 
     def read_polyglot(self, path: str) -> None:
         """Walks through a Polyglot file from the start."""
-        book, used = PolyglotCounts(path), 0
+        book, used = PolyglotCounts.read(path), 0
         self.source = os.path.basename(path)
         self.report.left_out.update(book.left_out)
         self.report.strange.update(book.strange)

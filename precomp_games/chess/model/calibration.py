@@ -229,13 +229,10 @@ class CalibratedUtility:
 
     def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
         """See `ScoreUtility`; always inside (0, 1). `beside` is added to z: what else is known."""
-        return self._utility(line, material(board), beside)
+        return self.expected(line, material(board), beside)
 
-    def predicted(self, sample: CalibrationSample) -> float:
-        """The expected score of a game from a sample's position."""
-        return self._utility(sample.line, sample.material)
-
-    def _utility(self, line: Line, ahead: int, beside: float = 0.0) -> float:
+    def expected(self, line: Line, ahead: int, beside: float = 0.0) -> float:
+        """The same, by how far the mover is ahead in `material`."""
         terms = zip(self.coefficients, score_features(line, ahead), strict=True)
         return float(expected_score(beside + sum(weight * feature for weight, feature in terms))[0])
 

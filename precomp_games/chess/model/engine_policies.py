@@ -80,34 +80,29 @@ class ScoreUtility(Protocol):
         """Utility in [0, 1] of the side to move on `board`, whose best line is `line`."""
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class ThresholdUtility:
     """1 from `threshold_cp` centipawns on, 0 from -`threshold_cp` on, 1/2 between: the paper's text."""
 
     threshold_cp: Scale = 400.0
 
-    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
         score = centipawns(line)
         return 0.5 + 0.5 * (score >= self.threshold_cp) - 0.5 * (score <= -self.threshold_cp)
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class LinearUtility:
     """A straight line from 0 at -`scale_cp` centipawns to 1 at `scale_cp`."""
 
     scale_cp: Scale = 400.0
 
-    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
         return min(1.0, max(0.0, 0.5 + centipawns(line) / (2.0 * self.scale_cp)))
 
 
-@public
 @dataclasses.dataclass(frozen=True)
 class WdlUtility:
     """Expected score by the win-draw-loss model that belongs to the engine's version.
@@ -118,7 +113,6 @@ class WdlUtility:
 
     model: chess.engine.WdlModel
 
-    @public
     def mover_utility(self, line: Line, board: chess.Board) -> float:
         """See `ScoreUtility`."""
         score = pov_score(line, board.turn).relative

@@ -389,7 +389,7 @@ class ModelFiles:
 def _source(kind: str, weights: str, *arrays: Any) -> _Source:
     """Counts of arrays."""
     if kind == "polyglot":
-        return PolyglotCounts.of_arrays(weights, *arrays)
+        return PolyglotCounts(arrays[0].tobytes(), weights)
     if not (np.abs(arrays[2]) <= _MOST_GAMES).all():
         raise ValueError(f"weights of more than {_MOST_GAMES:g} games")
     return MoveCounts(*arrays)

@@ -259,7 +259,7 @@ def polyglot_policy(
         OSError: the file cannot be read.
     """
     path, behind = _named(file, "polyglot"), _prior(game, prior)
-    counts = move_counts.PolyglotCounts(path, weights)
+    counts = move_counts.PolyglotCounts.read(path, weights)
     move_counts.warn_of(path, counts.left_out + counts.strange)
     return CountsPolicy(game, counts, alpha, behind)
 

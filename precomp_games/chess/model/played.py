@@ -118,7 +118,6 @@ def _games(path: Any, player: str | None, skip_plies: int, report: GameReport | 
         )
 
 
-@public
 def played_in(engine: EngineLike, limit: SearchLimit, epds: Positions, *, samples: SomeSamples = 1) -> Moves:
     """How often each (position, move) is played by an engine that is asked in positions.
 
@@ -251,12 +250,7 @@ class Person:
 
 
 def reply_games(
-    book: Book,
-    meant: GameSelection,
-    *,
-    exits: Exits = (),
-    most: int = 5,
-    report: GameReport | None = None,
+    book: Book, meant: GameSelection, *, exits: Exits = (), most: int = 5, report: GameReport | None = None
 ) -> tuple[dict[History, ReplyGames], Person | None]:
     """The games behind each reply that a book has an answer to, or that leaves it, and whose they are.
 

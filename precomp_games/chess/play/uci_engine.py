@@ -74,7 +74,7 @@ def uci_book(book: Book | str) -> UciBook:
         )
     if not size:  # a book without positions
         return lambda board: {}
-    counts = PolyglotCounts(book)
+    counts = PolyglotCounts.read(book)
     warn_of(book, counts.strange)
 
     def by_position(board: chess.Board) -> Mapping[chess.Move, float]:
