@@ -352,5 +352,5 @@ def _as_row(position: Position, fit: calibration.CalibratedUtility) -> dict[str,
         **{"epd": board.epd(), "ply": board.ply(), "material": sample.material},
         **{"cp": line.cp, "mate": line.mate, "r": sample.opponent_temperature_cp},  # None is written as ""
         **{"wins": sample.wins, "draws": sample.draws, "losses": sample.losses},
-        "expected": f"{fit.predicted(sample):.4f}",
+        "expected": f"{fit.expected(sample.line, sample.material):.4f}",
     }
