@@ -46,10 +46,6 @@ class Deadline:
         """Seconds, 0 where it is over."""
         return 0.0 if self.stopped() else max(0.0, self.end - time.monotonic())
 
-    def is_over(self) -> bool:
-        """Whether no time is left."""
-        return self.left <= 0.0
-
 
 _current: contextvars.ContextVar[Deadline | None] = contextvars.ContextVar("deadline", default=None)
 

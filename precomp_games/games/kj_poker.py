@@ -70,9 +70,8 @@ class KJPokerGame(pyspiel.Game):
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> StringObserver:
         """An observer: strings of all that is known, or of what lies open now."""
-        kind = observation_type(iig_obs_type, params, self) or pyspiel.IIGObservationType(
-            perfect_recall=False
-        )
+        open_now = pyspiel.IIGObservationType(perfect_recall=False)
+        kind = observation_type(iig_obs_type, params, self) or open_now
         return StringObserver(functools.partial(_view, kind))
 
 

@@ -156,9 +156,8 @@ def _are_menus(tree: TreeFacts) -> bool:
         return False
     edges, kinds = np.flatnonzero(used), int(tree.entry.max(initial=0)) + 1
     parent = tree.parent[edges].astype(np.int64)
-    entries = np.bincount(
-        np.unique(parent * kinds + tree.entry[edges]) // kinds, minlength=tree.num_histories
-    )
+    owners = np.unique(parent * kinds + tree.entry[edges]) // kinds
+    entries = np.bincount(owners, minlength=tree.num_histories)
     decisions = np.flatnonzero(tree.infoset >= 0)
     wanted = np.diff(tree.first_entry)[tree.infoset[decisions]]
     return bool(tree.entry.any() and (entries[decisions] == wanted).all())

@@ -17,11 +17,8 @@ _DEEPEST = 64  # calls in a game string; OpenSpiel's parser copies what is in ea
 
 def names_files(game_string: str) -> str:
     """The first parameter in a game string that names a file to open, "" if there is none."""
-    for before in game_string.split("=")[:-1]:
-        name = re.split(r"\W", before.rstrip())[-1]
-        if _NAMES_FILES.search(name):
-            return name
-    return ""
+    names = re.findall(r"(\w+)\s*=", game_string)
+    return next(filter(_NAMES_FILES.search, names), "")
 
 
 def named_game(text: str) -> pyspiel.Game:

@@ -564,7 +564,7 @@ class _Batch:
 
     async def _work(self, worker: int) -> None:
         """One engine's share: whatever question is next, until there is none, or no time."""
-        while self._deadline is None or not self._deadline.is_over():
+        while self._deadline is None or self._deadline.left > 0.0:
             turns = filter(None, map(self._pool._turn, self._pool._idle))
             question = self._left.take(turns)
             if question is None:

@@ -23,9 +23,8 @@ numpy passes over the level's edges. Histories hold no OpenSpiel state: position
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -53,8 +52,7 @@ _KINDS = ARRAYS | OPTIONAL | {"edge_row": np.int32, "value_row": np.int32}
 _OF_INFOSETS = ("infoset_player", "weight", "cut_menus")  # the others have a number for each history
 
 
-@dataclasses.dataclass
-class LevelEdges:
+class LevelEdges(NamedTuple):
     """The tree's edges out of one level, in the order of the next level's histories.
 
     Attributes:
@@ -109,7 +107,7 @@ class _Expander:
         self.opponent: MixedOpponent | None = None
         if options.mixture is not None:
             self.opponent = MixedOpponent(*options.mixture, options.min_probability)
-        self.values = TreeValues(game, options, self.opponent, alike, self.memory)
+        self.values = TreeValues(game, options, self.opponent, self.positions)
         self.utility_sum = utility_sum(game)
         self.bounds = self._bounds()
         self.chunks: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
@@ -125,8 +123,7 @@ class _Expander:
             level.weight = self._weights(level)
             level.infoset = self._memorizable(level)
             needed = level.leaves() | self._evaluated(level)
-            states = self.positions.states
-            level.value, value_row = self.values.of_level(states, level, needed, self.size)
+            level.value, value_row = self.values.of_level(level, needed, self.size)
             self._rule_out(level)
             if self.perfect_information:  # every history that may be memorized is an information state
                 kept = np.flatnonzero(level.infoset >= 0)

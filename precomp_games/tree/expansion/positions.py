@@ -15,10 +15,9 @@ and the history, for each information state. Where information is perfect nothin
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +36,7 @@ _BYTES_AN_ANSWER = 80  # of a policy, a number: what joining takes, measured (te
 _NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
-@dataclasses.dataclass(frozen=True)
-class Edges:
+class Edges(NamedTuple):
     """The distinct edges out of a level's positions, in order of (position, action).
 
     Attributes:
@@ -134,7 +132,7 @@ class LevelPositions:
     """Steps from one level's positions to the next one's.
 
     states: the current level's positions. keys: theirs. mover: int8[n], who moves there.
-    policy_queries: rows asked of policies so far.
+    policy_queries: rows asked of policies so far. alike, memory: what hears of answers, and of states.
     """
 
     def __init__(
@@ -143,7 +141,7 @@ class LevelPositions:
         """Starts at the root; `alike` compares answers where information is imperfect."""
         self.policy_queries = 0
         self._mixed_player, mixture = options.mixture or (_NOBODY, None)
-        self._key, self._alike, self._memory = options.position_key, alike, memory
+        self._key, self.alike, self.memory = options.position_key, alike, memory
         # What is asked, and its name for each player: sigma_pre, sigma, and each component of a mixture.
         self._asks: list[tuple[Callable[[Sequence[Any]], rows.PolicyRows], tuple[str, str]]] = []
         for name, policies in (("sigma_pre", options.sigma_pre), ("sigma", options.sigma)):
@@ -172,7 +170,7 @@ class LevelPositions:
             if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
                 self._doubles.append((k, state))
         self.states, self.keys = distinct.states, distinct.keys
-        looked_at = self._memory.watched("looked at", self.states, len(self.states))
+        looked_at = self.memory.watched("looked at", self.states, len(self.states))
         self.mover = np.array([state.current_player() for state in looked_at], np.int8)
         return np.array(which, np.int32)
 
@@ -195,12 +193,12 @@ class LevelPositions:
             asked = np.flatnonzero(here)
             self.policy_queries += int((self.mover[asked] >= 0).sum())
             states = [self.states[k] for k in asked.tolist()]
-            answer = rows.asked_rows(ask, states, self._memory)
-            if self._alike is not None:
-                self._alike.hold(states, answer, names)
+            answer = rows.asked_rows(ask, states, self.memory)
+            if self.alike is not None:
+                self.alike.hold(states, answer, names)
             answers.append((asked, answer))
         self._spot_check(wanted)
-        self._memory.check(_BYTES_AN_ANSWER * sum(len(answer.action) for _, answer in answers))
+        self.memory.check(_BYTES_AN_ANSWER * sum(len(answer.action) for _, answer in answers))
         start, action, columns, entry = rows.joined_rows(answers, len(self.states))
         by_chance = np.repeat(self.mover == CHANCE, np.diff(start))
         columns[0, by_chance] = columns[1, by_chance]
@@ -216,7 +214,7 @@ class LevelPositions:
         owner = np.repeat(np.arange(len(self.states)), np.diff(edges.start))[taken]
         parents = self.states
         made = (parents[where].child(action) for where, action in in_blocks(owner, edges.action[taken]))
-        reached = list(self._memory.watched("states", made, len(taken)))
+        reached = list(self.memory.watched("states", made, len(taken)))
         behind = np.zeros(len(edges.action), np.int32)
         behind[taken] = self._enter(reached)
         return behind
@@ -241,7 +239,7 @@ class LevelPositions:
     def _facts(self, state: Any) -> tuple[Any, ...]:
         """What has to be the same where positions are."""
         player = state.current_player()
-        asked = (0, 1) if player >= 0 and self._alike is not None else ()
+        asked = (0, 1) if player >= 0 and self.alike is not None else ()
         open_facts = state.returns() if state.is_terminal() else state.legal_actions()
         return player, open_facts, [state.information_state_string(p) for p in asked]
 

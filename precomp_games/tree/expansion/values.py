@@ -6,27 +6,24 @@ the mean, by their own posteriors.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, at_history, utility_sum
-from precomp_games._support.memory import MemoryMeter
 from precomp_games.policies.leaf_values import LeafContext
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicies
 from precomp_games.tree.expansion.options import ExpansionOptions
-from precomp_games.tree.expansion.positions import AlikeRows
+from precomp_games.tree.expansion.positions import LevelPositions
 from precomp_games.tree.expansion.pruning import Level
 from precomp_games.tree.facts import TERMINAL
 from precomp_games.tree.mixture import MixedOpponent
 
 
-@dataclasses.dataclass
-class _Waiting:
+class _Waiting(NamedTuple):
     """Positions of a level whose values come at the end.
 
     Attributes:
@@ -54,17 +51,13 @@ class TreeValues:
     """
 
     def __init__(
-        self,
-        game: pyspiel.Game,
-        options: ExpansionOptions,
-        opponent: MixedOpponent | None,
-        alike: AlikeRows | None,
-        memory: MemoryMeter,
+        self, game: pyspiel.Game, options: ExpansionOptions, opponent: Any, positions: LevelPositions
     ) -> None:
-        """Nothing is valued yet; `alike` and `memory` hear of states below the leaves."""
+        """Nothing is valued yet; `opponent` is a `MixedOpponent`, or None."""
         self.evaluations = self.games = 0
         self._utility_sum = utility_sum(game)
-        self._options, self._opponent = options, opponent
+        self._options, self._positions, alike = options, positions, positions.alike
+        self._opponent: MixedOpponent | None = opponent
         self._by_component = len(options.leaf_values) > 1
         self._deferred = any(values.deferred for values in options.leaf_values)
         self._contexts = [
@@ -76,19 +69,16 @@ class TreeValues:
                 bounds=(game.min_utility(), game.max_utility()),
                 max_states=options.max_histories,
                 alike=None if alike is None else functools.partial(alike.hold, names=names),
-                memory=memory,
+                memory=positions.memory,
             )
             for sigma, names in (_against(options, k) for k in range(len(options.leaf_values)))
         ]
         self._waiting: list[_Waiting] = []
 
-    def of_level(
-        self, states: list[Any], level: Level, needed: np.ndarray, first: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def of_level(self, level: Level, needed: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
         """u^sigma of a level's histories that need one or are over, NaN elsewhere and where it comes later.
 
         Args:
-          states: the level's positions.
           level: its histories.
           needed: bool[n], where a value is wanted, if the game is not over.
           first: how many histories the levels before have.
@@ -96,7 +86,7 @@ class TreeValues:
         Returns:
           float64[n], and int32[n], see `TreeMixture.value_row`.
         """
-        position, player = level.position, level.player
+        states, position, player = self._positions.states, level.position, level.player
         value, rows = np.full(len(player), np.nan), np.full(len(player), -1, np.int32)
         over = np.flatnonzero(player == TERMINAL)
         if len(over):
