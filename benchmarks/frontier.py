@@ -25,7 +25,7 @@ from precomp_games.algorithms import best_precomputation
 from precomp_games.algorithms.preparation.certified_sampling import certified_precomputation
 from precomp_games.algorithms.preparation.decisions import Decisions
 from precomp_games.algorithms.preparation.frontier import best_within_budget, frontier_of, memory_frontier
-from precomp_games.algorithms.search import default_position_key
+from precomp_games.algorithms.search import known_of
 from precomp_games.tree.facts import TERMINAL
 
 __all__ = ["certificate_rows", "rows"]
@@ -94,7 +94,7 @@ def certificate_rows(say: Callable[[str], None], games: int = len(_GAMES)) -> li
         game = pyspiel.load_game(name)
         say(f"certificates on {name}, player {player}")
         pre, sigma = make_policy(game, prepared), make_policy(game, play)
-        key: Any = default_position_key(game)
+        key: Any = known_of(game).position_key
         penalties = (penalty, math.inf) if player == 0 else (math.inf, penalty)
         tree = HistoryTree.from_game(
             game,

@@ -28,9 +28,7 @@ from precomp_games.algorithms.search import (
     SearchBudget,
     SimulationBudget,
     alpha_beta,
-    default_evaluator,
-    default_ordering,
-    default_position_key,
+    known_of,
     mcts,
     minimax,
     principal_variation_search,
@@ -61,7 +59,7 @@ def rows(scale: float, turns: int, say: Callable[[str], None]) -> list[Row]:
 
 def _variants(game: pyspiel.Game, evaluator: Any) -> dict[str, Callable[..., MinimaxResult]]:
     """From plain to best; each is the last one and something more."""
-    ordering, key = default_ordering(game), default_position_key(game)
+    _, ordering, key = known_of(game)
     options: dict[str, tuple[Any, dict[str, Any]]] = {
         "alpha-beta": (alpha_beta, {}),
         "ordered": (alpha_beta, {"ordering": ordering}),
@@ -82,7 +80,7 @@ def _depth_rows(depth: int, turns: int, say: Callable[[str], None]) -> list[Row]
     root = game.new_initial_state()
     budget = SearchBudget(depth=depth)
     measured = []
-    for values, evaluator in (("open lines", default_evaluator(game)), ("a constant", lambda state: 0.0)):
+    for values, evaluator in (("open lines", known_of(game).evaluator), ("a constant", lambda state: 0.0)):
         say(f"Connect Four to depth {depth}, evaluated by {values}, {turns} times each way")
 
         def theirs(state: Any, depth: int, evaluator: Any = evaluator) -> tuple[float, int]:
@@ -127,7 +125,7 @@ def _node_rows(depth: int, say: Callable[[str], None]) -> list[Row]:
     ):
         at = max(1, full - less)
         game = pyspiel.load_game(game_string)
-        root, evaluator = game.new_initial_state(), default_evaluator(game)
+        root, evaluator = game.new_initial_state(), known_of(game).evaluator
         say(f"nodes of all variants: {game_string} to depth {at}")
         searches = {"minimax": functools.partial(minimax, evaluator=evaluator)}
         found = {

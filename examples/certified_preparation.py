@@ -27,7 +27,7 @@ from absl import flags
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import best_precomputation, certified_precomputation
-from precomp_games.algorithms.search import default_position_key
+from precomp_games.algorithms.search import known_of
 
 FLAGS = flags.FLAGS
 _GAME = flags.DEFINE_string("game", "tic_tac_toe", "OpenSpiel game string; perfect information.")
@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> None:
     folder = common.game_folder()
     game = common.named_game(_GAME.value)
     pre, sigma = common.policy(game, _SIGMA_PRE.value), common.policy(game, _SIGMA.value)
-    key = default_position_key(game)
+    key = known_of(game).position_key
     with common.pressed_once() as pressed:
         found = certified_precomputation(
             game,

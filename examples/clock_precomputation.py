@@ -34,7 +34,7 @@ from chess import Move
 
 from precomp_games import ClockGame, HistoryTree, SearchClock, chess
 from precomp_games.algorithms import BestPrecomputation, best_precomputation
-from precomp_games.algorithms.search import SearchBudget, alpha_beta, default_evaluator, default_position_key
+from precomp_games.algorithms.search import SearchBudget, alpha_beta, known_of
 
 FLAGS = flags.FLAGS
 _CHESS = flags.DEFINE_boolean("chess", False, "Chess with an engine's nodes, in place of --game.")
@@ -168,7 +168,7 @@ def game_rows(values: Sequence[int]) -> list[dict[str, Any]]:
     """A game with search policies; the player's searches have budgets in nodes."""
     base = common.named_game(_GAME.value)
     book, rival = common.policy(base, _SIGMA_PRE.value), common.policy(base, _OPPONENT.value)
-    key, evaluator = default_position_key(base), default_evaluator(base)
+    evaluator, _, key = known_of(base)
     rows = []
 
     def search(state: Any, nodes: int) -> Any:

@@ -27,7 +27,7 @@ from absl import flags
 
 from precomp_games import HistoryTree
 from precomp_games.algorithms import EntropyBounds, best_precomputation, meta_equilibrium
-from precomp_games.algorithms.search import SoftmaxPolicy, default_position_key
+from precomp_games.algorithms.search import SoftmaxPolicy, known_of
 from precomp_games.chess import preparation_tree
 
 FLAGS = flags.FLAGS
@@ -121,7 +121,7 @@ def game_rows(values: Sequence[float]) -> list[dict[str, Any]]:
     game = common.named_game(FLAGS.game)
     shallow: Any = common.policy(game, FLAGS.sigma)
     deep = common.policy(game, FLAGS.sigma_pre)
-    key, player = default_position_key(game), _PLAYER.value
+    key, player = known_of(game).position_key, _PLAYER.value
     rows = []
     for r in common.progress_bar(values, desc="r", leave=False):
         random = SoftmaxPolicy(game, shallow, r)

@@ -28,7 +28,7 @@ import sweeps
 from absl import flags
 
 from precomp_games import HistoryTree, RolloutValues, algorithms
-from precomp_games.algorithms.search import SearchBot, SoftmaxPolicy, default_evaluator, default_position_key
+from precomp_games.algorithms.search import SearchBot, SoftmaxPolicy, known_of
 
 FLAGS = flags.FLAGS
 sweeps.define_output_flag("output/search_precomputation")
@@ -69,7 +69,7 @@ def leaf_value(game: pyspiel.Game) -> Any:
         return RolloutValues(games=_GAMES.value, seed=_SEED.value)
     if _LEAF_VALUE.value == "exact":
         return "exact"
-    evaluator = default_evaluator(game)
+    evaluator = known_of(game).evaluator
     if evaluator is None:
         raise ValueError(f"--leaf_value=evaluator: expected a game with an evaluation, got {FLAGS.game!r}")
     return lambda state: float(state.returns()[0]) if state.is_terminal() else evaluator(state)
@@ -143,7 +143,7 @@ def prepared(
         sigma=random if both else common.seats(player, shallow, random),
         penalties=_EQUILIBRIUM_PENALTY.value if both else common.seats(player, _PENALTY.value, math.inf),
         leaf_value=leaves,
-        position_key=default_position_key(game),
+        position_key=known_of(game).position_key,
     )
     check: tuple[float, float, float] | None = None
     result: Any

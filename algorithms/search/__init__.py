@@ -4,7 +4,7 @@ Importing this makes the policies minimax, alpha_beta, pvs, mcts and softmax kno
 """
 
 from .depth_first import SearchBudget, alpha_beta, minimax, principal_variation_search
-from .knowledge import default_evaluator, default_ordering, default_position_key
+from .knowledge import known_of
 from .mcts import SimulationBudget, mcts
 from .policies import SearchBot, SearchPolicy, SoftmaxPolicy
 
@@ -15,9 +15,7 @@ __all__ = [
     "SimulationBudget",
     "SoftmaxPolicy",
     "alpha_beta",
-    "default_evaluator",
-    "default_ordering",
-    "default_position_key",
+    "known_of",
     "mcts",
     "minimax",
     "principal_variation_search",

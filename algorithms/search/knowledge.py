@@ -11,7 +11,7 @@ Evaluations are player 0's, strictly between a loss (-1) and a win (1), and chea
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyspiel
 
@@ -19,55 +19,40 @@ from precomp_games._support.checks import public
 
 from .depth_first import Evaluator, Ordering
 
-# Games whose text is the board, and whose future depends on nothing but the board and the player to move.
-_BOARDS = ("tic_tac_toe", "connect_four", "breakthrough")
+
+class Known(NamedTuple):
+    """What is known of a game; None where nothing is.
+
+    Attributes:
+      evaluator: A cheap evaluation of positions.
+      ordering: Moves in an order that costs next to nothing.
+      position_key: A key for transposition tables and for `HistoryTree`. Where the board does not say who is
+        to move, nor does the key: searches add that themselves, and so do the levels of a history tree.
+    """
+
+    evaluator: Evaluator | None = None
+    ordering: Ordering | None = None
+    position_key: Callable[[Any], Hashable] | None = None
 
 
 @public
-def default_position_key(game: pyspiel.Game) -> Callable[[Any], Hashable] | None:
-    """A key for transposition tables and for `HistoryTree`; None where none is known.
-
-    Where the board does not say who is to move, nor does the key: searches add that themselves, and so do
-    the levels of a history tree.
+def known_of(game: pyspiel.Game) -> Known:
+    """What is known of a game.
 
     Raises:
       ValueError: `game` is no game.
     """
-    return str if game.get_type().short_name in _BOARDS else None
-
-
-@public
-def default_evaluator(game: pyspiel.Game) -> Evaluator | None:
-    """A cheap evaluation of the game's positions; None, a draw, where none is known.
-
-    Raises:
-      ValueError: `game` is no game.
-    """
-    name = game.get_type().short_name
+    # The text of these games is the board, and the future depends on nothing else but the player to move.
+    name, settings = game.get_type().short_name, game.get_parameters()
     if name == "tic_tac_toe":
-        return _open_lines(rows=3, columns=3, length=3)
+        return Known(_open_lines(rows=3, columns=3, length=3), None, str)
     if name == "connect_four":
-        settings = game.get_parameters()
-        return _open_lines(settings["rows"], settings["columns"], settings["x_in_row"])
-    if name == "breakthrough":
-        return _advancement(game.get_parameters()["rows"])
-    return None
-
-
-@public
-def default_ordering(game: pyspiel.Game) -> Ordering | None:
-    """An ordering that costs next to nothing; None, the game's own order, where none is known.
-
-    Raises:
-      ValueError: `game` is no game.
-    """
-    name = game.get_type().short_name
-    if name == "connect_four":
-        middle = (game.get_parameters()["columns"] - 1) / 2
-        return _by_number(lambda column: abs(column - middle))
-    if name == "breakthrough":
-        return _by_number(lambda action: -(action & 1))  # the last bit says whether it captures
-    return None
+        rows, columns, middle = settings["rows"], settings["columns"], (settings["columns"] - 1) / 2
+        by_column = _by_number(lambda column: abs(column - middle))
+        return Known(_open_lines(rows, columns, settings["x_in_row"]), by_column, str)
+    if name == "breakthrough":  # the last bit says whether an action captures
+        return Known(_advancement(settings["rows"]), _by_number(lambda action: -(action & 1)), str)
+    return Known()
 
 
 def _by_number(rank: Callable[[int], float]) -> Ordering:

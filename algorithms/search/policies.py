@@ -35,7 +35,7 @@ from .depth_first import (
     position_of,
     principal_variation_search,
 )
-from .knowledge import default_evaluator, default_ordering, default_position_key
+from .knowledge import known_of
 from .mcts import MCTSResult, SimulationBudget, mcts
 
 Search = Callable[[Any], MinimaxResult | MCTSResult]
@@ -234,9 +234,10 @@ def _minimax(
     seconds: checks.NonNegativeFloat = 0.0,
     evaluator: _Evaluation = "auto",
 ) -> SearchPolicy:
-    value = default_evaluator(game) if evaluator == "auto" else None
+    known = known_of(game)
+    value = known.evaluator if evaluator == "auto" else None
     made = functools.partial(minimax, budget=_budget(depth, nodes, seconds), evaluator=value)
-    return SearchPolicy(game, made, position_key=default_position_key(game))
+    return SearchPolicy(game, made, position_key=known.position_key)
 
 
 def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy]:
@@ -251,12 +252,13 @@ def _pruning(search: Callable[..., MinimaxResult]) -> Callable[..., SearchPolicy
         evaluator: _Evaluation = "auto",
         table: bool = True,
     ) -> SearchPolicy:
-        key = default_position_key(game)
+        known = known_of(game)
+        key = known.position_key
         made = functools.partial(
             search,
             budget=_budget(depth, nodes, seconds),
-            evaluator=default_evaluator(game) if evaluator == "auto" else None,
-            ordering=default_ordering(game),
+            evaluator=known.evaluator if evaluator == "auto" else None,
+            ordering=known.ordering,
             position_key=key if table else None,
         )
         return SearchPolicy(game, made, scored=functools.partial(made, all_scores=True), position_key=key)
@@ -276,9 +278,9 @@ def _mcts(
     if not (simulations or seconds):
         simulations = _SIMULATIONS
     budget = SimulationBudget(simulations=simulations or None, seconds=seconds or None)
-    value = default_evaluator(game) if evaluator == "auto" else None
+    value = known_of(game).evaluator if evaluator == "auto" else None
     made = functools.partial(mcts, budget=budget, c=c, seed=seed, evaluator=value)
-    return SearchPolicy(game, made, position_key=default_position_key(game))
+    return SearchPolicy(game, made, position_key=known_of(game).position_key)
 
 
 def _softmax(

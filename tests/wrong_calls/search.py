@@ -30,7 +30,7 @@ def table():
     policy = SearchPolicy(game, search)
     return {
         "game": Arg(game, "tic_tac_toe", three_players, simultaneous),
-        **{f"default_{of}.game": game for of in ("evaluator", "ordering", "position_key")},  # of any game
+        "known_of.game": game,  # any game
         "state": Arg(state, *unsearchable),
         "player_id": Arg(0, 1, True),
         "budget": Arg(SearchBudget(depth=3), SimulationBudget(10), SearchBudget, 3),

@@ -13,9 +13,7 @@ from open_spiel.python.algorithms import minimax_solver
 from precomp_games.algorithms.search import (
     SearchBudget,
     alpha_beta,
-    default_evaluator,
-    default_ordering,
-    default_position_key,
+    known_of,
     minimax,
     principal_variation_search,
 )
@@ -120,7 +118,7 @@ def test_every_variant_has_minimax_values(shape, cases):
 
 def known(game_string):
     game = pyspiel.load_game(game_string)
-    return {"ordering": default_ordering(game), "position_key": default_position_key(game) or str}
+    return {"ordering": known_of(game).ordering, "position_key": known_of(game).position_key or str}
 
 
 def pig_evaluator(state):
@@ -146,7 +144,7 @@ def test_named_games(game_string, line, depth):
     root = after(game_string, line)
     player = root.current_player()
     sign = 1.0 if player == 0 else -1.0
-    evaluator = default_evaluator(root.get_game()) or pig_evaluator
+    evaluator = known_of(root.get_game()).evaluator or pig_evaluator
     oracle = Oracle(evaluator, str)
     options = known(game_string)
     searches: dict[str, Any] = {
@@ -232,7 +230,7 @@ def test_a_line_deeper_than_the_recursion_limit():
 @pytest.mark.parametrize("search", [minimax, alpha_beta, principal_variation_search])
 def test_node_budgets_hold(search):
     game = pyspiel.load_game(CONNECT_FOUR)
-    root, evaluator = game.new_initial_state(), default_evaluator(game)
+    root, evaluator = game.new_initial_state(), known_of(game).evaluator
     oracle = Oracle(evaluator, str)
     arguments = {} if search is minimax else known(CONNECT_FOUR)
     finished = set()
@@ -266,7 +264,7 @@ def test_the_first_limit_ends_the_search():
 
 def test_time_budgets_hold():
     game = pyspiel.load_game(CONNECT_FOUR)
-    root, evaluator = game.new_initial_state(), default_evaluator(game)
+    root, evaluator = game.new_initial_state(), known_of(game).evaluator
     last = 0.0
 
     def slow(state):

@@ -16,9 +16,7 @@ from precomp_games.algorithms.search import (
     SearchPolicy,
     SimulationBudget,
     alpha_beta,
-    default_evaluator,
-    default_ordering,
-    default_position_key,
+    known_of,
     mcts,
     minimax,
 )
@@ -80,7 +78,7 @@ def test_names_are_listed():
 
 @pytest.mark.parametrize("name", ["minimax", "alpha_beta", "pvs"])
 def test_policies_play_the_best_move(name):
-    oracle = Oracle(default_evaluator(TIC_TAC_TOE), str)
+    oracle = Oracle(known_of(TIC_TAC_TOE).evaluator, str)
     policy = make_policy(TIC_TAC_TOE, f"{name}(depth=3)")
     for state in states(TIC_TAC_TOE, 30):
         scores = oracle.scores(state, 3)
@@ -91,7 +89,7 @@ def test_policies_play_the_best_move(name):
 
 
 def test_softmax_of_exact_scores():
-    evaluator = default_evaluator(TIC_TAC_TOE)
+    evaluator = known_of(TIC_TAC_TOE).evaluator
     oracle = Oracle(evaluator, str)
     for temperature in (0.05, 0.5, 5.0):
         policy = make_policy(TIC_TAC_TOE, f"softmax(policy=pvs(depth=2),temperature={temperature})")
@@ -140,24 +138,24 @@ def test_injected_functions():
 def test_what_is_known_of_games():
     for name in ("tic_tac_toe", "connect_four", "breakthrough", "connect_four(rows=4,columns=5,x_in_row=3)"):
         game = pyspiel.load_game(name)
-        evaluator, key = default_evaluator(game), default_position_key(game)
+        evaluator, key = known_of(game).evaluator, known_of(game).position_key
         values, rows = [], {}
         for state in states(game, 60, seed=2):
             values.append(evaluator(state))
             again = rows.setdefault((state.current_player(), key(state)), state)
             assert again.legal_actions() == state.legal_actions() and evaluator(again) == values[-1]
-            ordering = default_ordering(game)
+            ordering = known_of(game).ordering
             if ordering is not None:
                 assert sorted(ordering(state, state.legal_actions())) == state.legal_actions()
         assert -1.0 < min(values) < 0.0 < max(values) < 1.0
     for name in ("chess", "pig", "kuhn_poker"):
         game = pyspiel.load_game(name)
-        assert default_evaluator(game) is default_ordering(game) is default_position_key(game) is None
+        assert known_of(game).evaluator is known_of(game).ordering is known_of(game).position_key is None
 
 
 def test_open_lines():
     state = TIC_TAC_TOE.new_initial_state()
-    evaluator = default_evaluator(TIC_TAC_TOE)
+    evaluator = known_of(TIC_TAC_TOE).evaluator
     assert evaluator(state) == 0.0
     state.apply_action(4)  # player 1 keeps the 4 lines of the rim
     assert evaluator(state) == pytest.approx((8 - 4) / 9)
@@ -165,9 +163,9 @@ def test_open_lines():
     assert evaluator(state) == pytest.approx((5 - 4) / 9) == pytest.approx(1 / 9)
     game = pyspiel.load_game("connect_four")
     state = game.new_initial_state()
-    assert default_evaluator(game)(state) == 0.0
+    assert known_of(game).evaluator(state) == 0.0
     state.apply_action(3)  # 7 of 69 lines go through the middle of the first row
-    assert default_evaluator(game)(state) == pytest.approx(7 / 70)
+    assert known_of(game).evaluator(state) == pytest.approx(7 / 70)
 
 
 # -- in the rest of the library ----------------------------------------------------------------------
@@ -178,7 +176,7 @@ def test_sigma_and_sigma_pre_of_a_history_tree():
     game = pyspiel.load_game("connect_four(rows=4,columns=3,x_in_row=3)")
     pre = make_policy(game, "pvs(depth=6)")
     sigma = make_policy(game, "softmax(policy=alpha_beta(depth=1),temperature=0.1)")
-    keys = default_position_key(game), None
+    keys = known_of(game).position_key, None
     shared, alone = (expand(game, pre, sigma, (0.02, math.inf), position_key=key) for key in keys)
     for name in ("parent", "action", "sigma", "sigma_pre", "value"):
         np.testing.assert_allclose(getattr(shared, name), getattr(alone, name), atol=1e-12)
