@@ -233,9 +233,9 @@ class Incentives:
         trigger = np.where(is_root, side.set_arm[number], -1)
         used = k != np.where(skip >= 0, skip, a)
         # After a trigger of the trunk, a leaf may have both s+ and the opponent's sequence in the trunk: it
-        # is settled. Where that is before the game, following comes to the same leaf.
+        # is settled. Where nobody has moved, following comes to the same leaf.
         settled = leaf_lanes(deviations, np.where(self.column < 0, self.problem.blueprint.xi, 0.0))
-        settled[is_root] = 0.0
+        settled[deviations.infoset[group] == 0] = 0.0
         most = (np.append(side.allowed, 0.0)[trigger] - settled)[used]
         self.lane_row[used] = program.rows(np.full(len(most), -np.inf), most)
         row = self.lane_row

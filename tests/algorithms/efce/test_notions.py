@@ -219,6 +219,21 @@ def test_pure_equilibria_are_among_nash_payoffs(example, cases):
             assert np.abs(found - point).max(axis=1).min() < 1e-9, seed
 
 
+def test_leaving_before_the_other_has_moved():
+    """What player 0 gets by staying out is settled before anybody is told anything."""
+    text = EfgText()
+    text.move(1, 1, ["out", "in"])
+    text.leaf(1, 0)
+    text.move(2, 1, "ab")
+    text.leaf(0, 2)
+    text.leaf(3, 1)
+    game = text.game()
+    for notion in NOTIONS:
+        best = efce.efce_lp(game, notion=notion, vertex=True)
+        assert best.welfare == pytest.approx(NormalForm(game, notion).greatest((1, 1)), abs=1e-7)
+        assert max(best.exploitability, abs(best.gap)) < 1e-9
+
+
 @pytest.mark.parametrize("notion", NOTIONS)
 def test_any_multipliers_give_a_bound(notion, cases):
     """A worse one, but none that an equilibrium exceeds; without any, what no plan at all exceeds."""
