@@ -436,9 +436,6 @@ def _print_most_valuable(made: Preparation, count: int = 5) -> None:
     print()
 
 
-_MORE = 50  # positions on top of the budget, of which it is said what they would be worth
-
-
 def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
     """Lines about a plan or a budget; plots and writes what memory is worth. "" where neither was given."""
     if isinstance(made.search, WholeTree) and made.search.plan:
