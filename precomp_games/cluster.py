@@ -86,7 +86,7 @@ logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 logging.getLogger("distributed.worker.memory").setLevel(logging.WARNING)
 """
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[\w:.%]+\]|[\w-]+(\.[\w-]+)*):\d{1,5}")
-_CLUSTER = re.compile(rf"{_ADDRESS.pattern}|.*\.json|local:[1-9][0-9]{{0,2}}", re.DOTALL)
+_CLUSTER = re.compile(rf"{_ADDRESS.pattern}|(?!local:).*\.json|local:[1-9][0-9]{{0,3}}", re.DOTALL)
 _FILE_SECONDS = 10.0  # until a scheduler that is starting has written its file
 _T = TypeVar("_T")
 _quiet_lock = threading.Lock()

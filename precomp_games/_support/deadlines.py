@@ -104,7 +104,9 @@ def as_far_as_time_goes(
       share: of the time that is left, for the others.
     """
     now = _current.get()
-    if now is None or math.isinf(now.end):  # unless somebody ends it
+    if now is None:
+        return whole, work(whole)
+    if math.isinf(now.end):  # as without a deadline, unless somebody ends it
         with contextlib.suppress(OutOfTimeError):
             return whole, work(whole)
     done: list[tuple[Step, Found]] = []

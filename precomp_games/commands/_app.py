@@ -337,7 +337,7 @@ def pressed_once() -> Iterator[Callable[[], bool]]:
         if pressed:
             raise KeyboardInterrupt
         pressed = True
-        print("Looks no further; Ctrl-C again ends the program.")
+        print("Looks no further; Ctrl-C again ends the program.", flush=True)
 
     before = signal.getsignal(signal.SIGINT)
     hears = before is not signal.SIG_IGN and threading.current_thread() is threading.main_thread()

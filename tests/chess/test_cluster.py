@@ -179,7 +179,17 @@ def test_the_others_search_where_one_is_wrong(mortal, tmp_path: Path) -> None:
 
 
 def test_what_is_no_cluster() -> None:
-    for name in ("", "local", "local:0", "local:x", "host:8786", "http://x", "tcp://host", "tcp://..:1"):
+    for name in (
+        "",
+        "local",
+        "local:0",
+        "local:x.json",
+        "local:x",
+        "host:8786",
+        "http://x",
+        "tcp://host",
+        "tcp://..:1",
+    ):
         with pytest.raises(ValueError, match=r"DaskEngine\(\): expected cluster to be a scheduler's address"):
             DaskEngine(FAKE, name)
 

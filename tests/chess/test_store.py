@@ -355,6 +355,25 @@ def test_a_store_that_another_process_holds_is_waited_for(tmp_path: Path) -> Non
         assert len(store) == 1
 
 
+def test_keys_that_are_none(tmp_path: Path) -> None:
+    with EvaluationStore(":memory:") as store:
+        store.put("A", LIMIT, 2, "p", RESULT)
+        for engine, epd in (("", "p"), ("A", "")):
+            with pytest.raises(ValueError, match="to be text, got ''"):
+                store.put(engine, LIMIT, 2, epd, RESULT)
+        for key in (
+            (1, LIMIT, 2, "p"),
+            ("A", "nodes=010", 2, "p"),
+            ("A", LIMIT, 10**30, "p"),
+            ("A", LIMIT, 2),
+            7,
+        ):
+            with pytest.raises(ValueError, match=r"^EvaluationStore.export\(\): expected"):
+                store.export(tmp_path / "copy.db", keys=[("A", LIMIT, 2, "p"), key])
+        assert not list(tmp_path.iterdir())
+        store.export(tmp_path / "copy.db", keys=[["A", LIMIT, 2, "p"]])
+
+
 def test_closed() -> None:
     store = EvaluationStore(":memory:")
     store.close()

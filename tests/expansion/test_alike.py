@@ -151,3 +151,19 @@ def test_perfect_information_pays_nothing(monkeypatch):
     monkeypatch.setattr(AlikeRows, "hold", never)
     tree_of.__wrapped__("random")
     expand(pyspiel.load_game("tic_tac_toe"), first, uniform, (0.01, math.inf), position_key=str)
+
+
+def test_what_an_entry_hardly_ever_plays_may_be_missing():
+    game = pyspiel.load_game("leduc_poker")
+
+    def entries(state, epsilon):
+        one, two, *rest = state.legal_actions()
+        odd = {rest[0]: epsilon} if rest and sum(state.history()) % 2 else {}
+        return [{one: 1.0}, {two: 1.0 - sum(odd.values())} | odd]
+
+    def tree(epsilon):
+        return expand(game, (Menu(lambda state: entries(state, epsilon)), None), uniform, (0.01, math.inf))
+
+    assert tree(1e-8).num_histories > 1000
+    with pytest.raises(ValueError, match="cannot tell apart"):
+        tree(0.1)

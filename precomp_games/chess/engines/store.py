@@ -34,7 +34,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -223,7 +223,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
 
     @public
     def put(
-        self, engine: str, limit: _Limit, multipv: searches.Multipv, epd: str, result: SearchResult
+        self, engine: _Text, limit: _Limit, multipv: searches.Multipv, epd: _Text, result: SearchResult
     ) -> None:
         """Stores a search; on return it is committed. A search already there is left as it is.
 
@@ -262,7 +262,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
     @public
     def get_many(
         self,
-        engine: str,
+        engine: _Text,
         limit: _Limit,
         multipv: searches.Multipv,
         epds: searches.Positions,
@@ -349,9 +349,7 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
             rows: _Rows = db.execute(f"{_ROWS} {order}")
             plays: _Rows = db.execute(f"{_PLAYED_ROWS} {order}, samples") if _has_plays(db) else ()
             if keys is not None:
-                if any(len(key) != 4 for key in keys):
-                    raise ArgumentError(f"expected keys (engine, limit, multipv, epd), got {shown(keys)}")
-                chosen = sorted({(engine, str(limit), multipv, epd) for engine, limit, multipv, epd in keys})
+                chosen = keys
                 rows = [db.execute(f"{_ROWS} {_OF_KEY} AND epd = ?", key).fetchone() for key in chosen]
                 kept = set(chosen)
                 plays = [row for row in plays if row[:4] in kept]
@@ -378,8 +376,35 @@ class EvaluationStore(Shown, contextlib.AbstractContextManager["EvaluationStore"
         self.close()
 
 
+def _text(value: Any, name: str) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ArgumentError(f"expected {name} to be text, got {shown(value)}")
+
+
+def _keys(value: Any, name: str) -> list[tuple[str, str, int, str]]:
+    """Different keys, sorted, with their limits as text."""
+    try:
+        given = [(engine, limit, multipv, epd) for engine, limit, multipv, epd in value]
+    except (TypeError, ValueError):
+        raise ArgumentError(f"expected {name} (engine, limit, multipv, epd), got {shown(value)}") from None
+    most = {"least": 1, "most": searches.MAX_MULTIPV}
+    return sorted(
+        {
+            (
+                _text(engine, "engine"),
+                searches.limit_text(limit, "limit"),
+                checks.check_integer(multipv, "multipv", **most),
+                _text(epd, "epd"),
+            )
+            for engine, limit, multipv, epd in given
+        }
+    )
+
+
+_Text = Annotated[str, checks.Check(_text)]
 _Limit = Annotated[SearchLimit | str, checks.Check(searches.limit_text)]
-_Keys = Annotated[Collection[tuple[str, SearchLimit | str, int, str]], checks.each_of(tuple)]
+_Keys = Annotated[Any, checks.Check(_keys)]
 
 
 def _create_tables(db: sqlite3.Connection) -> None:

@@ -409,9 +409,10 @@ def _kept(spec: Any, policy: Any, sources: list[_Source]) -> dict[str, Any] | No
     elif isinstance(policy, MixturePolicy):
         arguments.setdefault("a", "uniform")
         named = (k for k, each in arguments.items() if len(k) == 1 and each not in ("none", {"name": "none"}))
-        parts = dict(zip(sorted(named), policy.policies, strict=False))
-        if len(parts) < len(policy.policies):  # one of them is several players itself
+        letters = sorted(named)
+        if len(letters) != len(policy.policies):  # one of them is several players itself
             return None
+        parts = dict(zip(letters, policy.policies, strict=True))
     elif arguments["name"] == "noisy":
         parts = {"policy": policy.policy}
     else:

@@ -330,7 +330,8 @@ class _Side:
     async def _answer(self, asked: Coroutine[Any, Any, _T], seconds: float) -> _T:
         """What the engine answers, in its time and some more; _Failed where it does not."""
         try:
-            return await asyncio.wait_for(asked, seconds + _PATIENCE)
+            async with asyncio.timeout(seconds + _PATIENCE):  # wait_for can swallow a cancellation
+                return await asked
         except (chess.engine.EngineError, TimeoutError, OSError) as error:
             what = one_line(error) if str(error) else f"no answer within {_PATIENCE:g} s over its time"
             raise _Failed(f"{what} from {self.player.name}") from None

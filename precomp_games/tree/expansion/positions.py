@@ -120,11 +120,13 @@ def _first_difference(known: rows.PolicyRows, new: rows.PolicyRows, which: np.nd
     there, here = rows.taken(known, which[compared]), rows.taken(new, compared)
     if all(np.array_equal(there[k], here[k]) for k in range(len(there))):
         return -1
-    # An entry of a menu may not be another one: then the numbers differ by more than probabilities do.
     at = np.arange(len(compared))
-    both = [(at, each._replace(probability=each.probability + 2.0 * each.entry)) for each in (there, here)]
-    start, _, columns, _ = rows.joined_rows(both, len(at))
-    wrong = np.repeat(compared, np.diff(start))[np.abs(columns[0] - columns[1]) > least]
+    start, _, odds, _ = rows.joined_rows([(at, each) for each in (there, here)], len(at))
+    numbers = (each._replace(probability=1.0 + each.entry.astype(np.float64)) for each in (there, here))
+    entries = rows.joined_rows([(at, each) for each in numbers], len(at))[2]
+    differ = np.abs(odds[0] - odds[1]) > least
+    differ |= (entries[0] != entries[1]) & (np.minimum(odds[0], odds[1]) > least)
+    wrong = np.repeat(compared, np.diff(start))[differ]
     return int(wrong[0]) if len(wrong) else -1
 
 
