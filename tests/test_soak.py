@@ -49,8 +49,7 @@ def test_engines_that_misbehave(server, tmp_path):
     name = "chess_preparation, certified"
     expected, seconds = reference(trial_of(server, name, tmp_path / "reference", engine_path=find_engine()))
     trial = trial_of(server, name, tmp_path / "trial", expected, seconds, find_engine())
-    ended = trial.run(faults=0.02)
-    assert ended.code in (0, 1)
+    trial.run(faults=0.02, may=(0, 1))
     trial.finish()
     trial.searched.write_text(trial.searched.read_text() * 2)
     with pytest.raises(Finding, match="searches were lost in 1 ends"):

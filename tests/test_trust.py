@@ -35,8 +35,9 @@ from precomp_games.tree.facts import ARRAYS
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
 from tests.examples.launcher import launch
+from tools.fuzz.mutate import VALUES
 from tools.readers import READERS
-from tools.resumed import VALUES, WATCHED, left, resume
+from tools.resumed import WATCHED, left, resume
 from tools.samples import results, sample_trees, small_book
 
 _ROOT = pathlib.Path(__file__).parents[1]

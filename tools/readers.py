@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -20,15 +21,13 @@ import sqlite3
 import struct
 import sys
 import tempfile
-import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import chess
 import pyspiel
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, to_efg
-from precomp_games._support.files import read_archive, write_archive
 from precomp_games.algorithms import (
     best_precomputation,
     load_policy,
@@ -39,6 +38,7 @@ from precomp_games.algorithms import (
 from precomp_games.chess import (
     Drill,
     EngineError,
+    EnginePool,
     EvaluationStore,
     Preparation,
     PreparationSettings,
@@ -67,6 +67,7 @@ from precomp_games.policies.specs import parsed_spec, touched
 from precomp_games.tree.base_game import loaded_game
 from tools import samples
 from tools.audit import Audit
+from tools.fuzz.mutate import HARM, VALUES, harm, packed, places, tables, unpacked
 
 __all__ = ["READERS", "REFUSALS", "Reader"]
 
@@ -158,58 +159,133 @@ class Reader:
     """A reader of files.
 
     covers: the public functions that it calls with the file.
-    good: files that are read; hostile: others.
+    good: files that are read.
     use: reads a file of a folder, and works with what came of it.
     name: of the file; its suffix says how fuzzing changes it.
     words: what means something to whoever reads it.
+    more: hostile files, beside those that are made of the last good one by its kind.
     """
 
     covers: tuple[str, ...]
-    good: Callable[[], Iterable[bytes]]
-    hostile: Callable[[], Iterable[bytes]]
+    good: Callable[[], Sequence[bytes]]
     use: Callable[[pathlib.Path], object]
     name: str = "file"
     words: tuple[bytes, ...] = ()
+    more: Callable[[], Iterable[bytes]] = tuple
+
+    def hostile(self) -> list[bytes]:
+        """Files of strangers."""
+        return [*self.more(), *hostile_files(self.name, self.good()[-1])]
 
 
-READERS: dict[str, Reader] = {}
+class _Pool(EnginePool):
+    """Scores by number, in place of engines."""
+
+    def __init__(self) -> None:
+        self.engine_id = "Fake 1.0"
+
+    def search(self, epds: Any, limit: Any, multipv: int, on_result: Any = None, samples: int = 0) -> Any:
+        for epd in epds:
+            moves = sorted(move.uci() for move in chess.Board(f"{epd} 0 1").legal_moves)
+            lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[:multipv]))
+            on_result(epd, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(samples, 1)),)))
 
 
-class _Engine:
-    """Scores by number, for whom settings need an engine."""
+@contextlib.contextmanager
+def numbering_engine(store: str | os.PathLike[str] = ":memory:") -> Iterator[StoredEngine]:
+    """An engine within this process, with a store."""
+    with EvaluationStore(store) as opened:
+        yield StoredEngine(opened, _Pool())
 
-    engine_id = "Fake 1.0"
 
-    def search(self, epds: Any, limit: Any, multipv: int, samples: int = 0) -> list[Any]:
-        boards = (chess.Board(f"{epd} 0 1") for epd in epds)
-        rows = [[Line(move.uci(), 30, None) for move in board.legal_moves][:multipv] for board in boards]
-        return [SearchResult(tuple(row), 1, 1, ((row[0].move, max(samples, 1)),)) for row in rows]
+def tried(*uses: Callable[[], object]) -> None:
+    """Use what was read in each way, refused or not."""
+    for use in uses:
+        with contextlib.suppress(*REFUSALS):
+            use()
+
+
+# -- hostile files, by kind ----------------------------------------------------------------------------------
+
+
+def hostile_files(name: str, sample: bytes) -> Iterable[bytes]:
+    """Files in place of a good one, by the suffix of its name."""
+    kind = name.rpartition(".")[2]
+    if kind == "json":
+        yield from (json.dumps(told).encode() for told in _documents(json.loads(sample)))
+    elif kind == "npz":
+        header, arrays = unpacked(sample)
+        yield from (packed(told, arrays) for told in _documents(header))
+    elif kind == "sqlite":
+        yield from _databases(sample)
+    elif kind == "pgn":
+        yield from _games()
+        yield from (sample[: -k or None] for k in range(0, 120, 7))
+    elif kind == "csv":
+        yield from (sample.replace(b",", b"," + place, 3) for place in map(_encoded, PLACES))
+    elif kind == "bin":
+        for data in map(_encoded, PLACES):
+            yield data
+            yield data.ljust(-(-len(data) // 16) * 16, b"\0")
+            key = chess.polyglot.zobrist_hash(chess.Board())
+            yield struct.pack(">Q", key) + data[:8].ljust(8, b"\0")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _documents(told: Any) -> Iterable[Any]:
-    """A document of JSON with each hostile text at each of its places of text, in turn."""
-    places: list[tuple[Any, ...]] = []
-
-    def walk(part: Any, path: tuple[Any, ...]) -> None:
-        if isinstance(part, str) or part is None:
-            places.append(path)
-        for key, inner in (
-            part.items() if isinstance(part, dict) else enumerate(part if isinstance(part, list) else ())
-        ):
-            walk(inner, (*path, key))
-
-    walk(told, ())
-    for number in range(max(len(places), len(PLACES))):
-        changed = top = json.loads(json.dumps(told))
-        *above, last = places[number % len(places)]
-        for key in above:
-            changed = changed[key]
-        changed[last] = PLACES[number % len(PLACES)]
-        yield top
+    """A document of JSON with each hostile text at its places of text, and each kind of value at all."""
+    for values, kinds in ((PLACES, (str, type(None))), (VALUES, (object,))):
+        number = count = 0
+        while number < max(count, len(values)):
+            changed = json.loads(json.dumps(told))
+            found = [(holder, key) for holder, key in places(changed) if isinstance(holder[key], kinds)]
+            count = len(found)
+            holder, key = found[number % count]
+            holder[key] = values[number % len(values)]
+            yield changed
+            number += 1
 
 
-def json_documents(told: Any) -> Iterable[bytes]:
-    return (json.dumps(each).encode() for each in _documents(told))
+def _games() -> Iterable[bytes]:
+    moves = b"\n1. e4 e5 2. Nf3 *\n\n"
+    for text in PLACES:
+        value = _encoded(text.replace('"', "'"))
+        for tag in (b"White", b"FEN", b"Variant", b"Event"):
+            setup = b'[SetUp "1"]\n' if tag == b"FEN" else b""
+            yield setup + b'[%s "%s"]\n[Black "B"]\n' % (tag, value) + moves
+        yield b'[White "A"]\n[Black "B"]\n\n1. e4 {[%%cmd %s] %s} e5 $1 *\n' % (value, value)
+    yield b'[Event "%s"]\n' % PROGRAM.encode() * 50 + moves
+    yield b"%include /etc/passwd\n" + moves
+
+
+def _databases(sample: bytes) -> Iterable[bytes]:
+    with contextlib.closing(_opened(sample)) as file:
+        of = tables(file)
+        texts = [
+            (table, row[1])
+            for table in of
+            for row in file.execute(f"PRAGMA table_info({table})")
+            if row[2] == "TEXT"
+        ]
+    for number, text in enumerate(PLACES):
+        table, column = texts[number % len(texts)]
+        with contextlib.closing(_opened(sample)) as file:
+            file.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (text,))
+            yield file.serialize()
+    for change, (table, columns) in itertools.product(HARM, of.items()):
+        with contextlib.closing(_opened(sample)) as file:
+            with contextlib.suppress(sqlite3.Error):
+                harm(file, change, table, columns)
+            yield file.serialize()
+
+
+def _opened(sample: bytes) -> sqlite3.Connection:
+    file = sqlite3.connect(":memory:", isolation_level=None)
+    file.deserialize(sample)
+    return file
 
 
 # -- results -------------------------------------------------------------------------------------------------
@@ -217,70 +293,54 @@ def json_documents(told: Any) -> Iterable[bytes]:
 
 def _hostile_results() -> Iterable[bytes]:
     (told,) = samples.results()
-    for spec in SPECS:
-        yield json.dumps(told | {"settings": told["settings"] | {"opponent": spec}}).encode()
-        more = {"opponent": spec, "trusted": True}
+    changes: list[dict[str, Any]] = [{"opponent": spec} for spec in SPECS]
+    changes += [{"opponent": spec, "trusted": True} for spec in SPECS]
+    changes += [{"evaluation": "calibrated", "calibration": text} for text in PLACES]
+    for more in changes:
         yield json.dumps(told | {"settings": told["settings"] | more}).encode()
     for text in PLACES:
         yield json.dumps(told | {"analyst": text, "opponent": text}).encode()
-        more = {"evaluation": "calibrated", "calibration": text}
-        yield json.dumps(told | {"settings": told["settings"] | more}).encode()
-    yield from json_documents(told)
 
 
 def _use_result(path: pathlib.Path) -> object:
     found = Preparation.read(path.parent)
-    engine: Any = _Engine()
-    policies = preparation_policies(found.settings, engine)
     state = found.settings.game().new_initial_state()
-    policies.leaf_value.evaluate_batch([state])
-    write_polyglot(found.book, path.with_name("book.bin"))
-    write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
-    assert found.book.first_lines(3) and OpponentWords(found.settings, found.engines[1]).name
-    return [policy.action_probabilities(state) for policy in policies.sigma]
-
-
-READERS["result"] = Reader(
-    ("Preparation.read",),
-    lambda: [json.dumps(samples.results()[0]).encode()],
-    _hostile_results,
-    _use_result,
-    "result.json",
-    (b'"e2e4"', b'"fen"', b"nodes=", b'"mate": 0'),
-)
+    with numbering_engine() as engine:
+        policies = preparation_policies(found.settings, engine)
+        policies.leaf_value.evaluate_batch([state])
+        write_polyglot(found.book, path.with_name("book.bin"))
+        write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
+        assert found.book.first_lines(3) and OpponentWords(found.settings, found.engines[1]).name
+        return [policy.action_probabilities(state) for policy in policies.sigma]
 
 
 @functools.cache
-def _model_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
+def _model_files() -> list[bytes]:
     """What a preparation against a person's games has."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, numbering_engine() as engine:
         folder = pathlib.Path(name)
         (folder / "games.pgn").write_bytes(samples.sample_games()[-1])
         spec = f"mixture(a=noisy(policy=games(file={folder}/games.pgn,prior=uci(r=20))),b=uniform)"
         settings = PreparationSettings(opponent=spec, trusted=True)
-        engine: Any = _Engine()
         policies = preparation_policies(settings, engine)
         files = ModelFiles.of(settings, policies.sigma[1], policies.leaf_value)
         assert files is not None
-        path = folder / MODEL_FILE
-        files.save(path)
-        header, arrays = read_archive(path, ("keys_0", "actions_0", "weights_0"))
+        files.save(folder / MODEL_FILE)
+        header, arrays = unpacked((folder / MODEL_FILE).read_bytes())
         header["named"]["opponent"] = _NAMED  # and not a folder's name, which is another one each time
-        return header, arrays, archive(header, arrays)
+        return [packed(header, arrays)]
 
 
 _NAMED = "games(file=games.pgn)"
 
 
 def _hostile_models() -> Iterable[bytes]:
-    header, arrays, _ = _model_file()
+    header, arrays = unpacked(_model_files()[0])
     for spec in SPECS:
         for part in (spec, parsed_spec(spec), {"name": "noisy", "policy": spec}):
-            yield archive(header | {"opponent": part}, arrays)
             counts = {"name": "counts", "source": 0, "alpha": 1.0, "prior": part}
-            yield archive(header | {"opponent": counts}, arrays)
-    for told in _documents(header):
-        yield archive(told, arrays)
+            yield packed(header | {"opponent": part}, arrays)
+            yield packed(header | {"opponent": counts}, arrays)
 
 
 def _use_model(path: pathlib.Path) -> object:
@@ -290,88 +350,52 @@ def _use_model(path: pathlib.Path) -> object:
     return _use_result(path)
 
 
-READERS["opponent_data"] = Reader(
-    ("Preparation.read",), lambda: [_model_file()[2]], _hostile_models, _use_model, "opponent.npz"
-)
-
-
 # -- trees and policies --------------------------------------------------------------------------------------
 
 
 @functools.cache
-def _tree_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
+def _saved(save: Callable[[pathlib.Path], object]) -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "tree.npz")
-        samples.sample_trees()[0].save(path)
-        names = [name.removesuffix(".npy") for name in _members(path) if name != "header.npy"]
-        return *read_archive(path, names), path.read_bytes()
+        path = pathlib.Path(folder, "file.npz")
+        save(path)
+        return [path.read_bytes()]
 
 
-def _members(path: pathlib.Path) -> list[str]:
-    with zipfile.ZipFile(path) as archive:
-        return archive.namelist()
+def _tree(path: pathlib.Path) -> None:
+    samples.sample_trees()[0].save(path)
 
 
-def archive(header: Any, arrays: Any) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        write_archive(pathlib.Path(folder, "x"), header, arrays)
-        return pathlib.Path(folder, "x").read_bytes()
+def _policy(path: pathlib.Path) -> None:
+    save_policy(solve("kuhn_poker").policy(), path)
 
 
 def _hostile_trees() -> Iterable[bytes]:
-    header, arrays, _ = _tree_file()
+    header, arrays = unpacked(_saved(_tree)[0])
     own = samples.sample_trees()[0]
     for game in (*GAMES, *SPECS, *PLACES):
-        told = header | {"game": game}
-        told["fingerprint"] = dataclasses.replace(own, game_string=game).fingerprint
-        yield archive(told, arrays)
-    for text in PLACES:
-        yield archive(header | {"infoset_keys": [text] * len(header["infoset_keys"])}, arrays)
+        fitting = dataclasses.replace(own, game_string=game).fingerprint
+        yield packed(header | {"game": game, "fingerprint": fitting}, arrays)
+
+
+def _hostile_policies() -> Iterable[bytes]:
+    header, arrays = unpacked(_saved(_policy)[0])
+    return (packed(header | {"game": game}, arrays) for game in (*GAMES, *SPECS, *PLACES))
 
 
 def _use_tree(path: pathlib.Path) -> object:
     tree = HistoryTree.load(path)
-    uses: list[Callable[[], object]] = [
+    tried(
         lambda: tree.state(3),
         lambda: best_precomputation(tree, 0).policy(),
         lambda: meta_equilibrium(tree, iterations=3, check_every=3),
         lambda: to_efg(MetaPrecomputationGame(tree, check_supports=False)),
         lambda: tree.game.new_initial_state(),
         lambda: HistoryTree.load(path).game,
-    ]
-    for use in uses:
-        with contextlib.suppress(*REFUSALS):
-            use()
+    )
     return tree
 
 
-READERS["tree"] = Reader(
-    ("HistoryTree.load",), lambda: [_tree_file()[2]], _hostile_trees, _use_tree, "tree.npz"
-)
-
-
-@functools.cache
-def _policy_file() -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, "policy")
-        save_policy(solve("kuhn_poker").policy(), path)
-        return *read_archive(path, ("start", "action", "probability")), path.read_bytes()
-
-
-def _hostile_policies() -> Iterable[bytes]:
-    header, arrays, _ = _policy_file()
-    for game in (*GAMES, *SPECS, *PLACES):
-        yield archive(header | {"game": game}, arrays)
-    for told in _documents(header):
-        yield archive(told, arrays)
-
-
-READERS["policy"] = Reader(
-    ("load_policy",), lambda: [_policy_file()[2]], _hostile_policies, load_policy, "policy.npz"
-)
-
-
-# -- games ---------------------------------------------------------------------------------------------------
+# -- games, books and databases ------------------------------------------------------------------------------
 
 
 _PLAYERS = ("Карпов, А", "Karpow,AE", "丁立人", "O’K_\u0301", r"A \"K\" \\", "GM,", "'", "\u212a\u0130")
@@ -394,144 +418,28 @@ _PGN_WORDS = (
 )
 
 
-def _good_games() -> list[bytes]:
-    return [b"".join(samples.sample_games()[:-1])]
-
-
-def hostile_games() -> Iterable[bytes]:
-    moves = b"\n1. e4 e5 2. Nf3 *\n\n"
-    for text in PLACES:
-        value = text.replace('"', "'").encode("utf-8", "surrogateescape")
-        for tag in (b"White", b"FEN", b"Variant", b"Event"):
-            setup = b'[SetUp "1"]\n' if tag == b"FEN" else b""
-            yield setup + b'[%s "%s"]\n[Black "B"]\n' % (tag, value) + moves
-        yield b'[White "A"]\n[Black "B"]\n\n1. e4 {[%%cmd %s] %s} e5 $1 *\n' % (value, value)
-    yield b'[Event "%s"]\n' % PROGRAM.encode() * 50 + moves
-    yield b"%include /etc/passwd\n" + moves
-
-
 def _sparred(path: pathlib.Path) -> object:
     """The games of whoever plays in a file, against whom both sides prepare."""
     games = SparringGames.read(path, next(iter(pgn_names(path)), "B"))
     return [games.against(PreparationSettings(player=player)) for player in (0, 1)]
 
 
-for _name, _covers, _read in (
-    ("games", "read_games", lambda path: list(read_games(path, setups=True))),
-    ("table", "GameSelection", lambda path: GameSelection(path).table()),
-    ("pgn_moves", "pgn_moves", lambda path: pgn_moves(path)),
-    ("pgn_names", "pgn_names", lambda path: pgn_names(path)),
-    ("pgn_results", "pgn_results", lambda path: pgn_results(path)),
-    ("reply_games", "reply_games", lambda path: reply_games(samples.small_book(), GameSelection(path))),
-    ("sparring", "SparringGames.read", lambda path: _sparred(path)),
-    ("repertoire", "read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
-    ("games_policy", "games_policy", lambda path: str(games_policy(ChessGame({}), path))),
-):
-    covered = (_covers, "SparringGames") if _name == "sparring" else (_covers,)
-    READERS[_name] = Reader(covered, _good_games, hostile_games, _read, "games.pgn", _PGN_WORDS)
-
-
-# -- books and databases -------------------------------------------------------------------------------------
-
-
-def _hostile_books() -> Iterable[bytes]:
-    for text in PLACES:
-        data = text.encode("utf-8", "surrogateescape")
-        yield data
-        yield data.ljust(-(-len(data) // 16) * 16, b"\0")
-        key = chess.polyglot.zobrist_hash(chess.Board())
-        yield struct.pack(">Q", key) + data[:8].ljust(8, b"\0")
-
-
 def _use_book(path: pathlib.Path) -> object:
-    uses: list[Callable[[], object]] = [
-        lambda: PolyglotCounts.read(path).at(chess.Board()),
+    tried(
         lambda: polyglot_policy(ChessGame({}), path),
         lambda: uci_book(str(path))(chess.Board()),
         lambda: read_repertoire(path, chess.WHITE, max_plies=4),
-    ]
-    for use in uses:
-        with contextlib.suppress(*REFUSALS):
-            use()
-    return uses[0]()
+    )
+    return PolyglotCounts.read(path).at(chess.Board())
 
-
-READERS["polyglot"] = Reader(
-    ("PolyglotCounts", "polyglot_policy", "uci_book"),
-    lambda: samples.polyglot_samples()[:2],
-    _hostile_books,
-    _use_book,
-    "book.bin",
-)
-
-
-# -- fits ----------------------------------------------------------------------------------------------------
-
-
-def _fits() -> list[bytes]:
-    return [json.dumps(told).encode() for told in samples.calibrations()]
-
-
-READERS["calibration"] = Reader(
-    ("load_calibration",),
-    _fits,
-    lambda: json_documents(samples.calibrations()[0]),
-    load_calibration,
-    "fit.json",
-)
-
-
-# -- what a page shows beside its books --------------------------------------------------------------------
 
 _MATCH = {"matches": [{"side": "white", "player": "the book", "positions": 4, "games": 2, "score": 0.5}]}
 
 
 def _use_shown(path: pathlib.Path) -> object:
-    with contextlib.suppress(*REFUSALS):
-        report._read_plot(path)
-    with contextlib.suppress(*REFUSALS):
-        report._read_notes(str(path))
+    """Read what a page shows beside its books."""
+    tried(lambda: report._read_plot(path), lambda: report._read_notes(str(path)))
     return report._read_match(str(path.parent))
-
-
-READERS["shown"] = Reader(
-    (), lambda: [json.dumps(_MATCH).encode()], lambda: json_documents(_MATCH), _use_shown, "result.json"
-)
-
-
-# -- databases -----------------------------------------------------------------------------------------------
-
-_HARM = (
-    "CREATE TRIGGER harm AFTER INSERT ON {table} BEGIN SELECT load_extension('/etc/passwd'); END",
-    "CREATE TRIGGER harm BEFORE UPDATE ON {table} BEGIN SELECT writefile('/var/tmp/written', 'x'); END",
-    "DROP TABLE {table}; CREATE VIEW {table} AS SELECT load_extension('/etc/passwd') AS x",
-    "CREATE INDEX harm ON {table} (upper(load_extension))",
-    "CREATE VIRTUAL TABLE harm USING fts5(x)",
-    "PRAGMA writable_schema=1; UPDATE sqlite_master SET sql = 'CREATE TABLE x (a DEFAULT (readfile(''x'')))'",
-)
-
-
-def hostile_databases(sample: bytes) -> Iterable[bytes]:
-    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as plain:
-        plain.deserialize(sample)
-        tables = [name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        columns = [
-            (table, row[1])
-            for table in tables
-            for row in plain.execute(f"PRAGMA table_info({table})")
-            if row[2] == "TEXT"
-        ]
-    changes: list[tuple[str, tuple[str, ...]]] = []
-    for number, text in enumerate(PLACES):
-        table, column = columns[number % len(columns)]
-        changes.append((f"UPDATE OR IGNORE {table} SET {column} = ?", (text,)))
-    changes += [(harm.format(table=table), ()) for harm in _HARM for table in tables]
-    for change, given in changes:
-        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as file:
-            file.deserialize(sample)
-            with contextlib.suppress(sqlite3.Error):
-                file.execute(change, given) if given else file.executescript(change)
-            yield file.serialize()
 
 
 _STORE_WORDS = (
@@ -541,33 +449,19 @@ _STORE_WORDS = (
 
 
 def _use_store(path: pathlib.Path) -> object:
+    epds, limit, name = samples.store_positions(), samples.STORE_LIMIT, samples.STORE_ENGINE
+    result = SearchResult((Line("e2e4", 1, None),), 1, 1)
     with EvaluationStore(path) as store:
         for engine in store.engines():
-            with contextlib.suppress(*REFUSALS):
-                StoredEngine(store, engine_id=engine).search([chess.Board().epd()], SearchLimit(nodes=100), 2)
-        epds, limit = samples.store_positions(), samples.STORE_LIMIT
-        uses: list[Callable[[], object]] = [
-            lambda: store.get_many(samples.STORE_ENGINE, limit, 2, epds),
-            lambda: store.get_many(samples.STORE_ENGINE, limit, 2, epds, 3),
-            lambda: store.put(
-                samples.STORE_ENGINE, "nodes=7", 2, epds[0], SearchResult((Line("e2e4", 1, None),), 1, 1)
-            ),
+            stored = StoredEngine(store, engine_id=engine)
+            tried(lambda stored=stored: stored.search([chess.Board().epd()], SearchLimit(nodes=100), 2))
+        tried(
+            lambda: store.get_many(name, limit, 2, epds),
+            lambda: store.get_many(name, limit, 2, epds, 3),
+            lambda: store.put(name, "nodes=7", 2, epds[0], result),
             lambda: store.export(path.with_name("copy.sqlite")),
-        ]
-        for use in uses:
-            with contextlib.suppress(*REFUSALS):
-                use()
+        )
         return len(store)
-
-
-READERS["store"] = Reader(
-    ("EvaluationStore",),
-    lambda: samples.stores(),
-    lambda: hostile_databases(samples.stores()[1]),
-    _use_store,
-    "store.sqlite",
-    _STORE_WORDS,
-)
 
 
 def _use_drill(path: pathlib.Path) -> object:
@@ -578,44 +472,82 @@ def _use_drill(path: pathlib.Path) -> object:
         return drill.expected_loss(samples.NOW)
 
 
-READERS["drill"] = Reader(
-    ("Drill",),
-    lambda: samples.drills(),
-    lambda: hostile_databases(samples.drills()[0]),
-    _use_drill,
-    "drill.sqlite",
-)
-
-
-# -- texts ---------------------------------------------------------------------------------------------------
-
-
 def _use_spec(path: pathlib.Path) -> object:
     text = path.read_text(encoding="utf-8", errors="replace")
-    game, engine = ChessGame({}), _Engine()
-    uses: list[Callable[[], object]] = [
-        lambda: make_policy(game, text),
-        lambda: make_policy(pyspiel.load_game("kuhn_poker"), text),
-        lambda: make_policy(game, {"name": "noisy", "policy": text}),
-        lambda: opponent_policy(game, text, engine),
-        lambda: preparation_policies(PreparationSettings(opponent=text), engine),
-        lambda: loaded_game(GAMES[0].replace(SPECS[0], text)),
-    ]
+    game = ChessGame({})
     with contextlib.suppress(ValueError):
         if "best_response" in text and not touched(text):  # all of chess would be looked at
             return None
-    for use in uses:
-        with contextlib.suppress(*REFUSALS, TypeError):
-            use()
+    with numbering_engine() as engine, contextlib.suppress(TypeError):
+        tried(
+            lambda: make_policy(game, text),
+            lambda: make_policy(pyspiel.load_game("kuhn_poker"), text),
+            lambda: make_policy(game, {"name": "noisy", "policy": text}),
+            lambda: opponent_policy(game, text, engine),
+            lambda: preparation_policies(PreparationSettings(opponent=text), engine),
+            lambda: loaded_game(GAMES[0].replace(SPECS[0], text)),
+        )
     return None
 
 
-READERS["spec"] = Reader(
-    ("make_policy", "opponent_policy"),
-    lambda: [b"uniform", b"noisy(policy=uci(r=20))"],
-    lambda: (spec.encode() for spec in SPECS),
-    _use_spec,
-)
+def _json(told: Any) -> list[bytes]:
+    return [json.dumps(told).encode()]
+
+
+def _of_games(covers: str, read: Callable[[pathlib.Path], object]) -> Reader:
+    good = lambda: [b"".join(samples.sample_games()[:-1])]  # noqa: E731
+    return Reader((covers,), good, read, "games.pgn", _PGN_WORDS)
+
+
+READERS: dict[str, Reader] = {
+    "result": Reader(
+        ("Preparation.read",),
+        lambda: _json(samples.results()[0]),
+        _use_result,
+        "result.json",
+        (b'"e2e4"', b'"fen"', b"nodes=", b'"mate": 0'),
+        _hostile_results,
+    ),
+    "opponent_data": Reader(
+        ("Preparation.read",), _model_files, _use_model, "opponent.npz", more=_hostile_models
+    ),
+    "tree": Reader(("HistoryTree.load",), lambda: _saved(_tree), _use_tree, "tree.npz", more=_hostile_trees),
+    "policy": Reader(
+        ("load_policy",), lambda: _saved(_policy), load_policy, "policy.npz", more=_hostile_policies
+    ),
+    "games": _of_games("read_games", lambda path: list(read_games(path, setups=True))),
+    "table": _of_games("GameSelection", lambda path: GameSelection(path).table()),
+    "pgn_moves": _of_games("pgn_moves", pgn_moves),
+    "pgn_names": _of_games("pgn_names", pgn_names),
+    "pgn_results": _of_games("pgn_results", pgn_results),
+    "reply_games": _of_games(
+        "reply_games", lambda path: reply_games(samples.small_book(), GameSelection(path))
+    ),
+    "sparring": _of_games("SparringGames.read", _sparred),
+    "repertoire": _of_games("read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
+    "games_policy": _of_games("games_policy", lambda path: str(games_policy(ChessGame({}), path))),
+    "polyglot": Reader(
+        ("PolyglotCounts", "polyglot_policy", "uci_book"),
+        lambda: samples.polyglot_samples()[:2],
+        _use_book,
+        "book.bin",
+    ),
+    "calibration": Reader(
+        ("load_calibration",),
+        lambda: [data for told in samples.calibrations() for data in _json(told)],
+        load_calibration,
+        "fit.json",
+    ),
+    "shown": Reader((), lambda: _json(_MATCH), _use_shown, "result.json"),
+    "store": Reader(("EvaluationStore",), samples.stores, _use_store, "store.sqlite", _STORE_WORDS),
+    "drill": Reader(("Drill",), samples.drills, _use_drill, "drill.sqlite"),
+    "spec": Reader(
+        ("make_policy", "opponent_policy"),
+        lambda: [b"uniform", b"noisy(policy=uci(r=20))"],
+        _use_spec,
+        more=lambda: [spec.encode() for spec in SPECS],
+    ),
+}
 
 
 def main(step: int = 1) -> None:

@@ -16,73 +16,30 @@ import json
 import pathlib
 import random
 import re
+import shlex
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import chess
 import chess.pgn
 
-from precomp_games._support.files import read_archive
-from precomp_games.chess import EnginePool, Engines, EvaluationStore, StoredEngine
+from precomp_games.chess import Engines
 from precomp_games.chess.data.book import pgn_text
-from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.commands import _chess, _files, drill, opponent, prepare, report, spar
 from precomp_games.commands._app import run_command
 from tools import samples
 from tools.fuzz.mutate import Plain, changed
-from tools.readers import PLACES, READERS, Reader, archive, hostile_databases, hostile_games, json_documents
+from tools.readers import READERS, Reader, hostile_files, numbering_engine
 
-__all__ = ["RESUMED", "VALUES", "changed_state", "left", "resume"]
+__all__ = ["RESUMED", "changed_state", "left", "resume"]
 
 _ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
-_FEW = ("--opponent_nodes=10", "--analyst_nodes=20", "--top_k=2", "--max_plies=4", f"--fen={_ENDGAME}")
-_SPAR = (
-    *("--menu=2", "--play=2", "--round=2", "--last=1", "--minutes=9", "--budget=3", "--max_evaluations=20"),
-    *("--opponent_plays=softmax", "--calibration=engines"),
-)
-_PREPARE = (
-    *(
-        "--menu=1",
-        "--evaluation=linear",
-        "--minutes=0",
-        "--budget=2",
-        "--penalty=0.05",
-        "--match_games=0",
-        "--neighbors=0",
-    ),
-)
-_OPPONENT = (
-    *("--player=B", "--behind=uniform", "--plies=4", "--distrust=0.05", "--evaluation=linear"),
-    *(
-        "--penalty=0.05",
-        "--budget=2",
-        "--minutes=1",
-        "--opponent_nodes=10",
-        "--analyst_nodes=20",
-        "--top_k=2",
-    ),
-    *("--max_plies=2", "--noreport", "--export=csv"),
-)
-
-
+_FEW = "--opponent_nodes=10 --analyst_nodes=20 --top_k=2"
+_PLACES = "--store=./kept.sqlite --output_dir=."
 _NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
-
-
-class _Pool(EnginePool):
-    """Scores by number, in place of engines."""
-
-    def __init__(self) -> None:
-        self.engine_id = "Fake 1.0"
-
-    def search(self, epds: Any, limit: Any, multipv: int, on_result: Any = None, samples: int = 0) -> Any:
-        for epd in epds:
-            moves = sorted(move.uci() for move in chess.Board(f"{epd} 0 1").legal_moves)
-            lines = tuple(Line(move, 30 - 7 * k, None) for k, move in enumerate(moves[:multipv]))
-            on_result(epd, SearchResult(lines, 5, 1 << 20, ((lines[0].move, max(samples, 1)),)))
 
 
 def _played(book: Any, own: Any, opponent: Any, headers: Any, ended: Any, **how: Any) -> None:
@@ -105,8 +62,7 @@ def _no_figure(*arguments: Any, **how: Any) -> Iterator[tuple[Any, Any]]:
 
 @contextlib.contextmanager
 def _engines(given: Any, *more: Any, **how: Any) -> Iterator[Engines]:
-    with EvaluationStore(given.store) as store:
-        engine = StoredEngine(store, _Pool())
+    with numbering_engine(given.store) as engine:
         yield Engines(engine, engine)
 
 
@@ -114,8 +70,9 @@ class _Refused(ValueError):
     """A command has ended with one line."""
 
 
-def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
+def _run(name: str, folder: pathlib.Path) -> str:
     """What a command prints, in a folder, with no process."""
+    command: Any = _COMMANDS[name].module
     replaced: dict[Any, dict[str, Any]] = {
         _chess: {"open_engines": _engines},
         command: {"find_engine": str, "_now": lambda: _NOW},
@@ -126,15 +83,14 @@ def _run(command: Any, folder: pathlib.Path, *flags: str) -> str:
     said, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     with contextlib.ExitStack() as stack:
         for module, each in replaced.items():
-            for name, value in each.items():
-                if hasattr(module, name):
-                    stack.enter_context(mock.patch.object(module, name, value))
+            for key, value in each.items():
+                if hasattr(module, key):
+                    stack.enter_context(mock.patch.object(module, key, value))
         stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO("e2e4\nd2d4\n\nx\n")))
         stack.enter_context(contextlib.redirect_stdout(said))
         stack.enter_context(contextlib.redirect_stderr(errors))
-        name = command.__name__.rpartition(".")[2]
         stack.enter_context(contextlib.chdir(folder))  # names of files that are written are then always these
-        status = run_command(command, [name, *flags])
+        status = run_command(command, [name, *shlex.split(_COMMANDS[name].flags)])
     for path in folder.rglob("*"):
         if path.is_file() and not _KNOWN.fullmatch(path.relative_to(folder).as_posix()):
             raise AssertionError(f"wrote {path.relative_to(folder)}")
@@ -157,9 +113,9 @@ def _left(name: str) -> dict[str, bytes]:
     """The files that a whole run has left, by name."""
     with tempfile.TemporaryDirectory() as where:
         folder = pathlib.Path(where)
-        for file, data in _COMMANDS[name][2]().items():
+        for file, data in _COMMANDS[name].first().items():
             (folder / file).write_bytes(data)
-        _COMMANDS[name][0](folder)
+        _run(name, folder)
         return {
             path.relative_to(folder).as_posix(): _without_journal(path.read_bytes())
             for path in sorted(folder.rglob("*"))
@@ -170,28 +126,6 @@ def _left(name: str) -> dict[str, bytes]:
 def _without_journal(data: bytes) -> bytes:
     """A database as one that has no journal of its own, which can be opened in memory."""
     return data[:18] + b"\1\1" + data[20:] if data.startswith(b"SQLite format 3\0") else data
-
-
-def _spar(folder: pathlib.Path) -> str:
-    return _run(spar, folder, *_FEW, *_SPAR, "--engine=x", "--store=./kept.sqlite", "--output_dir=.")
-
-
-def _drill(folder: pathlib.Path) -> str:
-    return _run(drill, folder, "--from=.", "--progress=./progress.sqlite", "--questions=1", "--drill_seed=0")
-
-
-def _prepare(folder: pathlib.Path) -> str:
-    flags = ("--keep=./kept.pgn", "--store=./kept.sqlite", "--output_dir=.")
-    return _run(prepare, folder, *_FEW, *_PREPARE, *flags)
-
-
-def _report(folder: pathlib.Path) -> str:
-    return _run(report, folder, "--from=.", "--output_dir=.", "--export=csv")
-
-
-def _opponent(folder: pathlib.Path) -> str:
-    flags = ("--games=./games.pgn", "--store=./kept.sqlite", "--output_dir=.")
-    return _run(opponent, folder, *_OPPONENT, *flags)
 
 
 def _prepared() -> dict[str, bytes]:
@@ -221,19 +155,45 @@ def _kept() -> dict[str, bytes]:
     return {"kept.pgn": f'[FEN "{_ENDGAME}"]\n[SetUp "1"]\n\n1. d4 Ke6 2. Ke3 *\n\n'.encode()}
 
 
-# What is run, which files are read in it as state, and what a first run needs.
-_COMMANDS: dict[
-    str, tuple[Callable[[pathlib.Path], str], tuple[str, ...], Callable[[], Mapping[str, bytes]]]
-] = {
-    "spar": (
-        _spar,
+class _Command(NamedTuple):
+    """What is run, which files are read in its folder as state, and what a first run needs there."""
+
+    module: Any
+    flags: str
+    state: tuple[str, ...]
+    first: Callable[[], Mapping[str, bytes]]
+
+
+_COMMANDS = {
+    "spar": _Command(
+        spar,
+        f"{_FEW} {_PLACES} --max_plies=4 --fen='{_ENDGAME}' --menu=2 --play=2 --round=2 --last=1 --minutes=9"
+        " --budget=3 --max_evaluations=20 --opponent_plays=softmax --calibration=engines --engine=x",
         ("result.json", "sparring.json", "games.pgn", "last.pgn", "opponent.npz", "kept.sqlite"),
         dict,
     ),
-    "drill": (_drill, ("result.json", "progress.sqlite"), _prepared),
-    "prepare": (_prepare, ("kept.sqlite", "kept.pgn"), _kept),
-    "report": (_report, ("memory.csv", "result.json"), _sized),
-    "opponent": (_opponent, ("games.pgn", "kept.sqlite"), _games),
+    "drill": _Command(
+        drill,
+        "--from=. --progress=./progress.sqlite --questions=1 --drill_seed=0",
+        ("result.json", "progress.sqlite"),
+        _prepared,
+    ),
+    "prepare": _Command(
+        prepare,
+        f"{_FEW} {_PLACES} --max_plies=4 --fen='{_ENDGAME}' --menu=1 --evaluation=linear --minutes=0"
+        " --budget=2 --penalty=0.05 --match_games=0 --neighbors=0 --keep=./kept.pgn",
+        ("kept.sqlite", "kept.pgn"),
+        _kept,
+    ),
+    "report": _Command(report, "--from=. --output_dir=. --export=csv", ("memory.csv", "result.json"), _sized),
+    "opponent": _Command(
+        opponent,
+        f"{_FEW} {_PLACES} --max_plies=2 --player=B --behind=uniform --plies=4 --distrust=0.05"
+        " --evaluation=linear --penalty=0.05 --budget=2 --minutes=1 --noreport --export=csv"
+        " --games=./games.pgn",
+        ("games.pgn", "kept.sqlite"),
+        _games,
+    ),
 }
 
 
@@ -246,7 +206,7 @@ def resume(name: str, folder: pathlib.Path, changes: Mapping[str, bytes]) -> str
     for file, data in {**_left(name), **changes}.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(data)
-    return _COMMANDS[name][0](folder)
+    return _run(name, folder)
 
 
 def left(name: str) -> dict[str, bytes]:
@@ -256,7 +216,7 @@ def left(name: str) -> dict[str, bytes]:
 
 def _use(name: str, path: pathlib.Path) -> None:
     """Runs a command in the folder of an input."""
-    files = _COMMANDS[name][1]
+    files = _COMMANDS[name].state
     number, data = _number_of(name, path.read_bytes())
     resume(name, path.parent, {files[number]: data})
 
@@ -264,7 +224,7 @@ def _use(name: str, path: pathlib.Path) -> None:
 def _number_of(name: str, data: bytes) -> tuple[int, bytes]:
     """Of an input: which file it is in place of, and what that has."""
     number, _, data = data.partition(b"\n")
-    return int(number) % len(_COMMANDS[name][1]) if number.isdigit() and len(number) < 4 else 0, data
+    return int(number) % len(_COMMANDS[name].state) if number.isdigit() and len(number) < 4 else 0, data
 
 
 def _input(number: int, data: bytes) -> bytes:
@@ -274,68 +234,28 @@ def _input(number: int, data: bytes) -> bytes:
 def changed_state(name: str, rng: random.Random, data: bytes, plain: Plain, words: Sequence[bytes]) -> bytes:
     """Change an input of a command, as what its file has is changed."""
     number, data = _number_of(name, data)
-    suffix = pathlib.Path(_COMMANDS[name][1][number]).suffix
+    suffix = pathlib.Path(_COMMANDS[name].state[number]).suffix
     return _input(number, changed(rng, data, plain, words, suffix))
 
 
-def _good(name: str) -> Iterable[bytes]:
+def _good(name: str) -> list[bytes]:
     there = _left(name)
-    return [_input(k, there[file]) for k, file in enumerate(_COMMANDS[name][1])]
+    return [_input(k, there[file]) for k, file in enumerate(_COMMANDS[name].state)]
 
 
 def _hostile(name: str) -> Iterable[bytes]:
-    for k, file in enumerate(_COMMANDS[name][1]):
-        for data in _of_kind(file, _left(name)[file]):
+    for k, file in enumerate(_COMMANDS[name].state):
+        for data in hostile_files(file, _left(name)[file]):
             yield _input(k, data)
-
-
-def _of_kind(file: str, data: bytes) -> Iterable[bytes]:
-    """Hostile files in place of one, by its kind."""
-    if file.endswith(".json"):
-        yield from json_documents(json.loads(data))
-        for number, changed in enumerate(_each_field(json.loads(data))):
-            yield json.dumps(changed(VALUES[number % len(VALUES)])).encode()
-    elif file.endswith(".sqlite"):
-        yield from hostile_databases(data)
-    elif file.endswith(".pgn"):
-        yield from hostile_games()
-        yield from (data[: -k or None] for k in range(0, 120, 7))
-    elif file.endswith(".csv"):
-        for place in PLACES:
-            yield data.replace(b",", b"," + place.encode("utf-8", "surrogateescape"), 3)
-    else:
-        with tempfile.TemporaryDirectory() as where:
-            path = pathlib.Path(where, "x")
-            path.write_bytes(data)
-            with zipfile.ZipFile(path) as members:
-                names = [each.removesuffix(".npy") for each in members.namelist()]
-            header, arrays = read_archive(path, [each for each in names if each != "header"])
-        for text in json_documents(header):
-            yield archive(json.loads(text), arrays)
-
-
-VALUES: tuple[Any, ...] = (
-    *(True, None, -1, 0.5, 1e400, 10**400, float("nan"), "", "x/../../victim/repertoire", [], {}, [[True]]),
-    *({"x": {"x": None}}, json.loads("[" * 300 + "]" * 300)),
-)
-"""What JSON may have in place of anything: each kind, numbers that are none, and what is deep."""
-
-
-def _each_field(told: dict[str, Any]) -> Iterable[Callable[[Any], dict[str, Any]]]:
-    """What gives an object with a value in place of each of its fields, and of each of theirs."""
-    for name, inner in told.items():
-        yield lambda value, name=name: told | {name: value}
-        for each in inner if isinstance(inner, dict) else ():
-            yield lambda value, name=name, each=each: told | {name: told[name] | {each: value}}
 
 
 RESUMED: dict[str, Reader] = {
     name: Reader(
         (name,),
         functools.partial(_good, name),
-        functools.partial(_hostile, name),
         functools.partial(_use, name),
         "input",
+        more=functools.partial(_hostile, name),
     )
     for name in _COMMANDS
 }

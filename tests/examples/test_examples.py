@@ -18,7 +18,8 @@ from precomp_games.chess.study.words import points
 from tests.chess.test_book import nodes_of, read_back, read_moves
 from tests.chess.test_game_records import game
 from tests.examples.launcher import fails, files, launch, printed, result_of, table
-from tools.soak.clusters import engine_file, stored
+from tools.soak.clusters import engine_file
+from tools.soak.runs import stored
 
 ROOT = pathlib.Path(__file__).parents[2]
 # A preparation of some 400 searches, seconds long.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
@@ -12,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
-__all__ = ["Plain", "archive", "changed", "damaged"]
 
 Plain = Callable[[bytes], bytes]
 """Changes bytes, whatever they are."""
@@ -47,21 +46,16 @@ def damaged(rng: random.Random, data: bytes, words: Sequence[bytes] = ()) -> byt
 # -- JSON --------------------------------------------------------------------------------------------------
 
 
-def _odd_value(rng: random.Random) -> Any:
-    nested: Any = []
-    for _ in range(300):
-        nested = [nested]
-    return rng.choice(
-        (
-            *(None, True, False, 0, 1, -1, 2, 0.5, -0.5, 1e308, 5e-324, float("nan"), float("inf"), 10**20),
-            *(-(10**20), 10**400, 2**63, "", "x", "0", "1", "NaN", "e2e4", "e2e4q", "0000", "a1a1", "P@e4"),
-            *("\0", "\ud800", "\u2028", "x" * 5000, "../../x", "/etc/passwd", [], {}, [[]], [None], {"a": 1}),
-            *([0, 1, 2], ["e2e4"], nested, {"x" * 300: 0}, [1e999] * 3, "[" * 3000),
-        )
-    )
+VALUES: tuple[Any, ...] = (
+    *(True, None, -1, 0.5, 1e400, 10**400, float("nan"), "", "x/../../victim/repertoire", [], {}, [[True]]),
+    *({"x": {"x": None}}, json.loads("[" * 300 + "]" * 300), 0, 1, 2, 1e308, 5e-324, 2**63, -(10**20), "0"),
+    *("NaN", "e2e4q", "0000", "P@e4", "\0", "\ud800", "\u2028", "x" * 5000, "/etc/passwd", "[" * 3000),
+    *([None], [0, 1, 2], ["e2e4"], {"x" * 300: 0}),
+)
+"""What JSON may have in place of anything: each kind, numbers that are none, what is long or deep."""
 
 
-def _places(document: Any) -> list[tuple[Any, Any]]:
+def places(document: Any) -> list[tuple[Any, Any]]:
     """(container, key) of everything in a document."""
     found: list[tuple[Any, Any]] = []
     waiting = [document]
@@ -77,19 +71,19 @@ def bent_document(rng: random.Random, document: Any) -> Any:
     """A copy of what JSON can have, after a few changes of its values and fields."""
     top = {"": json.loads(json.dumps(document))}
     for _ in range(min(1 + int(rng.expovariate(0.8)), 6)):
-        places = _places(top)
-        holder, key = rng.choice(places)
+        found = places(top)
+        holder, key = rng.choice(found)
         change = rng.randrange(8)
         if change < 4:
-            holder[key] = _odd_value(rng)
+            holder[key] = rng.choice(VALUES)
         elif change == 4 and isinstance(holder, dict) and holder is not top:
             del holder[key]
         elif change == 5 and isinstance(holder, dict) and holder is not top:
-            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = _odd_value(rng)
+            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = rng.choice(VALUES)
         elif change == 6 and isinstance(holder, list):
             holder.insert(rng.randrange(len(holder) + 1), rng.choice(holder))
         else:
-            other, name = rng.choice(places)
+            other, name = rng.choice(found)
             holder[key] = json.loads(json.dumps(other[name]))
         if not top:
             top[""] = None
@@ -146,6 +140,22 @@ def _head(shape: tuple[int, ...], descr: Any) -> bytes:
     return file.getvalue()
 
 
+def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays of what `write_archive` writes."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        return json.loads(bytes(file["header"])), {name: file[name] for name in file if name != "header"}
+
+
+def packed(header: Any, arrays: Mapping[str, Any]) -> bytes:
+    """An archive as `write_archive` writes it."""
+    return archive(_members(header, arrays))
+
+
+def _members(header: Any, arrays: Mapping[str, Any]) -> dict[str, bytes]:
+    whole = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays}
+    return {name: _array_bytes(array) for name, array in whole.items()}
+
+
 def bent_archive(
     rng: random.Random,
     data: bytes,
@@ -163,8 +173,7 @@ def bent_archive(
     kind = rng.random()
     if kind < 0.2:
         return plain(data)
-    with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-        header, arrays = json.loads(bytes(loaded["header"])), {n: loaded[n] for n in loaded if n != "header"}
+    header, arrays = unpacked(data)
     if kind < 0.45:
         header = bent_document(rng, header)
     if kind > 0.4:
@@ -173,9 +182,7 @@ def bent_archive(
             arrays[name] = _bent_array(rng, arrays[name])
     if mend is not None and isinstance(header, dict) and rng.random() < 0.8:
         mend(header, arrays)
-    text = json.dumps(header).encode()
-    members = {"header": _array_bytes(np.frombuffer(text, np.uint8))}
-    members |= {name: _array_bytes(array) for name, array in arrays.items()}
+    members = _members(header, arrays)
     bombs: dict[str, int] = {}
     if kind > 0.85:
         name = rng.choice(sorted(members))
@@ -229,57 +236,64 @@ def bent_database(rng: random.Random, data: bytes, plain: Plain, texts: Sequence
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(data)
     connection.execute("PRAGMA writable_schema=1")
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    names = sorted(tables(connection))
     for _ in range(rng.choice((1, 1, 2, 3))):
-        try:
-            _change_database(rng, connection, rng.choice(tables), texts)
-        except sqlite3.Error:  # a change that another one has made impossible
-            continue
+        with contextlib.suppress(sqlite3.Error):  # a change that another one has made impossible
+            _change_database(rng, connection, rng.choice(names), texts)
     data = connection.serialize()
     connection.close()
     return data if rng.random() < 0.9 else plain(data)
 
 
-_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n"
+def tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """The columns of the tables of a database."""
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
+
+
+HARM = (
+    "CREATE TRIGGER harm AFTER INSERT ON {table} BEGIN SELECT load_extension('/etc/passwd'); END",
+    "CREATE TRIGGER harm BEFORE UPDATE ON {table} BEGIN SELECT writefile('/var/tmp/written', 'x'); END",
+    "CREATE TRIGGER harm AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",
+    "DROP TABLE {table}; CREATE VIEW {table} AS SELECT load_extension('/etc/passwd') AS x",
+    # A view in place of a table, whose rows never end.
+    "DROP TABLE {table}; CREATE VIEW {table} AS WITH RECURSIVE n(i) AS"
+    " (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {endless} FROM n",
+    "CREATE INDEX harm ON {table} (upper(load_extension))",
+    "CREATE VIRTUAL TABLE harm USING fts5(x)",
+    "PRAGMA writable_schema=1; UPDATE sqlite_master SET sql = 'CREATE TABLE x (a DEFAULT (readfile(''x'')))'",
+    "DROP TABLE {table}",
+    "ALTER TABLE {table} RENAME COLUMN {column} TO other",
+    *(f"PRAGMA {mark} = 65536" for mark in ("application_id", "user_version", "page_size", "auto_vacuum")),
+)
+"""Changes of a table, for `harm`."""
+
+
+def harm(connection: sqlite3.Connection, change: str, table: str, columns: Sequence[str]) -> None:
+    """Change a database by SQL of `HARM`."""
+    endless = ", ".join(f"hex(zeroblob(i * 1000000)) AS {name}" for name in columns)
+    connection.executescript(change.format(table=table, column=columns[0], endless=endless))
 
 
 def _change_database(
     rng: random.Random, connection: sqlite3.Connection, table: str, texts: Sequence[str]
 ) -> None:
-    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    columns = tables(connection).get(table)
     if not columns:  # a table that another change has dropped
         return
+    if rng.random() < 0.5:
+        return harm(connection, rng.choice(HARM), table, rng.sample(columns, len(columns)))
     column = rng.choice(columns)
-    change = rng.randrange(12)
-    if change < 6:
-        odd: Any = rng.choice(
-            (
-                *(None, 0, -1, 1, 2**62, -(2**63), 0.5, 1e308, float("inf"), b"", b"\xff\0", "", "x" * 20000),
-                *("\0", "1", "\u2028", "e2e4:1", "a\nb", "[" * 3000, "9" * 5000, *texts),
-            )
+    odd: Any = rng.choice(
+        (
+            *(None, 0, -1, 1, 2**62, -(2**63), 0.5, 1e308, float("inf"), b"", b"\xff\0", "", "x" * 20000),
+            *("\0", "1", "\u2028", "e2e4:1", "a\nb", "[" * 3000, "9" * 5000, *texts),
         )
-        value = "CAST(x'ff41fe' AS TEXT)" if rng.random() < 0.1 else "?"
-        of = rng.choice(("", "", f" WHERE {column} LIKE '%1%'"))
-        given = (odd,) if value == "?" else ()
-        connection.execute(f"UPDATE OR IGNORE {table} SET {column} = {value}{of}", given)
-    elif change == 6:
-        connection.execute(f"DROP TABLE {table}")
-    elif change == 7:
-        connection.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
-    elif change == 8:  # a view in place of a table, whose rows never end
-        connection.execute(f"DROP TABLE {table}")
-        what = ", ".join(f"{rng.choice(('i', 'hex(zeroblob(i * 1000000))'))} AS {name}" for name in columns)
-        connection.execute(f"CREATE VIEW {table} AS {_ENDLESS.format(what)}")
-    elif change == 9:
-        connection.execute(
-            f"CREATE TRIGGER harm AFTER INSERT ON {table} BEGIN DELETE FROM {table}; "
-            f"INSERT INTO {table} SELECT * FROM {table}; END"
-        )
-    elif change == 10:
-        pragma = rng.choice(("application_id", "user_version", "page_size", "auto_vacuum", "encoding"))
-        connection.execute(f"PRAGMA {pragma} = {rng.choice(('0', '1', '2', '-1', '65536'))}")
-    else:
-        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (rng.choice(texts), table))
+    )
+    value = rng.choice(("?", "?", "CAST(? AS TEXT)"))
+    of = rng.choice(("", "", f" WHERE {column} LIKE '%1%'"))
+    connection.execute(f"UPDATE OR IGNORE {table} SET {column} = {value}{of}", (odd,))
+    return None
 
 
 # -- any file ----------------------------------------------------------------------------------------------

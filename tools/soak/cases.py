@@ -11,7 +11,6 @@ from precomp_games.chess import EvaluationStore
 
 STORE = "evaluations.sqlite"
 OUT = "out"
-_SEARCHES = ("--opponent_nodes=300", "--analyst_nodes=1500", f"--store={STORE}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,77 +18,60 @@ class Case:
     """A run of an example, of some seconds.
 
     Attributes:
-      name: of the case.
-      example: its name.
-      flags: without --output_dir.
+      name: the example's, and what is special.
+      flags: without those that all runs have.
       searches: whether it has an engine and a store.
       timed: files that show seconds, which no two runs have alike: not compared.
       weight: how often it is drawn.
     """
 
     name: str
-    example: str
-    flags: tuple[str, ...]
+    flags: str
     searches: bool = True
     timed: tuple[str, ...] = ()
     weight: int = 2
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (*self.flags, f"--output_dir={OUT}")
+        """The example's name and its flags."""
+        name, flags = self.name.partition(",")[0], f"{self.flags} --output_dir={OUT}"
+        if self.searches:
+            flags += f" --opponent_nodes=300 --analyst_nodes=1500 --store={STORE}"
+        return (name, *flags.split())
 
 
+_LINEAR = "--penalty=0.002 --evaluation=linear --r=20"
 CASES = (
     Case(
         "chess_preparation",
-        "chess_preparation",
-        (*_SEARCHES, "--penalty=0.002", "--evaluation=linear", "--max_plies=8", "--r=20",
-         "--match_games=2", "--report", "--export=lichess,pgn,csv"),
+        f"{_LINEAR} --max_plies=8 --match_games=2 --report --export=lichess,pgn,csv",
     ),
     Case(
         "chess_preparation, calibrated",
-        "chess_preparation",
-        (*_SEARCHES, "--penalty=0.002", "--max_plies=12", "--r=20", "--match_games=2",
-         "--play_budget=8", "--max_evaluations=60"),
+        "--penalty=0.002 --max_plies=12 --r=20 --match_games=2 --play_budget=8 --max_evaluations=60",
         weight=1,
     ),
-    Case(
-        "chess_equilibrium",
-        "chess_equilibrium",
-        (*_SEARCHES, "--penalty=0.02", "--max_plies=8"),
-    ),
+    Case("chess_equilibrium", "--penalty=0.02 --max_plies=8"),
     Case(
         "chess_preparation, certified",
-        "chess_preparation",
-        (*_SEARCHES, "--penalty=0.002", "--evaluation=linear", "--max_plies=12", "--r=20", "--menu=2",
-         "--budget=8", "--order=certified", "--max_evaluations=100", "--match_games=0", "--report"),
+        f"{_LINEAR} --max_plies=12 --menu=2 --budget=8 --order=certified --max_evaluations=100"
+        " --match_games=0 --report",
     ),
-    Case(
-        "the sweep",
-        "randomness_vs_precomputation",
-        (*_SEARCHES, "--penalty=0.005", "--max_plies=8", "--r_values=5,20"),
-    ),
+    Case("randomness_vs_precomputation", "--penalty=0.005 --max_plies=8 --r_values=5,20"),
     Case(
         "efce_resolving",
-        "efce_resolving",
-        ("--rows=1", "--seeds=1", "--figure=row2", "--iterations=50", "--workers=1"),
+        "--rows=1 --seeds=1 --figure=row2 --iterations=50 --workers=1",
         searches=False,
         timed=("figure_2.csv", "figure_2.png"),
     ),
-    Case(
-        "limited_lookahead",
-        "limited_lookahead",
-        ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=1", "--workers=1"),
-        searches=False,
-    ),
+    Case("limited_lookahead", "--games=kuhn_poker --gammas=0,0.5 --draws=1 --workers=1", searches=False),
     Case(
         "limited_lookahead, two processes",
-        "limited_lookahead",
-        ("--games=kuhn_poker", "--gammas=0,0.5", "--draws=2", "--workers=2"),
+        "--games=kuhn_poker --gammas=0,0.5 --draws=2 --workers=2",
         searches=False,
         weight=1,
     ),
-)  # fmt: skip
+)
 
 
 def outcome(case: Case, folder: pathlib.Path) -> dict[str, bytes]:

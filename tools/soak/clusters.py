@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.soak.runs import ROOT
+from tools.soak.runs import ROOT, all_gone, stored
 
 SECONDS = 600.0  # until a run is given up, on a machine that does much else
 # Some 70 searches by the fake engine, whose scores are far apart.
@@ -26,29 +26,13 @@ FLAGS = (
 SEARCHES = 68
 
 
-@dataclasses.dataclass(frozen=True)
-class Event:
-    """Something that happens to a cluster.
-
-    searches: how many are stored when it does.
-    what: "kill" one worker or "kill all", with SIGKILL; "add" one; "retire" one, which is told to end.
-    """
-
-    searches: int
-    what: str
-
-
 @dataclasses.dataclass
 class Outcome:
-    """What a run left, beside what happened during it."""
+    """What a run left, beside how often what happened during it."""
 
-    output: str
     files: dict[str, bytes]
     rows: list[tuple[Any, ...]]
-    kills: int = 0
-    added: int = 0
-    retired: int = 0
-    seconds: float = 0.0
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -71,17 +55,6 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def stored(path: Path) -> int:
-    """Searches in a store that a live run may be writing to."""
-    if not path.exists():
-        return 0
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as db:
-        try:
-            return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0
-
-
 def engine_file(folder: Path, *, slow: bool) -> Path:
     """An engine of this folder alone, which tells its processes; a slow one leaves time to be killed."""
     path = folder / "engine.py"
@@ -94,30 +67,22 @@ def engine_file(folder: Path, *, slow: bool) -> Path:
     return path
 
 
-def start(
-    example: str, folder: Path, *flags: str, env: dict[str, str] | None = None
+def prepare(
+    folder: Path, *flags: str, slow: bool = False, env: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Starts an example in a folder, with output to a file there."""
+    """Starts a preparation in a new folder, with output to a file there."""
+    folder.mkdir(parents=True)
+    own = (f"--engine={engine_file(folder, slow=slow)}", "--store=s.sqlite", "--output_dir=out")
     with (folder / "output.txt").open("w") as output:
         return subprocess.Popen(
-            [sys.executable, str(ROOT / "examples" / f"{example}.py"), *flags],
+            [sys.executable, str(ROOT / "examples" / "chess_preparation.py"), *FLAGS, *own, *flags],
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
-            env=None if env is None else os.environ | env,
+            env=os.environ | (env or {}),
             start_new_session=True,  # what a terminal would interrupt, without the tests
         )
-
-
-def prepare(
-    folder: Path, *flags: str, slow: bool = False, env: dict[str, str] | None = None
-) -> subprocess.Popen[str]:
-    """Starts a preparation in a new folder."""
-    folder.mkdir(parents=True)
-    engine = engine_file(folder, slow=slow)
-    store = (f"--engine={engine}", "--store=s.sqlite", "--output_dir=out")
-    return start("chess_preparation", folder, *FLAGS, *store, *flags, env=env)
 
 
 def finished(process: subprocess.Popen[str], folder: Path) -> Outcome:
@@ -130,7 +95,7 @@ def finished(process: subprocess.Popen[str], folder: Path) -> Outcome:
     assert code == 0, output
     rows = rows_of(folder / "s.sqlite")
     assert f"{len(rows)} of them new" in output  # nothing was stored twice
-    return Outcome(output, files(folder / "out"), rows)
+    return Outcome(files(folder / "out"), rows)
 
 
 def rows_of(store: Path) -> list[tuple[Any, ...]]:
@@ -143,34 +108,14 @@ def rows_of(store: Path) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def engines_of(folder: Path) -> list[int]:
-    """The processes of a folder's engine, whoever started them."""
-    found = []
-    for process in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if process.name.isdecimal() and str(folder / "engine.py").encode() in (
-                process / "cmdline"
-            ).read_bytes().split(b"\0"):
-                found.append(int(process.name))
-    return found
-
-
-def no_engine_is_left(folder: Path) -> bool:
-    """Whether engines end within some seconds of their run."""
-    for _ in range(600):
-        if not engines_of(folder):
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def disturbed(folder: Path, workers: int, events: Sequence[Event], seed: int = 0) -> Outcome:
+def disturbed(folder: Path, workers: int, events: Sequence[tuple[int, str]], seed: int = 0) -> Outcome:
     """A preparation on a cluster to which things happen.
 
     Args:
       folder: a new one.
       workers: how many there are at first.
-      events: what happens, in order; what would come after the end does not.
+      events: what happens, in order, and how many searches are stored when it does: "kill" one worker or
+        "kill all", with SIGKILL; "add" one; "retire" one, which is told to end.
       seed: of who is killed.
     """
     rng, began = random.Random(seed), time.monotonic()
@@ -183,26 +128,24 @@ def disturbed(folder: Path, workers: int, events: Sequence[Event], seed: int = 0
             return [p.pid for p in ready if p.status.name == "running"]
 
         process = prepare(folder, f"--cluster={cluster.scheduler_address}", slow=True)
-        for event in events:
-            while process.poll() is None and (stored(folder / "s.sqlite") < event.searches or not alive()):
+        for searches, what in events:
+            while process.poll() is None and (stored(folder / "s.sqlite") < searches or not alive()):
                 assert time.monotonic() - began < SECONDS, (folder / "output.txt").read_text()
                 time.sleep(0.02)
             if process.poll() is not None:
                 break
-            if event.what.startswith("kill"):
+            if what.startswith("kill"):
                 pids = alive()
-                for pid in pids if event.what == "kill all" else rng.sample(pids, min(1, len(pids))):
+                for pid in pids if what == "kill all" else rng.sample(pids, min(1, len(pids))):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                         counts["kill"] += 1
-            elif event.what == "add" or len(cluster.worker_spec) > 1:
-                cluster.scale(len(cluster.worker_spec) + (1 if event.what == "add" else -1))
-                counts[event.what] += 1
+            elif what == "add" or len(cluster.worker_spec) > 1:
+                cluster.scale(len(cluster.worker_spec) + (1 if what == "add" else -1))
+                counts[what] += 1
         outcome = finished(process, folder)
-        assert no_engine_is_left(folder)  # with the workers there
-    outcome.kills, outcome.added, outcome.retired = counts.values()
-    outcome.seconds = time.monotonic() - began
-    return outcome
+        assert all_gone(folder)  # with the workers there
+    return dataclasses.replace(outcome, counts=counts)
 
 
 def campaign(folder: Path, seed: int, whole: Outcome | None = None) -> Outcome:
@@ -219,7 +162,7 @@ def campaign(folder: Path, seed: int, whole: Outcome | None = None) -> Outcome:
     rng = random.Random(seed)
     kinds = ["kill"] * 4 + ["add", "add", "retire", "kill all"]
     moments = sorted(rng.randrange(SEARCHES) for _ in range(rng.randint(1, 8)))
-    events = [Event(moment, rng.choice(kinds)) for moment in moments]
+    events = [(moment, rng.choice(kinds)) for moment in moments]
     if whole is None:
         whole = finished(prepare(folder / "whole"), folder / "whole")
     found = disturbed(folder / "cluster", rng.randint(1, 3), events, seed)

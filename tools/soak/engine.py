@@ -1,13 +1,12 @@
 """An engine in front of another: it writes down which searches end, and misbehaves now and then.
 
-    python engine.py --log FILE [--faults SHARE --seed N] ENGINE
+    python engine.py ENGINE LOG SHARE SEED
 
 A search is in the log before its answer is sent on: what is there twice was finished, and made again.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
@@ -105,15 +104,5 @@ class Relay:
         self.engine.kill()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("engine")
-    parser.add_argument("--log", required=True)
-    parser.add_argument("--faults", type=float, default=0.0)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    Relay(args.engine, args.log, args.faults, f"{args.seed} {os.getpid()}").run()
-
-
 if __name__ == "__main__":
-    main()
+    Relay(sys.argv[1], sys.argv[2], float(sys.argv[3]), f"{sys.argv[4]} {os.getpid()}").run()

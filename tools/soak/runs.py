@@ -1,4 +1,4 @@
-"""Runs of examples that can be killed, forked after the imports."""
+"""What runs of examples leave: an error, a store, and processes that should be gone."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import threading
+import sqlite3
 import time
-from collections.abc import Callable
-
-from tools.forked_runs import RunServer
 
 ROOT = pathlib.Path(__file__).parents[2]
-MOST_SECONDS = 900
-"""What a run may take, engines that hang included; one that takes longer is a finding."""
 
 
 @dataclasses.dataclass
@@ -40,42 +35,15 @@ class Ended:
         return f"not one line: {self.stderr[-2000:]!r}"
 
 
-def run(
-    server: RunServer,
-    words: list[str],
-    folder: pathlib.Path,
-    environment: dict[str, str],
-    log: pathlib.Path,
-    after: float | None = None,
-    how: Callable[[int], object] = int,
-) -> Ended:
-    """A forked run to its end; after some seconds `how` is called with its process."""
-    log.unlink(missing_ok=True)
-    timers = []
-
-    def disturb_later(child: int) -> None:
-        if after is not None:
-            timers.append(threading.Timer(after, _disturb, (how, child)))
-            timers[0].start()
-
-    begin = time.monotonic()
-    code = server.run(
-        words,
-        folder,
-        seconds=MOST_SECONDS,
-        files=(os.devnull, os.devnull, str(log)),
-        environment=environment,
-        meanwhile=disturb_later,
-    )
-    for timer in timers:
-        timer.cancel()
-        timer.join()
-    return Ended(code, log.read_text(errors="replace"), time.monotonic() - begin)
-
-
-def _disturb(how: Callable[[int], object], child: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        how(child)
+def stored(path: pathlib.Path) -> int:
+    """Searches in a store that a live run may be writing to; it must be sound."""
+    if not path.exists():
+        return 0
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as db:
+        with contextlib.suppress(sqlite3.OperationalError):  # it has no table yet
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            return int(db.execute("SELECT count(*) FROM searches").fetchone()[0])
+        return 0
 
 
 def alive(folder: pathlib.Path) -> list[int]:
