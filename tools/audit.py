@@ -34,31 +34,16 @@ class Audit:
     """Writes down, while it is on, what should not happen. A process has one, and keeps it.
 
     events: (kind, what, told).
-    never: what is always wrong.
     """
-
-    never = _NEVER
 
     def __init__(self, work: pathlib.Path) -> None:
         """Files within `work` may be read and written; Python's own and the checkout's may be read."""
         self.events: list[tuple[str, str, str]] = []
         self.is_on = False
         self._work = self._within = str(work)
-        paths = {
-            sys.prefix,
-            sys.base_prefix,
-            *sysconfig.get_paths().values(),
-            str(_ROOT),
-            "/proc/",
-            "/dev/",
-            "/sys/",
-        }
-        self._readable = (
-            *(os.path.realpath(path) for path in paths),
-            *paths,
-            "/etc/localtime",
-            "/usr/share/zoneinfo",
-        )
+        own = (sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), str(_ROOT))
+        more = ("/proc/", "/dev/", "/sys/", "/etc/localtime", "/usr/share/zoneinfo")
+        self._readable = (*own, *map(os.path.realpath, own), *more)
         sys.addaudithook(self._hook)
 
     @contextlib.contextmanager
@@ -80,7 +65,7 @@ class Audit:
     def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.is_on:
             return
-        wrong = event in self.never and not (event == "pickle.find_class" and _for_numba())
+        wrong = event in _NEVER and not (event == "pickle.find_class" and _for_numba())
         if event == "open":
             path, _, flags = arguments
             writes = bool((flags or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))

@@ -28,29 +28,8 @@ import chess
 import pyspiel
 
 from precomp_games import HistoryTree, MetaPrecomputationGame, make_policy, to_efg
-from precomp_games.algorithms import (
-    best_precomputation,
-    load_policy,
-    meta_equilibrium,
-    save_policy,
-    solve,
-)
-from precomp_games.chess import (
-    Drill,
-    EngineError,
-    EnginePool,
-    EvaluationStore,
-    Preparation,
-    PreparationSettings,
-    SearchLimit,
-    StoredEngine,
-    games_policy,
-    opponent_policy,
-    read_games,
-    read_repertoire,
-    write_pgn,
-    write_polyglot,
-)
+from precomp_games import chess as prep
+from precomp_games.algorithms import best_precomputation, load_policy, meta_equilibrium, save_policy, solve
 from precomp_games.chess.data.move_counts import GameSelection, PolyglotCounts
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.engines.searches import Line, SearchResult
@@ -71,85 +50,62 @@ from tools.fuzz.mutate import HARM, VALUES, harm, packed, places, tables, unpack
 
 __all__ = ["READERS", "REFUSALS", "Reader"]
 
-REFUSALS = (ValueError, OSError, EngineError, pyspiel.SpielError)
+REFUSALS = (ValueError, OSError, prep.EngineError, pyspiel.SpielError)
 """What a reader may raise."""
 
 # A program, a file to read and one to write, and a folder, all elsewhere.
 PROGRAM, SECRET, WRITTEN, FOLDER = "/bin/true", "/etc/passwd", "/var/tmp/precomp-games-written", "/etc"
-SPECS = tuple(
-    text.format(program=PROGRAM, secret=SECRET, written=WRITTEN, folder=FOLDER)
-    for text in (
-        "uci(engine={program},nodes=1)",
-        "uci(nodes=1,engine={program})",
-        "uci(engine={program},store={written})",
-        "uci(engine={program},options=of(Hash=64,DebugLogFile={written}))",
-        "uci(store={written})",
-        "uci(options=of(SyzygyPath={folder}))",
-        "uci(workers=4)",
-        "games(file={secret})",
-        "games(file={secret},player=A,fit=rolling)",
-        "games(file={secret},prior=uci(engine={program}))",
-        "polyglot(file={secret})",
-        "polyglot(file={secret},prior=games(file={secret}))",
-        "noisy(policy=uci(engine={program}))",
-        "noisy(policy=noisy(policy=games(file={secret})),epsilon=0.5)",
-        "mixture(a=uniform,b=uci(engine={program}))",
-        "mixture(a=uci(engine={program}),b=uci(engine={program}),per=move)",
-        "mixture(a=uniform,b=uniform,weights=uci(engine={program}))",
-        "mixture(a=mixture(a=uniform,b=polyglot(file={secret})),b=uniform)",
-        "best_response(to=uci(engine={program}))",
-        "softmax(policy=uci(engine={program}))",
-        "mcts(evaluator=games(file={secret}))",
-    )
+_TOUCHING = (
+    f"uci(engine={PROGRAM},nodes=1)",
+    f"games(file={SECRET},player=A,fit=rolling)",
+    f"uci(engine={PROGRAM},store={WRITTEN})",
+    f"uci(engine={PROGRAM},options=of(Hash=64,DebugLogFile={WRITTEN}))",
+    f"uci(options=of(SyzygyPath={FOLDER}))",
+    f"polyglot(file={SECRET})",
+    f"uci(store={WRITTEN})",
+    "uci(workers=4)",
+)
+_MIXED = (
+    *("noisy(policy={})", "noisy(policy=noisy(policy={}),epsilon=0.5)", "softmax(policy={})"),
+    *("mixture(a=uniform,b={})", "mixture(a={},b={},per=move)", "mixture(a=uniform,b=uniform,weights={})"),
+    *("mixture(a=mixture(a=uniform,b={}),b=uniform)", "best_response(to={})", "mcts(evaluator={})"),
+    *(f"games(file={SECRET},prior={{0}})", f"polyglot(file={SECRET},prior={{0}})"),
+)
+SPECS = (
+    *_TOUCHING,
+    *(part.format(spec, spec) for part, spec in itertools.product(_MIXED, _TOUCHING[:2])),
 )
 """Policies that would run or open something."""
 
-GAMES = (
-    *(
-        f"python_meta_precomputation(game=kuhn_poker(),sigma={spec},sigma_pre=uniform(),penalty_0=0.1)"
-        for spec in SPECS
-    ),
-    f"python_meta_precomputation(game=kuhn_poker(),sigma=uniform(),sigma_pre={SPECS[0]})",
-    f"python_meta_precomputation(game=efg_game(filename={SECRET}),sigma=uniform(),sigma_pre=uniform())",
+_FILES = (
+    *(f"efg_game(filename={SECRET})", f"efg_game( filename = {SECRET} )", f"nfg_game(filename={SECRET})"),
+    *(f"bargaining(instances_file={SECRET})", f"colored_trails(boards_file={SECRET})"),
+    *(f"crossword(puzzles_root={FOLDER},word_list_file={SECRET})", f"crossword(puzzles_root={FOLDER})"),
     f"python_meta_precomputation(tree_file={SECRET})",
-    f"python_clock(game=efg_game(filename={SECRET}))",
-    f"efg_game(filename={SECRET})",
-    f"efg_game( filename = {SECRET} )",
-    f"nfg_game(filename={SECRET})",
-    f"bargaining(instances_file={SECRET})",
-    f"colored_trails(boards_file={SECRET})",
-    f"crossword(puzzles_root={FOLDER},word_list_file={SECRET})",
-    f"crossword(puzzles_root={FOLDER})",
-    f"repeated_game(stage_game=nfg_game(filename={SECRET}),num_repetitions=2)",
-    f"turn_based_simultaneous_game(game=nfg_game(filename={SECRET}))",
-    f"start_at(game=efg_game(filename={SECRET}),history=0)",
-    f"misere(game=efg_game(filename={SECRET}))",
-    f"cached_tree(game=efg_game(filename={SECRET}))",
-    f"zerosum(game=misere(game=efg_game(filename={SECRET})))",
+)
+_AROUND = (
+    "python_meta_precomputation(game={},sigma=uniform(),sigma_pre=uniform())",
+    *("python_clock(game={})", "repeated_game(stage_game={},num_repetitions=2)", "cached_tree(game={})"),
+    *("turn_based_simultaneous_game(game={})", "start_at(game={},history=0)", "misere(game={})"),
+    "zerosum(game=misere(game={}))",
+)
+_OF_POLICIES = "python_meta_precomputation(game=kuhn_poker(),sigma={},sigma_pre={},penalty_0=0.1)"
+GAMES = (
+    *(_OF_POLICIES.format(spec, "uniform()") for spec in SPECS),
+    _OF_POLICIES.format("uniform()", SPECS[0]),
+    *_FILES,
+    *(game.format(_FILES[number % 3]) for number, game in enumerate(_AROUND)),
 )
 """Games that would."""
 
 PLACES = (
-    *SPECS[:8],
+    *_TOUCHING,
     f"Stockfish 15.1 [Debug Log File={WRITTEN}, SyzygyPath=$(id>x)]",
     f"Stockfish 15.1 [Debug Log File={WRITTEN}]",
-    *(
-        SECRET,
-        f"file://{SECRET}",
-        WRITTEN,
-        f"../../../../../../..{WRITTEN}",
-        f"|{PROGRAM}",
-        "$(id>x)",
-        "`id`",
-    ),
-    *("http://127.0.0.1:9/x", "\\\\host\\share", "~/.bashrc", "cos\nsystem\n(S'id'\ntR.", "__import__('os')"),
-    *(
-        "%s%n",
-        "{0.__class__}",
-        "'; ATTACH DATABASE '/var/tmp/x' AS x; --",
-        "-oProxyCommand=id",
-        "\0/etc/passwd",
-    ),
+    *(SECRET, f"file://{SECRET}", WRITTEN, f"../../../../../../..{WRITTEN}", f"|{PROGRAM}", "$(id>x)"),
+    *("`id`", "http://127.0.0.1:9/x", "\\\\host\\share", "~/.bashrc", "cos\nsystem\n(S'id'\ntR.", "%s%n"),
+    *("__import__('os')", "{0.__class__}", "'; ATTACH DATABASE '/var/tmp/x' AS x; --"),
+    *("-oProxyCommand=id", "\0/etc/passwd"),
 )
 """Texts that would, somewhere."""
 
@@ -178,7 +134,7 @@ class Reader:
         return [*self.more(), *hostile_files(self.name, self.good()[-1])]
 
 
-class _Pool(EnginePool):
+class _Pool(prep.EnginePool):
     """Scores by number, in place of engines."""
 
     def __init__(self) -> None:
@@ -192,10 +148,10 @@ class _Pool(EnginePool):
 
 
 @contextlib.contextmanager
-def numbering_engine(store: str | os.PathLike[str] = ":memory:") -> Iterator[StoredEngine]:
+def numbering_engine(store: str | os.PathLike[str] = ":memory:") -> Iterator[prep.StoredEngine]:
     """An engine within this process, with a store."""
-    with EvaluationStore(store) as opened:
-        yield StoredEngine(opened, _Pool())
+    with prep.EvaluationStore(store) as opened:
+        yield prep.StoredEngine(opened, _Pool())
 
 
 def tried(*uses: Callable[[], object]) -> None:
@@ -303,13 +259,13 @@ def _hostile_results() -> Iterable[bytes]:
 
 
 def _use_result(path: pathlib.Path) -> object:
-    found = Preparation.read(path.parent)
+    found = prep.Preparation.read(path.parent)
     state = found.settings.game().new_initial_state()
     with numbering_engine() as engine:
         policies = preparation_policies(found.settings, engine)
         policies.leaf_value.evaluate_batch([state])
-        write_polyglot(found.book, path.with_name("book.bin"))
-        write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
+        prep.write_polyglot(found.book, path.with_name("book.bin"))
+        prep.write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
         assert found.book.first_lines(3) and OpponentWords(found.settings, found.engines[1]).name
         return [policy.action_probabilities(state) for policy in policies.sigma]
 
@@ -321,7 +277,7 @@ def _model_files() -> list[bytes]:
         folder = pathlib.Path(name)
         (folder / "games.pgn").write_bytes(samples.sample_games()[-1])
         spec = f"mixture(a=noisy(policy=games(file={folder}/games.pgn,prior=uci(r=20))),b=uniform)"
-        settings = PreparationSettings(opponent=spec, trusted=True)
+        settings = prep.PreparationSettings(opponent=spec, trusted=True)
         policies = preparation_policies(settings, engine)
         files = ModelFiles.of(settings, policies.sigma[1], policies.leaf_value)
         assert files is not None
@@ -421,14 +377,14 @@ _PGN_WORDS = (
 def _sparred(path: pathlib.Path) -> object:
     """The games of whoever plays in a file, against whom both sides prepare."""
     games = SparringGames.read(path, next(iter(pgn_names(path)), "B"))
-    return [games.against(PreparationSettings(player=player)) for player in (0, 1)]
+    return [games.against(prep.PreparationSettings(player=player)) for player in (0, 1)]
 
 
 def _use_book(path: pathlib.Path) -> object:
     tried(
         lambda: polyglot_policy(ChessGame({}), path),
         lambda: uci_book(str(path))(chess.Board()),
-        lambda: read_repertoire(path, chess.WHITE, max_plies=4),
+        lambda: prep.read_repertoire(path, chess.WHITE, max_plies=4),
     )
     return PolyglotCounts.read(path).at(chess.Board())
 
@@ -451,10 +407,10 @@ _STORE_WORDS = (
 def _use_store(path: pathlib.Path) -> object:
     epds, limit, name = samples.store_positions(), samples.STORE_LIMIT, samples.STORE_ENGINE
     result = SearchResult((Line("e2e4", 1, None),), 1, 1)
-    with EvaluationStore(path) as store:
+    with prep.EvaluationStore(path) as store:
         for engine in store.engines():
-            stored = StoredEngine(store, engine_id=engine)
-            tried(lambda stored=stored: stored.search([chess.Board().epd()], SearchLimit(nodes=100), 2))
+            stored = prep.StoredEngine(store, engine_id=engine)
+            tried(lambda stored=stored: stored.search([chess.Board().epd()], prep.SearchLimit(nodes=100), 2))
         tried(
             lambda: store.get_many(name, limit, 2, epds),
             lambda: store.get_many(name, limit, 2, epds, 3),
@@ -465,7 +421,7 @@ def _use_store(path: pathlib.Path) -> object:
 
 
 def _use_drill(path: pathlib.Path) -> object:
-    with Drill(samples.small_book(), path, seed=0) as drill:
+    with prep.Drill(samples.small_book(), path, seed=0) as drill:
         card = drill.next(samples.NOW)
         if card is not None:
             drill.answer(card, card.moves[0], samples.NOW)
@@ -483,9 +439,9 @@ def _use_spec(path: pathlib.Path) -> object:
             lambda: make_policy(game, text),
             lambda: make_policy(pyspiel.load_game("kuhn_poker"), text),
             lambda: make_policy(game, {"name": "noisy", "policy": text}),
-            lambda: opponent_policy(game, text, engine),
-            lambda: preparation_policies(PreparationSettings(opponent=text), engine),
-            lambda: loaded_game(GAMES[0].replace(SPECS[0], text)),
+            lambda: prep.opponent_policy(game, text, engine),
+            lambda: preparation_policies(prep.PreparationSettings(opponent=text), engine),
+            lambda: loaded_game(_OF_POLICIES.format(text, "uniform()")),
         )
     return None
 
@@ -515,7 +471,7 @@ READERS: dict[str, Reader] = {
     "policy": Reader(
         ("load_policy",), lambda: _saved(_policy), load_policy, "policy.npz", more=_hostile_policies
     ),
-    "games": _of_games("read_games", lambda path: list(read_games(path, setups=True))),
+    "games": _of_games("read_games", lambda path: list(prep.read_games(path, setups=True))),
     "table": _of_games("GameSelection", lambda path: GameSelection(path).table()),
     "pgn_moves": _of_games("pgn_moves", pgn_moves),
     "pgn_names": _of_games("pgn_names", pgn_names),
@@ -524,8 +480,8 @@ READERS: dict[str, Reader] = {
         "reply_games", lambda path: reply_games(samples.small_book(), GameSelection(path))
     ),
     "sparring": _of_games("SparringGames.read", _sparred),
-    "repertoire": _of_games("read_repertoire", lambda path: read_repertoire(path, chess.WHITE).playable),
-    "games_policy": _of_games("games_policy", lambda path: str(games_policy(ChessGame({}), path))),
+    "repertoire": _of_games("read_repertoire", lambda path: prep.read_repertoire(path, chess.WHITE).playable),
+    "games_policy": _of_games("games_policy", lambda path: str(prep.games_policy(ChessGame({}), path))),
     "polyglot": Reader(
         ("PolyglotCounts", "polyglot_policy", "uci_book"),
         lambda: samples.polyglot_samples()[:2],

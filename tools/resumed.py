@@ -34,7 +34,7 @@ from tools import samples
 from tools.fuzz.mutate import Plain, changed
 from tools.readers import READERS, Reader, hostile_files, numbering_engine
 
-__all__ = ["RESUMED", "changed_state", "left", "resume"]
+__all__ = ["WATCHED", "changed_state", "left", "resume"]
 
 _ENDGAME = "8/5k2/8/8/8/8/3PK3/8 w - - 0 1"
 _FEW = "--opponent_nodes=10 --analyst_nodes=20 --top_k=2"
@@ -249,8 +249,8 @@ def _hostile(name: str) -> Iterable[bytes]:
             yield _input(k, data)
 
 
-RESUMED: dict[str, Reader] = {
-    name: Reader(
+WATCHED = READERS | {
+    f"command_{name}": Reader(
         (name,),
         functools.partial(_good, name),
         functools.partial(_use, name),
@@ -259,5 +259,4 @@ RESUMED: dict[str, Reader] = {
     )
     for name in _COMMANDS
 }
-"""Readers by the name of their command."""
-WATCHED = READERS | {f"command_{name}": reader for name, reader in RESUMED.items()}
+"""All readers by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import random
@@ -69,22 +70,24 @@ def places(document: Any) -> list[tuple[Any, Any]]:
 
 def bent_document(rng: random.Random, document: Any) -> Any:
     """A copy of what JSON can have, after a few changes of its values and fields."""
-    top = {"": json.loads(json.dumps(document))}
+    top = {"": copy.deepcopy(document)}
     for _ in range(min(1 + int(rng.expovariate(0.8)), 6)):
         found = places(top)
         holder, key = rng.choice(found)
         change = rng.randrange(8)
         if change < 4:
-            holder[key] = rng.choice(VALUES)
+            holder[key] = copy.deepcopy(rng.choice(VALUES))
         elif change == 4 and isinstance(holder, dict) and holder is not top:
             del holder[key]
         elif change == 5 and isinstance(holder, dict) and holder is not top:
-            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = rng.choice(VALUES)
+            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = copy.deepcopy(
+                rng.choice(VALUES)
+            )
         elif change == 6 and isinstance(holder, list):
             holder.insert(rng.randrange(len(holder) + 1), rng.choice(holder))
         else:
             other, name = rng.choice(found)
-            holder[key] = json.loads(json.dumps(other[name]))
+            holder[key] = copy.deepcopy(other[name])
         if not top:
             top[""] = None
     return top[""]

@@ -53,17 +53,7 @@ info depth 3 multipv 1 score cp 5 nodes 150 pv g1f3 g8f6
 bestmove e2e4 ponder e7e5"""
 _DIALOGUE = _BREAK.join((_HELLO, _READY, _SEARCH, _SEARCH))
 _WORDS = (
-    *(
-        b"info ",
-        b"depth ",
-        b"score cp ",
-        b"multipv ",
-        b"pv ",
-        b"nodes ",
-        b"bestmove ",
-        b"option name ",
-        _BREAK,
-    ),
+    *(b"info ", b"depth ", b"score cp ", b"multipv ", b"pv ", b"nodes ", b"bestmove ", _BREAK),
     *(b"type spin ", b"default ", b" min ", b"var ", b"id name ", b"bestmove (none)\n", b"bestmove 0000\n"),
     *(b"copyprotection error\n", b"registration error\n", b"info string ERROR: x\n", b"info depth 9\n"),
     *(b"option name MultiPV type button\n", b"score mate 0", b"uciok", b"readyok\n", b"lowerbound"),
