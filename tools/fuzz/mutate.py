@@ -74,15 +74,13 @@ def bent_document(rng: random.Random, document: Any) -> Any:
     for _ in range(min(1 + int(rng.expovariate(0.8)), 6)):
         found = places(top)
         holder, key = rng.choice(found)
-        change = rng.randrange(8)
+        change, value = rng.randrange(8), copy.deepcopy(rng.choice(VALUES))
         if change < 4:
-            holder[key] = copy.deepcopy(rng.choice(VALUES))
+            holder[key] = value
         elif change == 4 and isinstance(holder, dict) and holder is not top:
             del holder[key]
         elif change == 5 and isinstance(holder, dict) and holder is not top:
-            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = copy.deepcopy(
-                rng.choice(VALUES)
-            )
+            holder[rng.choice(("extra", "", str(key) + "_", "fen", "format"))] = value
         elif change == 6 and isinstance(holder, list):
             holder.insert(rng.randrange(len(holder) + 1), rng.choice(holder))
         else:
@@ -192,20 +190,17 @@ def bent_archive(
         which = rng.randrange(6)
         if which == 0:
             members[name] = _array_bytes(np.array([_Harmful()], object), allow_pickle=True)
-        elif which == 1:  # a shape that its data does not have
-            shape = rng.choice(((1 << 40,), (1 << 62, 4), (-1,), (1 << 31, 1 << 31), (0, 1 << 62), (1,) * 40))
-            members[name] = _head(shape, rng.choice(("<f8", "|u1", "<i4"))) + bytes(64)
-        elif which == 2:  # a gigabyte and more of zeros in a megabyte
+        elif which == 1:  # a gigabyte and more of zeros in a megabyte
             bombs[name] = rng.choice((1200, 3000))
             members[name] = _head((bombs[name] << 20,), "|u1")
-        elif which == 3:
-            members[name] = _head(
-                (8,), rng.choice(("|O", "<U9999999", "|S0", "|V8", "<M8[s]", "<f2"))
-            ) + bytes(64)
-        elif which == 4:
+        elif which == 2:
             members[name] = plain(members[name])
-        else:
+        elif which == 3:
             del members[name]
+        else:  # a shape or a type that its data does not have
+            shapes = ((8,), (1 << 40,), (1 << 62, 4), (-1,), (1 << 31, 1 << 31), (0, 1 << 62), (1,) * 40)
+            types = ("<f8", "|u1", "<i4", "|O", "<U9999999", "|S0", "|V8", "<M8[s]", "<f2")
+            members[name] = _head(rng.choice(shapes), rng.choice(types)) + bytes(64)
     return archive(members, bombs)
 
 

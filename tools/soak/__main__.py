@@ -36,17 +36,17 @@ _MINUTES = flags.DEFINE_float(
 )
 _TRIALS = flags.DEFINE_integer("trials", None, "Stop after so many trials.", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "Draws what happens when.")
-_LANES = flags.DEFINE_integer("lanes", None, "Trials at once. Default: one for each core.", lower_bound=1)
+_LANES = flags.DEFINE_integer("lanes", None, "Trials at once. Default: cores, and one.", lower_bound=1)
 _ONLY = flags.DEFINE_multi_enum("only", list(KINDS), list(KINDS), "Which faults; may be repeated.")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "output/soak", "Where the report and folders of findings go.")
 
 
 def run_trial(
-    number: int, waiting: bool, server: RunServer, expected: dict[str, Any], folder: pathlib.Path, engine: str
+    number: int, server: RunServer, expected: dict[str, Any], folder: pathlib.Path, engine: str
 ) -> dict[str, Any]:
     """Do one trial; return its row."""
     rng = random.Random(f"{_SEED.value} {number}")
-    kind, case = drawn(rng, waiting, set(_ONLY.value))
+    kind, case = drawn(rng, _ONLY.value)
     row: dict[str, Any] = {"trial": number, "kind": kind, "case": case.name}
     begin = time.monotonic()
     try:
@@ -79,10 +79,7 @@ def main(argv: Sequence[str]) -> None:
     del argv
     folder, engine = pathlib.Path(_OUTPUT_DIR.value).absolute(), find_engine()
     folder.mkdir(parents=True, exist_ok=True)
-    only = {kind for kind in _ONLY.value if KINDS[kind][1]}
-    lanes = [False] * (_LANES.value or os.cpu_count() or 1) if only else []
-    if len(only) < len(_ONLY.value):
-        lanes.append(True)
+    lanes = _LANES.value or 1 + (os.cpu_count() or 1)
     # In the background of a shell SIGINT is ignored, and runs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     rows: list[dict[str, Any]] = []
@@ -91,17 +88,17 @@ def main(argv: Sequence[str]) -> None:
         with trial_folder(folder / f"reference-{CASES.index(case)}") as own, closing(RunServer()) as server:
             return reference(Trial(server, case, {}, 0.0, engine, own, random.Random(_SEED.value)))
 
-    with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
+    with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
         found = tqdm(pool.map(without_faults, CASES), total=len(CASES), desc="Without faults", unit=" runs")
         expected = {case.name: each for case, each in zip(CASES, found, strict=True)}
         end, numbers, bar = time.monotonic() + 60.0 * _MINUTES.value, itertools.count(), tqdm(unit=" trials")
 
-        def lane(waiting: bool) -> None:
+        def lane(_: int) -> None:
             with closing(RunServer()) as server:
                 for number in numbers:  # which all lanes share
                     if time.monotonic() > end or number >= (_TRIALS.value or math.inf):
                         return
-                    row = run_trial(number, waiting, server, expected, folder, engine)
+                    row = run_trial(number, server, expected, folder, engine)
                     rows.append(row)
                     bar.update()
                     with open(folder / "trials.jsonl", "a", encoding="utf-8") as file:
@@ -109,7 +106,7 @@ def main(argv: Sequence[str]) -> None:
                     if "finding" in row:
                         tqdm.write(f"FOUND in trial {number}, {row['kind']}, {row['case']}: {row['finding']}")
 
-        list(pool.map(lane, lanes))
+        list(pool.map(lane, range(lanes)))
     (folder / "report.md").write_text(report(rows), encoding="utf-8")
     print(f"\n{report(rows)}\nWritten: {folder}/report.md, trials.jsonl")
     if findings := sum("finding" in row for row in rows):

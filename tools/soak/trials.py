@@ -16,11 +16,10 @@ import re
 import shlex
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tools.forked_runs import RunServer
 from tools.soak import engine, runs
@@ -74,7 +73,7 @@ class Trial:
             words = [sys.executable, "-S", engine.__file__, self.engine_path, str(self.searched), str(faults)]
             words.append(str(self.rng.randrange(10**9)))
             script.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n")
-            script.chmod(script.stat().st_mode | stat.S_IXUSR)
+            script.chmod(0o700)
         return {"STOCKFISH": str(script)}
 
     def run(
@@ -254,10 +253,9 @@ KINDS: dict[str, tuple[Callable[[Trial], Counts], int, Callable[[Case], bool]]] 
     "full disks": (full_disks, 6, lambda case: True),
     "pairs": (pairs, 5, lambda case: True),
     "cluster workers": (cluster_workers, 2, lambda case: case.name == "chess_preparation"),
-    "engine faults": (engine_faults, 0, lambda case: case.searches),
+    "engine faults": (engine_faults, 10, lambda case: case.searches),
 }
-"""By name: what it does, how often it is drawn, and which cases it is for. Those of weight 0 have a lane of
-their own, since they wait for engines that hang."""
+"""By name: what it does, how often it is drawn, and which cases it is for."""
 
 
 @contextlib.contextmanager
@@ -269,11 +267,8 @@ def trial_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def drawn(rng: random.Random, waiting: bool, only: set[str]) -> tuple[str, Case]:
+def drawn(rng: random.Random, only: Sequence[str]) -> tuple[str, Case]:
     """A kind of trial and its case."""
-    kinds = {
-        name: weight for name, (_, weight, _) in KINDS.items() if (weight == 0) == waiting and name in only
-    }
-    name = rng.choices(list(kinds), [max(weight, 1) for weight in kinds.values()])[0]
+    (name,) = rng.choices(only, [KINDS[each][1] for each in only])
     cases = [case for case in CASES if KINDS[name][2](case)]
     return name, rng.choices(cases, [case.weight for case in cases])[0]
