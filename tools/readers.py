@@ -266,8 +266,8 @@ def _use_result(path: pathlib.Path) -> object:
         policies.leaf_value.evaluate_batch([state])
         prep.write_polyglot(found.book, path.with_name("book.bin"))
         prep.write_pgn(found.book, path.with_name("book.pgn"), exits=found.exits)
-        assert found.book.first_lines(3) and OpponentWords(found.settings, found.engines[1]).name
-        return [policy.action_probabilities(state) for policy in policies.sigma]
+        told = found.book.first_lines(3), OpponentWords(found.settings, found.engines[1]).name
+        return [told, *(policy.action_probabilities(state) for policy in policies.sigma)]
 
 
 @functools.cache
