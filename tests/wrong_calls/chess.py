@@ -187,7 +187,7 @@ def table():
         "plan": Arg((), (3, 2), ("a",), fine=[(1, 2, 3)]),
         "prepare.keep": Arg(None, {_START: chess.Move.from_uci("e2e5")}, {chess.STARTING_FEN: "e2e4"}),
         "enough": Arg(None, fine=...),
-        **dict.fromkeys(("preparation", "made"), Arg(made, face.Preparation)),
+        "made": Arg(made, face.Preparation),
         "write.folder": Arg(folder(), fine=["nonsense"]),
         "more": Arg(None, fine=[{"a": "b"}]),
         "PreparationSettings.player": Arg(0, 2),
@@ -228,7 +228,6 @@ def table():
         "write_pgn.headers": Arg({"White": "Us"}, *headers, fine=[{"a": "b"}]),  # a tag of one's own
         "exits": Arg(face.book_exits(book, first), [7], [BookExit]),
         "seen": Arg({(_MOVE,): 3}, 7, fine=[None]),
-        "most": Arg(3, 0),
         "books": Arg([shown], [], [7]),
         "BookPage.notes": Arg({}, {(): 7}),
         "BookPage.matches": Arg((), [7]),
@@ -245,7 +244,6 @@ def table():
         "book_exits.horizon": Arg(9, 0),
         "positions": Arg(2, -1),
         "control_book.moves": Arg(3, 0),
-        "results": Arg([], [7]),
         # for chess programs
         "read.folder": Arg(folder(), fine=...),
         # Any text is the path of a file that may not be there.
