@@ -32,7 +32,7 @@ autodoc_preserve_defaults = True
 
 _MARKUP = re.compile(r"(?<!\\)([|*])|(?<=\w)_(?=[\s.,;:)\]]|$)")
 _SECTION = re.compile(r"(Args|Attributes|Game Parameters|Raises|Returns|Yields|Example|Examples):$")
-_FLAG = re.compile(r"(?<![\w`-])--\w+(=[\w.,/]*\w)?")
+_FLAG = re.compile(r"(?<![\w`-])--\w+(=[\w.,/]*\w|=\"[^\"]*\")?")
 _NAMES = re.compile(r"( +)(\w+(?:, \w+)+): ")
 
 
