@@ -213,9 +213,16 @@ def test_what_arrays_take_is_what_is_said(estimates):
         random_policy(2, by="position"),
     )
     evaluated = {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
-    for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
-        wide = {"sigma": sigma, "penalties": 1e-9, "truncate": "none", "leaf_value": lambda s: 0.0} | given
-        HistoryTree.from_game(game, position_key=str, **wide)
+    for _ in range(2):  # the first time, for the rows that random policies draw and keep
+        estimates().clear()
+        for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
+            wide = {
+                "sigma": sigma,
+                "penalties": 1e-9,
+                "truncate": "none",
+                "leaf_value": lambda s: 0.0,
+            } | given
+            HistoryTree.from_game(game, position_key=str, **wide)
     levels = estimates().pop("precomp_games.tree.expansion.levels")
     HistoryTree.from_game(
         random_tree(3, depth=8, actions=4, chance=0.0),

@@ -155,12 +155,17 @@ class StoredEngine(Shown):
         return result
 
 
-def check_scores(value: Any, name: str) -> StoredEngine:
+def check_scores(
+    value: Any,
+    name: str,
+    otherwise: str = "an opponent may also play what its engine answers, 'bestmove' or 'game'",
+) -> StoredEngine:
     """A `StoredEngine`, or what searches as one does, whose scores are those of what it plays.
 
     Args:
         value: what was given.
         name: the argument.
+        otherwise: where a weakened engine has a place, for the error.
 
     Raises:
         ValueError: it is none, or has options by which it plays other moves than its scores say.
@@ -170,8 +175,7 @@ def check_scores(value: Any, name: str) -> StoredEngine:
         raise ArgumentError(
             f"expected options of {name} that change what the engine finds, got {option!r}, with "
             "which it finds the same and plays other moves: its scores, which are all that is read here, "
-            "would be no weaker (fewer nodes, or a larger temperature r, are; an opponent may also play what "
-            "its engine answers, 'bestmove' or 'game')"
+            f"would be no weaker (fewer nodes, or a larger temperature r, are; {otherwise})"
         )
     return engine
 

@@ -125,7 +125,7 @@ def equilibrium_tree(
     """
     white, black = engines = (analyst, analyst if opponent is None else opponent)
     for engine, name in zip(engines, ("analyst", "opponent"), strict=True):
-        check_scores(engine, name)
+        check_scores(engine, name, "preparation_tree() prepares against what one answers")
     if settings.opponent:
         raise ArgumentError(
             "expected settings without an opponent of its own, since both sides prepare and play "
