@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -206,6 +207,22 @@ def estimates(monkeypatch):
 @pytest.mark.seconds("memory shows in large arrays only")
 def test_what_arrays_take_is_what_is_said(estimates):
     """By tracemalloc, on trees whose states are few or cheap."""
+    if "PYTEST_XDIST_WORKER" in os.environ:  # in a process of its own: others' tests leave threads and caches
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        words = [
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--tier=all",
+            "-k",
+            "what_arrays_take",
+            __file__,
+        ]
+        ended = subprocess.run([sys.executable, *words], env=own, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout
+        return
     game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
     pre, menu, sigma = (
         random_policy(1, by="position"),
