@@ -207,20 +207,10 @@ def estimates(monkeypatch):
 @pytest.mark.seconds("memory shows in large arrays only")
 def test_what_arrays_take_is_what_is_said(estimates):
     """By tracemalloc, on trees whose states are few or cheap."""
-    if "PYTEST_XDIST_WORKER" in os.environ:  # in a process of its own: others' tests leave threads and caches
+    if "PYTEST_XDIST_WORKER" in os.environ:  # in a process of its own: tests before it change what it finds
         own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        words = [
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--tier=all",
-            "-k",
-            "what_arrays_take",
-            __file__,
-        ]
-        ended = subprocess.run([sys.executable, *words], env=own, capture_output=True, text=True, check=False)
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tier=all", "-k", "what_arrays_take"]
+        ended = subprocess.run([sys.executable, *words, __file__], env=own, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stdout
         return
     game = random_tree(3, depth=9, actions=4, chance=0.0, width=2)
@@ -230,16 +220,9 @@ def test_what_arrays_take_is_what_is_said(estimates):
         random_policy(2, by="position"),
     )
     evaluated = {"stop_value": "evaluate", "penalties": (1e-9, math.inf), "truncate": "values"}
-    for _ in range(2):  # the first time, for the rows that random policies draw and keep
-        estimates().clear()
-        for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
-            wide = {
-                "sigma": sigma,
-                "penalties": 1e-9,
-                "truncate": "none",
-                "leaf_value": lambda s: 0.0,
-            } | given
-            HistoryTree.from_game(game, position_key=str, **wide)
+    for given in ({"sigma_pre": pre}, {"sigma_pre": menu}, {"sigma_pre": pre} | evaluated):
+        wide = {"sigma": sigma, "penalties": 1e-9, "truncate": "none", "leaf_value": lambda s: 0.0} | given
+        HistoryTree.from_game(game, position_key=str, **wide)
     levels = estimates().pop("precomp_games.tree.expansion.levels")
     HistoryTree.from_game(
         random_tree(3, depth=8, actions=4, chance=0.0),
