@@ -1,4 +1,4 @@
-"""What holds for a whole process: how much memory trees may take, and how work that takes long is shown.
+"""What holds for a whole process: memory for trees, how long work is shown, where people's networks are.
 
 Settings are of the process and not of a thread: memory and the terminal are the process's, and threads that
 search or solve see what was set before they began.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tqdm import tqdm
 
+from precomp_games._support import checks
 from precomp_games._support.checks import public
 from precomp_games._support.memory import Memory, default_memory
 
@@ -25,12 +27,15 @@ def _on_terminal(**arguments: Any) -> tqdm[Any]:
     return tqdm(**arguments, delay=_DELAY, disable=disable)
 
 
-_settings: dict[str, Any] = {"max_memory": None, "progress": _on_terminal}
+_settings: dict[str, Any] = {"max_memory": None, "progress": _on_terminal, "networks": None}
 
 
 @public
 def config(
-    *, max_memory: Memory | None = None, progress: Callable[..., Any] | None = None
+    *,
+    max_memory: Memory | None = None,
+    progress: Callable[..., Any] | None = None,
+    networks: checks.FilePath | None = None,
 ) -> contextlib.ExitStack:
     """Sets what holds for the whole process; in a `with` statement, until its end.
 
@@ -40,6 +45,8 @@ def config(
             before.
         progress: what shows work that takes long, called as tqdm is, by name, with `desc`, `unit`, `total`
             and `leave`, such as tqdm.notebook's. By default bars on terminals alone. None: as before.
+        networks: a file or a folder of networks of people's moves, for `human(...)`. By default what the
+            environment's PRECOMP_MAIA names. None: as before.
 
     Returns:
         A context manager that puts back what was set before.
@@ -49,7 +56,7 @@ def config(
     """
     back = contextlib.ExitStack()
     back.callback(_settings.update, dict(_settings))
-    given = {"max_memory": max_memory, "progress": progress}
+    given = {"max_memory": max_memory, "progress": progress, "networks": networks}
     _settings.update({name: value for name, value in given.items() if value is not None})
     return back
 
@@ -57,6 +64,12 @@ def config(
 def memory_limit() -> float:
     """Bytes that the process may have."""
     return default_memory() if _settings["max_memory"] is None else float(_settings["max_memory"])
+
+
+def networks_named() -> str | os.PathLike[str] | None:
+    """Where networks of people's moves are, if that was set."""
+    named: str | os.PathLike[str] | None = _settings["networks"]
+    return named
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Opponents as policies over `ChessGame`: people, a book or an engine; known by name in specs.
+"""Opponents as policies over `ChessGame`: people, their games, a book or an engine; by name in specs.
 
     games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling,prior=games(file=others.pgn))
     polyglot(file=book.bin,weights=score,alpha=2.0)
@@ -6,6 +6,8 @@
     uci(engine=lc0,nodes=1,plays=bestmove,options=of(WeightsFile=maia-1500.pb.gz))
     uci(engine=stockfish,plays=bestmove,options=of(Skill_Level=5))
     games(file=karpov.pgn,player=Karpov Anatoli,prior=noisy(policy=uci(r=40,top_k=8),epsilon=0.2))
+    human(rating=1500)
+    games(file=club.pgn,player=A Friend,fit=rolling,prior=human(rating=1640))
 
 `mixture(a=...,b=...)` draws one of several for each game. Names of players are compared without commas and
 dots. A file's name with parentheses, commas or equals signs in it stands in double quotes.
@@ -35,6 +37,7 @@ from precomp_games.chess.data import move_counts
 from precomp_games.chess.data.move_counts import CountsPolicy, GameSelection, GameTable, GameWeights
 from precomp_games.chess.data.names import printable_name
 from precomp_games.chess.data.pgn_files import GameReport
+from precomp_games.chess.engines.move_stats import StatsEngine
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.engines.store import EvaluationStore
@@ -42,6 +45,7 @@ from precomp_games.chess.engines.stored_engine import EngineLike, StoredEngine
 from precomp_games.chess.game import ChessGame, ChessState, board_key
 from precomp_games.chess.model.count_fit import CountFit, RollingCounts
 from precomp_games.chess.model.engine_policies import PLAYS, SAMPLES, EnginePolicy
+from precomp_games.chess.model.human import EnginePeople, HumanPolicy, PeoplePolicy, Rating
 from precomp_games.policies.mixtures import MixturePolicy, drawn_once
 from precomp_games.policies.rows import PolicyLike, is_of_history
 from precomp_games.policies.specs import make_policy, quoted, register_policy
@@ -353,6 +357,19 @@ def _uci(
     return EnginePolicy(game, searcher, limit, r, top_k, plays=plays, samples=samples)
 
 
+def _human(
+    game: ChessGame, rating: Rating = 1500.0, maia: str = "", engine: str = "", options: str = ""
+) -> PeoplePolicy:
+    """What people of a rating play, by networks, or by an engine that has one in it."""
+    if engine:
+        if maia:
+            raise ArgumentError("expected either maia= or engine=, got both")
+        return EnginePeople(game, StatsEngine(engine, _options(options)))
+    if options:
+        raise ArgumentError("expected engine= beside options=, got no engine")
+    return HumanPolicy(game, rating, maia or None)
+
+
 def _options(given: Any) -> dict[str, str | int | bool]:
     """UCI options of "of(Name=value,...)"; underscores are spaces, but in names that begin with UCI_."""
     if given == "":
@@ -370,5 +387,6 @@ def _options(given: Any) -> dict[str, str | int | bool]:
 
 
 register_policy("games", games_policy, touches=("file",))
+register_policy("human", _human, touches=("maia", "engine", "options"))
 register_policy("polyglot", polyglot_policy, touches=("file",))
 register_policy("uci", _uci, touches=("engine", "options", "store", "workers"))

@@ -1,0 +1,257 @@
+"""What people of a rating play: `human(rating=1500)`, by networks that were trained on people's games.
+
+    human(rating=1500)
+    human(rating=1620,maia=/networks/of/mine)
+    human(engine=lc0,options=of(WeightsFile=maia-1500.pb.gz))
+
+Each of Maia's networks was trained on games of one rating, which its file's name says. Between two ratings
+their probabilities are averaged, by how near each is; beyond the last one its network stands alone. The game
+so far matters: the last eight positions are what a network sees, so that these policies depend on histories
+(`of_history`), and a tree shares nothing between transpositions. A game that begins at a position of its own
+is taken to have been there all the time.
+
+Networks are not shipped: they are under the GPL. They are a folder, or a file, that an argument, `config`,
+the flag --maia or the environment's PRECOMP_MAIA names. An engine that has such a network in it may play as
+well: lc0 says at VerboseMoveStats how likely it finds each move.
+
+Source: see `networks`. Between ratings: ours; on the club player's games it predicts as well as the network
+that is nearest.
+
+Cost: a millisecond a position and network; what was asked lately is remembered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from open_spiel.python import policy as openspiel_policy
+
+from precomp_games._support import checks
+from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.config import networks_named
+from precomp_games._support.results import Shown
+from precomp_games.chess.engines.move_stats import StatsEngine
+from precomp_games.chess.engines.searches import game_text
+from precomp_games.chess.game import (
+    ChessGame,
+    ChessState,
+    UnfinishedStates,
+    action_of,
+    check_unfinished,
+)
+from precomp_games.chess.model.network_input import Trail, Trails, move_places, planes_of
+from precomp_games.chess.model.networks import Network
+
+Rating = Annotated[float, checks.Ge(0.0), checks.Le(4000.0)]
+"""Of a player."""
+
+_BATCH = 64  # positions that a network is asked at once: more is not faster
+_MOST_KEPT = 20_000  # answers
+_RATING = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")  # in a file's name
+_SUFFIXES = (".pb.gz", ".pb")
+_Name = tuple[Any, ...]  # a start position's FEN, and the actions since
+WHERE = (
+    "get maia-1100.pb.gz to maia-1900.pb.gz from Maia's releases (github.com/CSSLab/maia-chess) and name "
+    "their folder by --maia, config(networks=...) or PRECOMP_MAIA"
+)
+"""What to do where there are no networks."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What networks say of a position.
+
+    Attributes:
+        row: {action: probability}, over all legal moves.
+        score: what the side to move is expected to score; NaN where that is not said.
+    """
+
+    row: Mapping[int, float]
+    score: float = math.nan
+
+
+class PeoplePolicy(Shown, openspiel_policy.Policy):
+    """What people play by a game so far; what was asked lately is remembered.
+
+    Attributes:
+        of_history: true: a position alone does not say it.
+    """
+
+    of_history = True
+
+    def __init__(self, game: ChessGame) -> None:
+        if not isinstance(game, ChessGame):
+            raise ArgumentError(f"expected game to be python_chess, got {shown(str(game))}")
+        super().__init__(game, [0, 1])
+        self._kept: dict[_Name, Answer] = {}
+
+    def _ask(self, part: Mapping[_Name, ChessState]) -> dict[_Name, Answer]:
+        """What is said of some games."""
+        raise NotImplementedError
+
+    @public
+    def action_probabilities_batch(self, states: UnfinishedStates) -> list[dict[int, float]]:
+        """One {action: probability} a state.
+
+        Raises:
+            ValueError: what is no state of chess, or one where the game is over.
+            EngineError: an engine that is asked fails.
+        """
+        return [dict(answer.row) for answer in self.answers(states)]
+
+    @public
+    def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
+        """{action: probability} at one state; `player_id` can only be the side to move.
+
+        Raises:
+            ValueError: what is no state of chess, one where the game is over, or another player.
+            EngineError: an engine that is asked fails.
+        """
+        return self.action_probabilities_batch(check_unfinished([state], "state", player_id))[0]
+
+    def answers(self, states: Sequence[ChessState]) -> list[Answer]:
+        """What is said of games so far."""
+        names = [(_start_of(state), *state.history()) for state in states]
+        asked = {name: state for name, state in zip(names, states, strict=True) if name not in self._kept}
+        found: dict[_Name, Answer] = {}
+        waiting = list(asked.items())
+        for first in range(0, len(waiting), _BATCH):
+            found.update(self._ask(dict(waiting[first : first + _BATCH])))
+        answers = [found[name] if name in found else self._kept[name] for name in names]
+        if len(self._kept) + len(found) > _MOST_KEPT:
+            self._kept = {}
+        self._kept.update(found)
+        return answers
+
+
+class HumanPolicy(PeoplePolicy):
+    """What people of a rating play, by networks.
+
+    Attributes:
+        rating: theirs.
+        networks: the share of each network, by its file.
+    """
+
+    @public
+    def __init__(
+        self, game: ChessGame, rating: Rating = 1500.0, networks: checks.FilePath | None = None
+    ) -> None:
+        """Reads the networks of the ratings beside it.
+
+        Args:
+            game: of chess.
+            rating: of the people.
+            networks: a file, or a folder of them; None: what `config` or PRECOMP_MAIA names.
+
+        Raises:
+            ValueError: another game, no networks, or files that are none.
+            OSError: a file cannot be read.
+        """
+        super().__init__(game)
+        self.rating, self._source = rating, networks_path(networks)
+        self.networks = _nearest(_files(self._source), rating)
+        self._networks = [(Network(path), share) for path, share in self.networks.items()]
+        self._trails: tuple[str, Trails] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.game, self.rating, self._source)
+
+    @public
+    def evaluate_batch(self, states: UnfinishedStates) -> npt.NDArray[np.float64]:
+        """float64[n], what White is expected to score in games between such people.
+
+        Raises:
+            ValueError: what is no state of chess, or one where the game is over.
+        """
+        answers = zip(states, self.answers(states), strict=True)
+        return np.array([a.score if s.current_player() == 0 else 1.0 - a.score for s, a in answers])
+
+    def _ask(self, part: Mapping[_Name, ChessState]) -> dict[_Name, Answer]:
+        planes = planes_of([self._trail(name, state) for name, state in part.items()])
+        legal = [state.legal_actions() for state in part.values()]
+        places = [move_places(s.board, of) for s, of in zip(part.values(), legal, strict=True)]
+        rows, scores = [np.zeros(len(each)) for each in legal], np.zeros(len(part))
+        for network, share in self._networks:
+            moves, outcomes = network.evaluate(planes)
+            scores += share * (outcomes[:, 0] + 0.5 * outcomes[:, 1])
+            for row, logits, of in zip(rows, moves, places, strict=True):
+                odds = np.exp(logits[of].astype(np.float64) - logits[of].max())
+                row += share * odds / odds.sum()
+        return {
+            name: Answer(dict(zip(of, row.tolist(), strict=True)), float(score))
+            for name, of, row, score in zip(part, legal, rows, scores, strict=True)
+        }
+
+    def _trail(self, name: _Name, state: ChessState) -> Trail:
+        start, *history = name
+        if self._trails is None or self._trails[0] != start:  # a policy plays one game at a time
+            self._trails = start, Trails(state.get_game().start_board)
+        return self._trails[1].at(tuple(history))
+
+
+class EnginePeople(PeoplePolicy):
+    """What people play, by an engine that has a network of their moves in it."""
+
+    def __init__(self, game: ChessGame, engine: StatsEngine) -> None:
+        super().__init__(game)
+        self._engine = engine
+
+    def _ask(self, part: Mapping[_Name, ChessState]) -> dict[_Name, Answer]:
+        texts = [game_text(state.get_game().start_board, state.moves()) for state in part.values()]
+        answers = zip(part, self._engine.ask(texts), strict=True)
+        return {name: Answer({action_of(m): p for m, p in row.items()}) for name, row in answers}
+
+
+def _start_of(state: ChessState) -> str:
+    """The FEN that a game begins at, as its parameters have it."""
+    return str(state.get_game().get_parameters()["fen"])
+
+
+def networks_path(given: str | os.PathLike[str] | None = None) -> str:
+    """Where networks are.
+
+    Args:
+        given: a file or folder; None: what `config` or PRECOMP_MAIA names.
+
+    Raises:
+        ValueError: none is named.
+    """
+    named = given or networks_named() or os.environ.get("PRECOMP_MAIA")
+    if not named:
+        raise ArgumentError(f"expected networks of people's moves, got none: {WHERE}")
+    return os.path.expanduser(named)
+
+
+def _files(path: str) -> dict[float, str]:
+    """Files of networks by rating; NaN for a single file whose name says none."""
+    if not os.path.isdir(path):
+        return {_rating_of(path): path}
+    found = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(_SUFFIXES))
+    rated = {_rating_of(file): file for file in found if not math.isnan(_rating_of(file))}
+    if not rated:
+        raise ArgumentError(f"expected a folder with networks such as maia-1500.pb.gz, got {path!r}: {WHERE}")
+    return rated
+
+
+def _rating_of(path: str) -> float:
+    found = _RATING.search(os.path.basename(path))
+    return float(found[1]) if found else math.nan
+
+
+def _nearest(files: Mapping[float, str], rating: float) -> dict[str, float]:
+    """The files of the ratings on both sides of one, and the share of each."""
+    ratings = sorted(files)
+    if len(ratings) == 1:
+        return {files[ratings[0]]: 1.0}
+    within = min(max(rating, ratings[0]), ratings[-1])
+    above = next(each for each in ratings if each >= within)
+    below = next(each for each in reversed(ratings) if each <= within)
+    share = 0.0 if above == below else (within - below) / (above - below)
+    return {files[below]: 1.0 - share, files[above]: share or 1.0}

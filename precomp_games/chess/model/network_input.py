@@ -1,0 +1,172 @@
+"""What networks of people's moves see of a game so far, and which of their outputs is which move.
+
+Input are 112 planes of a board that is seen by who is to move (for Black, ranks are turned over). 13 of them
+belong to each of the last eight positions, the newest first: own pawns, knights, bishops, rooks, queens and
+king, the other side's, and whether the position had occurred before. Then there are castling rights (own
+queenside and kingside, the other's), whether Black is to move, the half-moves since the last capture or
+pawn's move, nothing, and ones.
+
+Before the start of a usual game there is nothing. A game that starts elsewhere is taken to have been in its
+first position all the time, since networks that see pieces appear from nowhere do not know what people play.
+
+Outputs are 73 planes over the square that a piece leaves: seven steps in each of eight directions, from north
+clockwise, eight knight's moves, and promotions to the northwest, north and northeast to a rook, bishop or
+queen. A promotion to a knight is the plain move, and castling is the king that takes its own rook.
+
+Source: lc0's classical input planes and its convolutional policy map.
+
+Cost: a move made on a board, and packing, for a position that comes after one that was seen lately; else all
+moves of its game. Some 20 us a position.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import chess
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.chess.game import NUM_DISTINCT_ACTIONS, action_of, board_after, move_of
+from precomp_games.chess.model.networks import INPUT_PLANES, SQUARES, Floats
+
+_POSITIONS, _PIECES = 8, 12  # that a network sees, and the planes of pieces of each
+_LEAST_CYCLE = 4  # half-moves after which a position may come again
+_MOST_TRAILS = 20_000  # that are kept, of some two kilobytes each
+
+_DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))  # (files, ranks)
+_KNIGHTS = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
+_PROMOTIONS = (chess.ROOK, chess.BISHOP, chess.QUEEN)
+_ROOKS = {2: 3, -2: -4}  # where the rook stands that castles, beside where the king goes
+
+_Pieces = tuple[int, ...]  # bitboards: White's pawns to king, then Black's
+
+
+class Trail(NamedTuple):
+    """A game so far, as networks see it.
+
+    Attributes:
+        board: the position.
+        pieces: of the last eight positions, the newest first.
+        repeated: which of these had occurred before.
+        earlier: all positions since the last capture or pawn's move, the newest last, without this one.
+    """
+
+    board: chess.Board
+    pieces: tuple[_Pieces, ...]
+    repeated: tuple[bool, ...]
+    earlier: tuple[tuple[object, ...], ...]
+
+    @classmethod
+    def begun(cls, board: chess.Board) -> Trail:
+        """The start of a game."""
+        times = 1 if board == chess.Board() else _POSITIONS
+        return cls(board, (_pieces(board),) * times, (False,) * times, ())
+
+    def after(self, move: chess.Move) -> Trail:
+        """The game after another move."""
+        earlier = () if self.board.is_zeroing(move) else (*self.earlier, _name(self.board, self.pieces[0]))
+        board = board_after(self.board, move)
+        pieces = _pieces(board)
+        repeated = len(earlier) >= _LEAST_CYCLE and _name(board, pieces) in earlier
+        most = _POSITIONS - 1
+        return Trail(board, (pieces, *self.pieces[:most]), (repeated, *self.repeated[:most]), earlier)
+
+
+def _pieces(board: chess.Board) -> _Pieces:
+    white, black = board.occupied_co[chess.WHITE], board.occupied_co[chess.BLACK]
+    kinds = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
+    return (*(kind & white for kind in kinds), *(kind & black for kind in kinds))
+
+
+def _name(board: chess.Board, pieces: _Pieces) -> tuple[object, ...]:
+    """What is the same in positions that repeat each other."""
+    passed = board.ep_square if board.has_legal_en_passant() else None
+    return pieces, board.turn, board.clean_castling_rights(), passed
+
+
+class Trails:
+    """Games from one start position, as networks see them; what was seen lately is gone on from."""
+
+    def __init__(self, start: chess.Board) -> None:
+        """Begins.
+
+        start: where all games begin.
+        """
+        self._known: dict[tuple[int, ...], Trail] = {(): Trail.begun(start)}
+
+    def at(self, history: tuple[int, ...]) -> Trail:
+        """The game after these actions."""
+        known = len(history)
+        while (trail := self._known.get(history[:known])) is None:
+            known -= 1
+        for ply in range(known, len(history)):
+            trail = trail.after(move_of(history[ply]))
+            # What a game asks about next comes two half-moves after what it asks about now.
+            self._known[history[: ply + 1]] = trail
+        if len(self._known) > _MOST_TRAILS:
+            start, kept = self._known[()], list(self._known.items())[len(self._known) // 2 :]  # the newest
+            self._known = {(): start, **dict(kept)}
+        return trail
+
+
+def planes_of(trails: Sequence[Trail]) -> Floats:
+    """What networks see of games: float32[n, 112, 8, 8]."""
+    count = len(trails)
+    pieces = np.zeros((count, _POSITIONS, _PIECES), "<u8")
+    planes = np.zeros((count, INPUT_PLANES, SQUARES), np.float32)
+    history = planes[:, : _POSITIONS * (_PIECES + 1)].reshape(count, _POSITIONS, _PIECES + 1, SQUARES)
+    black = np.array([trail.board.turn == chess.BLACK for trail in trails])
+    for k, trail in enumerate(trails):
+        pieces[k, : len(trail.pieces)] = trail.pieces
+        for back, repeated in enumerate(trail.repeated):
+            history[k, back, _PIECES] = repeated
+        board, own = trail.board, trail.board.turn
+        rights = [
+            right(side)
+            for side in (own, not own)
+            for right in (board.has_queenside_castling_rights, board.has_kingside_castling_rights)
+        ]
+        rest = [*rights, own == chess.BLACK, board.halfmove_clock, 0.0, 1.0]
+        planes[k, -len(rest) :] = np.array(rest, np.float32)[:, None]
+    # Black sees its own pieces first, and the board with its ranks turned over: the bytes of a bitboard.
+    pieces[black] = np.roll(pieces[black], _PIECES // 2, axis=2).byteswap()
+    bits = np.unpackbits(pieces.view(np.uint8), bitorder="little")
+    history[:, :, :_PIECES] = bits.reshape(count, _POSITIONS, _PIECES, SQUARES)
+    return planes.reshape(count, INPUT_PLANES, 8, 8)
+
+
+def move_places(board: chess.Board, actions: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The outputs of legal moves, as `ChessGame` numbers these: int64[n], plane * 64 + square."""
+    places = _outputs()[int(board.turn), actions]
+    king = board.king(board.turn)
+    for side in (2, -2):  # castling, which nothing else looks like
+        if king in (chess.E1, chess.E8) and (castling := _number(king, king + side)) in actions:
+            places[actions.index(castling)] = _outputs()[int(board.turn), _number(king, king + _ROOKS[side])]
+    return places
+
+
+def _number(from_square: int, to_square: int, promotion: int = 0) -> int:
+    return action_of(chess.Move(from_square, to_square, promotion or None))
+
+
+@functools.cache
+def _outputs() -> npt.NDArray[np.int64]:
+    """int64[2, actions], the output of each move of Black and of White, castling aside; -1: it is none."""
+    found = np.full((2, NUM_DISTINCT_ACTIONS), -1)
+    steps = [(step * f, step * r) for f, r in _DIRECTIONS for step in range(1, 8)]
+    promotions = [(f, 1, kind) for f in (-1, 0, 1) for kind in _PROMOTIONS]
+    planes = [(*each, 0) for each in (*steps, *_KNIGHTS)] + promotions
+    for plane, (files, ranks, promotion) in enumerate(planes):
+        for square in chess.SQUARES:
+            file, rank = chess.square_file(square) + files, chess.square_rank(square) + ranks
+            if file in range(8) and rank in range(8):
+                seen = square, chess.square(file, rank)
+                for turned, color in ((0, chess.WHITE), (56, chess.BLACK)):
+                    start, end = (each ^ turned for each in seen)
+                    found[int(color), _number(start, end, promotion)] = plane * SQUARES + square
+                    if ranks == 1 and not promotion:  # also a promotion to a knight
+                        found[int(color), _number(start, end, chess.KNIGHT)] = plane * SQUARES + square
+    return found
