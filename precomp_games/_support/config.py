@@ -67,9 +67,9 @@ def memory_limit() -> float:
 
 
 def networks_named() -> str | os.PathLike[str] | None:
-    """Where networks of people's moves are, if that was set."""
+    """Where networks of people's moves are, if that is known."""
     named: str | os.PathLike[str] | None = _settings["networks"]
-    return named
+    return named or os.environ.get("PRECOMP_MAIA")
 
 
 @contextlib.contextmanager

@@ -122,9 +122,9 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
             # An interrupt can close the engines' event loop before it has seen them end; that is no news.
             stack.callback(asyncio_log.setLevel, asyncio_log.level)
             asyncio_log.setLevel(logging.ERROR)
-            memory = given["max_memory"].value if "max_memory" in given else None
+            memory, maia = (given[each].value if each in given else None for each in ("max_memory", "maia"))
             bars = functools.partial(progress_bar, delay=1.0)
-            stack.enter_context(config(max_memory=memory, progress=bars))
+            stack.enter_context(config(max_memory=memory, progress=bars, networks=maia))
             work()
         sys.stdout.flush()
     except (ValueError, EngineError, OSError, pyspiel.SpielError) as error:

@@ -128,6 +128,8 @@ class EngineFlags:
       cluster: Search on a Dask cluster: its scheduler, such as "tcp://host:8786", a scheduler file *.json,
         or "local:4" for four workers on this machine. See docs/cluster.md.
       store: Where searches are kept: each is made once, ever. Shared by all runs.
+      maia: Networks of people's moves, for human(rating=...): a file of Maia's (.pb.gz), or a folder of them.
+        Default: $PRECOMP_MAIA.
     """
 
     engine: str | None = None
@@ -137,6 +139,7 @@ class EngineFlags:
     workers: checks.PositiveInt | None = None
     cluster: str | None = None
     store: str = STORE
+    maia: str | None = None
 
 
 @dataclasses.dataclass

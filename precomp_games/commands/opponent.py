@@ -35,6 +35,7 @@ from absl import flags
 
 from precomp_games._support import checks
 from precomp_games._support.checks import counted, plain_text
+from precomp_games._support.config import networks_named
 from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
@@ -42,9 +43,10 @@ from precomp_games.chess.data.move_counts import GameTable
 from precomp_games.chess.data.names import fitting_names
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.game import action_of, move_of
+from precomp_games.chess.model.human import WHERE
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
-from precomp_games.chess.model.people import FITTED, ModelledPerson, model_person, read_person
+from precomp_games.chess.model.people import FITTED, HUMAN, ModelledPerson, model_person, read_person
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study.exports import EXPORTS
@@ -53,6 +55,7 @@ from precomp_games.chess.study.words import OpponentWords, guesses_words, more_p
 from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _LINES = 5  # of each book, that are printed
+_MISSING = "networks of people's moves, which would predict each move better by a bit"
 _SELDOM = 3  # games; what came up less often is told
 _LISTED = 8  # names, of several that fit, and
 _SHOWN = 2  # first moves, and
@@ -74,8 +77,9 @@ class Flags:
       side: Who prepares.
       all_spellings: Whether all names in the file that may be that person's are.
       population: Games of others, in PGN; the person's are left out.
-      behind: What is behind the games: fitted, engines that err as the person did before the last games; or
-        a policy by name, such as uniform, any move.
+      behind: What is behind the games: human, people of the person's rating, by networks (--maia); fitted,
+        engines that err as the person did before the last games; or a policy by name, such as uniform, any
+        move. Default: human where networks are named, else fitted.
       plies: Half-moves of each game that count.
       min_probability: Replies that the model finds less likely are not prepared for: most are any legal
         move, by lapse.
@@ -88,7 +92,7 @@ class Flags:
     side: Literal["white", "black", "both"] = "both"
     all_spellings: bool = False
     population: str | None = None
-    behind: str = FITTED
+    behind: str | None = None
     plies: checks.PositiveInt = 30
     min_probability: Annotated[float, checks.Ge(0.0), checks.Le(0.01)] = 0.01
     last_years: checks.PositiveInt = 1
@@ -130,11 +134,13 @@ def run(given: flags.FlagValues) -> None:
         robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
         against = model_person(
             *(person, each[0], engines),
-            behind=given.behind,
+            behind=given.behind or (HUMAN if networks_named() else FITTED),
             last_years=given.last_years,
             distrusts=robust and not given["distrust"].present,
         )
         print(_told_model(against))
+        if against.engines is not None and given.behind is None:
+            print(f"{'Missing':<20}{_MISSING}: {WHERE}")
         made: list[Preparation] = []
         try:
             for settings in each:
@@ -236,6 +242,8 @@ def _told_model(against: ModelledPerson) -> str:
         told["Others"] = str(model.prior)
     if against.engines is not None:
         told["Engines behind"] = str(against.engines)
+    elif against.behind.startswith(HUMAN):
+        told["Behind them"] = f"people rated {person.rating(against.first):.0f}, by networks of their moves"
     first = f"{against.first:.0f}"
     if not len(years):
         told["Prediction"] = "unknown: no game has a date, so all count alike"

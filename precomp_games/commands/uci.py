@@ -3,10 +3,12 @@ r"""A UCI engine with a book: the entry point `precomp-games-uci`.
   precomp-games-uci --book=output/chess_preparation/book.bin --engine=stockfish
   precomp-games-uci --book=output/chess_preparation --play=model
   precomp-games-uci --opponent=output/chess_preparation
+  precomp-games-uci --play="human(rating=1500)" --maia=networks
 
 The first plays a Polyglot book and then an engine, in any interface; the book may also be a folder of
 `precomp-games prepare`, whose lines are then followed from the start. With --play=model it plays out of
-book as the preparation has it. The third is the opponent that the preparation was made against, to spar with.
+book as the preparation has it. The third is the opponent that the preparation was made against, to spar
+with, and the fourth is whoever has a name as opponents have, here people of a rating.
 
 Engines and their options are those of the flags, as the preparation was given them; whether they are the
 preparation's is compared. What a folder names is neither run nor opened.
@@ -19,22 +21,26 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Literal
 
 from absl import flags
 
 from precomp_games._support import checks
 from precomp_games._support.checks import one_line, shown
+from precomp_games._support.config import config
 from precomp_games.chess.engines.pool import EngineError, EnginePool, find_engine
 from precomp_games.chess.engines.searches import identity_options, named_options
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.engines.stored_engine import StoredEngine
+from precomp_games.chess.game import ChessGame
 from precomp_games.chess.model.model import modelled_play
+from precomp_games.chess.model.opponents import opponent_policy
+from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.play.players import LONGEST_LINE, EnginePlayer, PolicyPlayer
 from precomp_games.chess.play.uci_engine import UciEngine, uci_book
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands import _flags
+from precomp_games.policies.specs import check_spec
 
 _MOST_OPTIONS = 8  # of an identity, in an error
 
@@ -46,7 +52,7 @@ class Flags:
     Attributes:
       book: A Polyglot file, or an output folder of precomp-games prepare.
       play: Who plays out of book: the engine, as the interface asks it, or what the preparation in --book
-        counts on.
+        counts on (model), or a policy by name, such as human(rating=1500), for which no --book is needed.
       opponent: An output folder of precomp-games prepare: play the opponent that it was made against.
       opponent_spec: With --opponent: the preparation's --opponent, repeated word for word, where that names
         files or an engine that are to be opened and run again.
@@ -55,7 +61,7 @@ class Flags:
     """
 
     book: str | None = None
-    play: Literal["engine", "model"] = "engine"
+    play: str = "engine"
     opponent: str | None = None
     opponent_spec: str | None = None
     seed: checks.NonNegativeInt | None = None
@@ -77,6 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if len(rest) > 1:
             raise ValueError(f"expected flags alone, got {rest[1]!r}; see --help")
+        config(networks=given.maia)
         engine = _player(given)
     except (flags.Error, ValueError, OSError, EngineError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
@@ -93,24 +100,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _player(given: flags.FlagValues) -> UciEngine:
     """The modelled opponent of a preparation; or the book, then the engine or our own play as modelled."""
-    path = given.book
+    path, spec = given.book, given.play not in ("engine", "model")
+    if spec:
+        check_spec(given.play, "--play (engine, model)")
     if given.opponent is not None:
         if path is not None or given.play != "engine":
             raise ValueError("--opponent: expected no --book and no --play beside it")
         return _modelled(given, Preparation.read(given.opponent))
-    if path is None:
+    if path is None and not spec:
         raise ValueError("--book: expected a Polyglot file or a folder, got none; see --help")
-    if not os.path.exists(path):
+    if path is not None and not os.path.exists(path):
         raise ValueError(f"--book: expected a Polyglot file or a folder, got {path!r}, which is not there")
-    preparation = Preparation.read(path) if os.path.isdir(path) else None
-    if given.play == "engine":
-        player = EnginePlayer(find_engine(given.engine))
-        book = uci_book(preparation.book if preparation else path)
+    preparation = Preparation.read(path) if path is not None and os.path.isdir(path) else None
+    if given.play != "model":
+        book = None if path is None else uci_book(preparation.book if preparation else path)
+        player = _by_spec(given) if spec else EnginePlayer(find_engine(given.engine))
         return UciEngine(player, book, say=_say, seed=given.seed)
     if preparation is None:
         told = f"--book to be an output folder of precomp-games prepare, got {path!r}"
         raise ValueError(f"--play=model: expected {told}")
     return _modelled(given, preparation)
+
+
+def _by_spec(given: flags.FlagValues) -> PolicyPlayer:
+    """Who plays by a policy's name."""
+    policy = opponent_policy(ChessGame(), given.play, trusted=True)
+    name = OpponentWords(PreparationSettings(opponent=given.play), "").title
+    return PolicyPlayer(policy, one_line(name), given.seed)
 
 
 def _modelled(given: flags.FlagValues, preparation: Preparation) -> UciEngine:

@@ -223,8 +223,7 @@ def networks_path(given: str | os.PathLike[str] | None = None) -> str:
     Raises:
         ValueError: none is named.
     """
-    named = given or networks_named() or os.environ.get("PRECOMP_MAIA")
-    if not named:
+    if not (named := given or networks_named()):
         raise ArgumentError(f"expected networks of people's moves, got none: {WHERE}")
     return os.path.expanduser(named)
 

@@ -50,13 +50,17 @@ from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.policies.rows import PolicyLike
 
 FITTED = "fitted"
-"""What is behind a person's games where nothing else is said: engines that are fitted to its moves."""
+"""Behind a person's games: engines that are fitted to its moves."""
+HUMAN = "human"
+"""Behind a person's games: people of its rating, by networks."""
 _LIMITS = (1000, 20_000)  # nodes of these engines
 _TEMPERATURES_CP = (10.0, 20.0, 40.0, 80.0)
 _TOP_K = 8
 _MOST_LAST = 500  # moves that distrust is fitted to; more would change it little, and each takes ten searches
+_RATING = 1500.0  # of whom nobody knows it
 _SHARE = 0.3  # of the time that is left, for each of two fits
 _FIRST = 2  # games that they look at in any case
+_MOST_LOOKED = 4000  # moves, half of them of the last games, that networks are asked about for a fit
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 
@@ -117,6 +121,16 @@ class KnownPerson:
         how = _counted(opponents.rolling_fit(others, before=before)) if dated else {}
         read = dataclasses.replace(self.population, before=before)
         return opponents.policy_of_tables(ChessGame(), [others], report, read, behind, **how)
+
+    def rating(self, since: float) -> float:
+        """The person's mean rating in the games from a year on, or in all; 1500 where no game has one."""
+        own = np.full(self.table.num_games, -1)
+        own[self.table.game[self.table.own]] = np.where(self.table.white[self.table.own], 0, 1)
+        ratings = np.where(own >= 0, self.table.ratings[np.arange(len(own)), np.maximum(own, 0)], np.nan)
+        for among in (self.table.years >= since, np.ones(len(own), bool)):
+            if not np.isnan(ratings[among]).all():
+                return float(np.nanmean(ratings[among]))
+        return _RATING
 
     def spec(self, model: GamesPolicy, behind: str, *, rolling: bool = True) -> str:
         """A model of the person by name, by which it is made again elsewhere.
@@ -220,6 +234,7 @@ class ModelledPerson:
       person: whose.
       settings: of a preparation against the model.
       model: of all games.
+      behind: the spec of what is behind them.
       engines: that are behind them; None: another policy is.
       distrust: of itself; None: it was given, or there is nothing to fit it to.
       first: the year in which the last games begin; NaN where no game has a date.
@@ -231,6 +246,7 @@ class ModelledPerson:
     person: KnownPerson
     settings: PreparationSettings
     model: GamesPolicy
+    behind: str
     engines: EnginesFit | None
     distrust: DistrustFit | None
     first: float
@@ -258,7 +274,7 @@ def model_person(
       person: whose games they are.
       settings: of the preparation, by either side; its opponent is set here.
       engines: whose searches; they know the model by the settings' name for it (`Engines.known`).
-      behind: `FITTED`, or the spec of what is behind the games.
+      behind: `FITTED`, `HUMAN`, or the spec of what is behind the games.
       last_years: how many years the last games are.
       distrusts: whether the model's distrust is fitted; else it stays as the settings have it.
     """
@@ -268,7 +284,12 @@ def model_person(
     before, when, seed = first if any_before else math.inf, person.table.years, settings.seed
     older = np.flatnonzero(when < before) if len(years) else np.arange(len(when))
     later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
-    hurried = deadline() is not None
+    hurried, people = deadline() is not None, behind == HUMAN
+    if people:
+        behind = f"{HUMAN}(rating={person.rating(first):.0f})"
+        rng, each = np.random.default_rng(seed), int(person.table.own.sum()) / len(when)
+        most = max(_FIRST, int(_MOST_LOOKED / 2 / each))
+        older, later = rng.permutation(older)[:most], later[:most]
 
     def behind_all(like: EnginesFit | None) -> tuple[str, PolicyLike | None]:
         spec = behind if like is None else like.spec
@@ -279,7 +300,7 @@ def model_person(
         looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
         part = dataclasses.replace(person, table=_some(person.table, looked))
         like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
-        if not hurried or not len(years):
+        if not (hurried or people) or not len(years):
             return looked, like, (None, None)
         prior = person.behind(behind_all(like)[1])
         rolling, odds, among = _rolled(person.table, looked, prior)  # of all games, too: all is searched
@@ -297,7 +318,7 @@ def model_person(
     settings = dataclasses.replace(settings, opponent=person.spec(model, spec, rolling=fits[1] is None))
     engines.known[settings.opponent] = model
     bits = _predicted(person.table, looked, model, first) if any_before else None
-    return ModelledPerson(person, settings, model, like, doubt, first, bits, len(looked))
+    return ModelledPerson(person, settings, model, spec, like, doubt, first, bits, len(looked))
 
 
 def spec_policy(spec: str, engine: StoredEngine, *, trusted: bool) -> PolicyLike | None:

@@ -163,13 +163,16 @@ class OpponentWords:
         """The same, in few words."""
         if self._behind is None or self._spec["name"] != "games":
             return self.source
-        others = ["games of others"] * ("games" in self._behind) + ["engines"] * self._thinks
+        others = ["games of others"] * ("games" in self._behind)
+        others += ["people of their rating"] * self._people + ["engines"] * self._thinks
         less = " and ".join(others) or "another model"
         return plain_text(f"{_whose(self._spec)}; where they say little, {less}")
 
     @property
     def guess(self) -> str:
         """Why a reply that was never seen is expected."""
+        if self._people:
+            return "not in their games; people of their rating play it"
         if self._behind is not None and "games" in self._behind:
             return "a guess: never seen, others play it" + " or an engine thinks so" * self._thinks
         return "a guess: never seen" + ", an engine thinks so" * self._thinks
@@ -191,6 +194,10 @@ class OpponentWords:
     @property
     def _thinks(self) -> bool:
         return self._behind is not None and "uci" in self._behind
+
+    @property
+    def _people(self) -> bool:
+        return self._behind is not None and "human" in self._behind
 
 
 def evaluation_words(settings: PreparationSettings, *, corrected: bool) -> str:
@@ -237,6 +244,8 @@ def _title(spec: Mapping[str, Any]) -> str:
         return _title(_parsed(spec.get("policy")))
     if name == "mixture":
         return " or ".join(dict.fromkeys(filter(None, map(_title, _parts(spec)))))
+    if name == "human":
+        return f"players rated about {_rating(spec)}"
     titles = {"polyglot": "a book's player", "uniform": "anybody", "uci": "an engine"}
     return titles.get(str(name), "")
 
@@ -267,6 +276,8 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
         return f"one of these for {which}: {'; '.join(told)}"
     if name == "uci":
         return _engine_words(spec, engine)
+    if name == "human":
+        return f"people rated about {_rating(spec)}, by a network of people's moves"
     known = {"polyglot": "an opening book", "uniform": "any legal move, each as likely"}
     return known.get(str(name), "a model of its own")
 
@@ -274,6 +285,10 @@ def _described(spec: Mapping[str, Any], engine: str, deep: int) -> str:
 def _limits(spec: Mapping[str, Any]) -> list[str]:
     """How far an engine looks."""
     return [limit_words(f"{name}={spec[name]}") for name in ("nodes", "depth") if name in spec]
+
+
+def _rating(spec: Mapping[str, Any]) -> str:
+    return f"{spec.get('rating', 1500.0):.0f}" if "engine" not in spec else "as an engine says"
 
 
 def _engine_words(spec: Mapping[str, Any], engine: str) -> str:
