@@ -149,10 +149,10 @@ def _distribution(requirement: str) -> str:
 
 def test_what_modules_import_is_required_and_nothing_else():
     """An extra's packages are imported within functions, or by a module that only workers of it import."""
-    names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py"}
+    names = {"open_spiel": "open-spiel", "pyspiel": "open-spiel", "absl": "absl-py", "google": "protobuf"}
     names |= {name: name.replace("_", "-") for name in ("annotated_types", "charset_normalizer")}
     project = _PYPROJECT["project"]
-    extras = ("cluster", "frames", "study")
+    extras = ("cluster", "frames", "people", "study")
     optional = {"dask", "cloudpickle"} | {
         _distribution(text) for extra in extras for text in project["optional-dependencies"][extra]
     }

@@ -50,11 +50,12 @@ def test_all_names_have_defaults(kuhn):
     known = {"uniform", "random", "cfr", "best_response", "noisy"}
     # These are of chess, and there is no default for a file or a program.
     for name, argument in (
-        ("games", "file"),
-        ("polyglot", "file"),
-        ("uci", "engine"),
+        ("games", "file="),
+        ("human", "rating=1500.0,maia="),
+        ("polyglot", "file="),
+        ("uci", "engine="),
     ):
-        assert names.pop(name).startswith(f"{argument}=,")
+        assert names.pop(name).startswith(f"{argument},")
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
             make_policy(board, name)
     for name, arguments in names.items():
