@@ -4,7 +4,7 @@ r"""What an analyst's score is worth in games: fits --evaluation=calibrated, and
 
 prepares with choice and with few games, for each of --sides, --r_values and --fens. Of the positions that the
 search looked at, and of those where its book ends, some are drawn, and both sides play on from there by the
-rules of chess, --games times each. The fit is to how these games end. --test_r_values and --test_fens give
+rules of chess, --playouts times each. The fit is to how these games end. --test_r_values and --test_fens give
 positions and books that it has not seen: there it is compared with the other evaluations, and with a logistic
 curve in centipawns alone, fitted to the same games.
 
@@ -14,6 +14,13 @@ makes. With --pgn the games are those in a file, with their results, instead, e.
 third one is to test with: --r_values is then that of the opponents, and --player the one who prepares.
 
 Writes calibration.json, which --calibration takes, with that comparison, and samples.csv.
+
+  precomp-games calibrate --games=rated.pgn
+
+fits --evaluation=people instead: what positions are worth in rated games of people, and what people spend
+on a move, by a file of such games with ratings and clocks. Positions are drawn of each speed and each 300
+rating points, and searched by --analyst_nodes, by default 20,000. Both fits are compared with the last 15 %
+of the games by date, which take no part. Writes people_games.json, which --calibration takes.
 """
 
 from __future__ import annotations
@@ -36,6 +43,7 @@ from precomp_games._support.config import bar
 from precomp_games._support.deadlines import part, sample_in_time, time_is_up
 from precomp_games.algorithms.preparation.confirmed import confirmed_precomputation
 from precomp_games.chess.data.book import points
+from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Multipv, SearchResult
 from precomp_games.chess.game import ChessState, board_key
@@ -44,13 +52,14 @@ from precomp_games.chess.model.engine_policies import score_utility
 from precomp_games.chess.model.model import Engines, searched
 from precomp_games.chess.model.played import pgn_results
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.commands import _app, _chess, _files, _flags
+from precomp_games.commands import _app, _chess, _files, _flags, _rated
 
 _NAJDORF = "rnbqkb1r/pp2pppp/3p1n2/8/3NP3/2N5/PPP2PPP/R1BQKB1R b KQkq - 2 5"
 _QUEENS_GAMBIT = "rnbqkb1r/ppp2ppp/4pn2/3p4/2PP4/2N5/PP2PPPP/R1BQKBNR w KQkq - 2 4"
 _RESAMPLES = 4000
 _POINTS = np.array([1.0, 0.5, 0.0])  # of wins, draws and losses
 _KINDS = {"exit": "exits of books", "search": "positions of searches", "game": "positions of games"}
+_POSITIONS = 40
 _MOST_OF_GAMES = 50  # times --positions
 STOPS = True
 """Ctrl-C, pressed once, ends the work as --minutes does."""
@@ -66,15 +75,18 @@ class Flags:
       fens: A start position, may be repeated.
       test_r_values: Opponents to test with.
       test_fens: As --fens, to test with.
-      positions: How many positions that the search looked at, for each setting.
+      positions: How many positions that the search looked at, for each setting. Default: 40. With --games:
+        how many in all, besides those to test with. Default: 8000.
       exits: How many ends of its book, drawn by how often they are reached.
-      games: Games from each position.
+      playouts: Games from each position.
       budget: Positions of the books.
       menu: How many moves the books choose among.
       max_evaluations: How many positions the searches look at.
       pgn: Games with results, in place of games that are played.
       player: Whose positions in --pgn, as its White and Black tags have the name. Default: everyone's.
       skip_plies: Half-moves at the start of each game in --pgn that are left out.
+      games: Rated games of people with clocks, a PGN file: fits --evaluation=people.
+      speeds: Of --games, which are fitted.
       output_dir: Where files go.
     """
 
@@ -83,15 +95,17 @@ class Flags:
     fens: _flags.Repeated = ("", _NAJDORF)
     test_r_values: _flags.Listed = ("2.5", "15", "30")
     test_fens: _flags.Repeated = ("", _QUEENS_GAMBIT)
-    positions: checks.PositiveInt = 40
+    positions: checks.PositiveInt | None = None
     exits: checks.PositiveInt = 20
-    games: Annotated[int, checks.Ge(2)] = 3
+    playouts: Annotated[int, checks.Ge(2)] = 3
     budget: checks.NonNegativeInt = 100
     menu: Multipv = 8
     max_evaluations: checks.PositiveInt = 700
     pgn: str | None = None
     player: str | None = None
     skip_plies: checks.NonNegativeInt = 8
+    games: str | None = None
+    speeds: _flags.Listed = SPEEDS
     output_dir: str = "output/calibrate_evaluation"
 
 
@@ -99,7 +113,9 @@ def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of engines, and its own."""
     _flags.define_flags(own, Flags, _flags.MinutesFlags)
     without = ("opponent_temperature_cp", "opponent_weights", "opponent", "distrust", "price", "fen")
-    _flags.define_chess_flags(own, (*without, "menu", "menu_window_cp"), evaluation="calibrated")
+    _flags.define_chess_flags(
+        own, (*without, "menu", "menu_window_cp", "speed", "rating"), evaluation="calibrated"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +150,8 @@ class _Seen:
 
 def run(given: flags.FlagValues) -> None:
     """Fits an evaluation to games, compares it with others on other games, and writes it."""
+    if given.games is not None:
+        return _rated.run(given)
     settings = _all_settings(given)
     folder = _app.output_folder(given.output_dir)
     with _chess.open_engines(given, settings[0][1], plays=True) as engines:
@@ -188,7 +206,7 @@ def _sampled(
     )
     rng = np.random.default_rng(seed)
     own = [state for state in seen.states.values() if state.current_player() == player]
-    chosen = [("search", own[k]) for k in rng.permutation(len(own))[: given.positions]]
+    chosen = [("search", own[k]) for k in rng.permutation(len(own))[: given.positions or _POSITIONS]]
     if best.stops:
         reach = np.array([stop.reach for stop in best.stops])
         count = min(given.exits, len(reach))
@@ -202,7 +220,7 @@ def _sampled(
         policies.sigma,
         policies.leaf_value,
         r,
-        given.games,
+        given.playouts,
         seed=seed,
         setting=", ".join(filter(None, (f"{chess.COLOR_NAMES[settings.side]}, r = {r:g}", settings.fen))),
         min_probability=settings.min_probability,
@@ -224,10 +242,10 @@ def _from_games(given: flags.FlagValues, settings: PreparationSettings, engines:
         for epd in dict.fromkeys(epds):
             counts.setdefault((3 * number >= 2 * len(results), epd), [0, 0, 0])[round(2.0 - 2.0 * score)] += 1
     keys = list(counts)
-    most = given.positions * _MOST_OF_GAMES
+    most = (given.positions or _POSITIONS) * _MOST_OF_GAMES
     if len(keys) > most:
-        drawn = np.random.default_rng(given.seed).choice(len(keys), most, replace=False)
-        keys = [keys[k] for k in sorted(drawn.tolist())]
+        chosen = np.random.default_rng(given.seed).choice(len(keys), most, replace=False)
+        keys = [keys[k] for k in sorted(chosen.tolist())]
 
     def searched(drawn: list[tuple[bool, str]]) -> tuple[list[tuple[bool, str]], list[SearchResult]]:
         epds = [epd for _, epd in drawn]

@@ -295,3 +295,24 @@ def test_a_thousand_damaged_files(tmp_path: Path, cases) -> None:
         games += report.games
         counted += report.left_out.total() + report.cut.total()
     assert games and counted
+
+
+def test_clocks_are_read_where_they_are_times(tmp_path: Path) -> None:
+    """Those of the main line alone; nothing that is written there ends the reading."""
+    told = {
+        "e4": "[%clk 0:02:59]",
+        "e5": "[%eval 0.2] [%clk 1:00:00.5]",
+        "Nf3": "no clock",
+        "Nc6": "[%clk -0:01:00]",
+        "Bb5": "[%clk 99999:00:00]",
+        "a6": "[%clk 0:61:00]",
+        "Ba4": "[%clk nan:00:00] [%clk",
+        "Nf6": "[%clk ٠:٠٢:٥٩]",
+        "O-O": "[%clk 0:00:00] book",
+    }
+    moves = " ".join(f"{move} {{{comment}}} ({move} {{[%clk 0:00:09]}})" for move, comment in told.items())
+    (record,), _ = read(tmp_path, game(moves, TimeControl="180+2"), clocks=True)
+    assert record.clocks == (179.0, 3600.5, *[None] * 6, 0.0)
+    assert record.control == (180, 2) and record.speed == "blitz"
+    (without,), _ = read(tmp_path, game(moves, TimeControl="-"))
+    assert without.clocks == () and without.control is None and without.actions == record.actions

@@ -13,7 +13,8 @@ import pytest
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.chess import ChessGame, Preparation, PreparationSettings, action_of, write_polyglot
 from precomp_games.chess.model.calibration import load_calibration, save_calibration
-from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, preparation_policies
+from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, named_people, preparation_policies
+from precomp_games.chess.model.people_values import load_people, save_people
 from precomp_games.commands.uci import main
 from tests.chess import fake_engine
 from tests.chess.test_preparation import HashEngine
@@ -97,6 +98,18 @@ def test_a_calibration_lies_there_too(here, tmp_path):
     # Data of other settings are not taken.
     with pytest.raises(ValueError, match="a calibration that is shipped"):
         preparation_policies(dataclasses.replace(found, calibration="other.json"), HashEngine())
+
+
+def test_fits_to_peoples_games_lie_there_too(here, tmp_path):
+    fit = dataclasses.replace(load_people(), source="one's own")
+    save_people(fit, here / "fit.json")
+    settings = PreparationSettings(evaluation="people", calibration="fit.json", rating=1234, trusted=True)
+    made(settings, tmp_path / "out")
+    (here / "fit.json").unlink()
+    found = Preparation.read(tmp_path / "out").settings
+    assert named_people(found) == fit
+    utility = preparation_policies(found, HashEngine()).leaf_value.utility
+    assert utility == fit.at("blitz", 1234)
 
 
 def test_where_nothing_is_named_or_an_engine_nothing_is_written(here, tmp_path):

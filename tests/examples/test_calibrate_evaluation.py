@@ -12,7 +12,7 @@ TINY = (
     *SMALL,
     "--positions=4",
     "--exits=2",
-    "--games=2",
+    "--playouts=2",
     "--r_values=30",
     "--test_r_values=60",
     "--fens=8/8/8/8/4k3/8/4P3/4K3 w - - 0 1",

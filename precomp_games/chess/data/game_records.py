@@ -62,7 +62,8 @@ _SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
 _OTHERS = "games of others"
 _YEAR_FIRST = re.compile(r"([12][0-9]{3})(?:([./-]?)([0-9]{1,2})(?:\2([0-9]{1,2}))?)?(?![0-9])")
 _DAY_FIRST = re.compile(r"(?:([0-9]{1,2}|\?\?)([./-]))?([0-9]{1,2}|\?\?)[./-]([12][0-9]{3})")
-_TIME_CONTROL = re.compile(r"(?:\d{1,4}/)?(\d{1,6})(?:\+(\d{1,6}))?")
+_TIME_CONTROL = re.compile(r"(?:[0-9]{1,4}/)?([0-9]{1,6})(?:\+([0-9]{1,6}))?")
+_CLOCK = re.compile(r"\[%clk\s+([0-9]{1,2}):([0-5]?[0-9]):([0-5]?[0-9](?:\.[0-9]{1,3})?)\s*\]")
 
 Key = Callable[[chess.Board], Any]
 Names = frozenset[tuple[str, ...]]
@@ -101,6 +102,9 @@ class GameRecord:
         keys: of the positions before each move, by the reader's `key`.
         actions: the moves, as `ChessGame` numbers them.
         booked: which of them, counted from 0, a comment calls a move of a book, as match programs do.
+        control: seconds that a player has, and what each move adds; None if the file does not know.
+        clocks: seconds that the mover has left after each of them, None where no comment says so; () where
+            clocks are not read.
     """
 
     white: str
@@ -114,6 +118,8 @@ class GameRecord:
     keys: tuple[Any, ...]
     actions: tuple[int, ...]
     booked: frozenset[int] = frozenset()
+    control: tuple[int, int] | None = None
+    clocks: tuple[float | None, ...] = ()
 
     def mover(self, ply: int) -> chess.Color:
         """Whose move `ply` is, counted from 0."""
@@ -130,6 +136,7 @@ def read_games(
     max_games: checks.PositiveInt = MAX_GAMES,
     setups: bool = False,
     copies: bool = False,
+    clocks: bool = False,
     key: Key = position_hash,
     report: GameReport | None = None,
 ) -> Iterator[GameRecord]:
@@ -145,6 +152,8 @@ def read_games(
         setups: whether games count that begin at another position than the usual.
         copies: whether a game that stands there twice counts twice: a match program's games, in which the
             same one is played again, and not a collection's.
+        clocks: whether comments are looked at for clocks, [%clk 0:02:59]; what is no time of less than 100
+            hours is none.
         key: what a position is called in the records.
         report: what was read and what was not is added to it.
 
@@ -170,7 +179,7 @@ def read_games(
             excluded = frozenset(
                 name_words(name) for name in names if any(same_initials(part, name) for part in parts)
             )
-    reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key)
+    reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key, clocks)
     seen = None if copies else dict[int, float | None]()
     return _records(path, wanted, reader, max_games, report, seen)
 
@@ -233,7 +242,13 @@ class _Game(GameVisitor):
     names = _TAGS
 
     def __init__(
-        self, wanted: Names | None, excluded: Names | None, max_plies: int, setups: bool, key: Key
+        self,
+        wanted: Names | None,
+        excluded: Names | None,
+        max_plies: int,
+        setups: bool,
+        key: Key,
+        clocks: bool,
     ) -> None:
         super().__init__()
         self._wanted, self._excluded, self._max_plies = wanted, excluded, max_plies
@@ -241,6 +256,7 @@ class _Game(GameVisitor):
         self.keys: list[Any] = []
         self.actions: list[int] = []
         self.booked: set[int] = set()
+        self.clocks: dict[int, float] | None = {} if clocks else None
         self.tokens: list[str] = []
         self.first = chess.WHITE
         self.cut: str | None = None
@@ -284,8 +300,12 @@ class _Game(GameVisitor):
 
     def visit_comment(self, comment: Any) -> None:
         read = self.cut is None and 0 < len(self.actions) == len(self.tokens)
-        if read and str(comment).strip().casefold() == BOOK_MOVE:
+        if not read:
+            return
+        if str(comment).strip().casefold() == BOOK_MOVE:
             self.booked.add(len(self.actions) - 1)
+        elif self.clocks is not None and (told := _CLOCK.search(str(comment))):
+            self.clocks[len(self.actions) - 1] = 3600.0 * int(told[1]) + 60.0 * int(told[2]) + float(told[3])
 
     def visit_result(self, result: str) -> None:
         self.told = result
@@ -297,6 +317,7 @@ class _Game(GameVisitor):
 
     def record(self) -> GameRecord:
         tags, wanted = self.tags, self._wanted
+        control = _control(tags.get("TimeControl", ""))
         names = {chess.WHITE: tags.get("White", "?"), chess.BLACK: tags.get("Black", "?")}
         return GameRecord(
             white=names[chess.WHITE],
@@ -305,11 +326,13 @@ class _Game(GameVisitor):
             first=self.first,
             year=_year(tags),
             ratings=(_rating(tags.get("WhiteElo", "")), _rating(tags.get("BlackElo", ""))),
-            speed=_speed(tags.get("TimeControl", "")),
+            speed=_speed(control),
             result=result_of(tags.get("Result", "")) or self.told,
             keys=tuple(self.keys),
             actions=tuple(self.actions),
             booked=frozenset(self.booked),
+            control=control,
+            clocks=() if self.clocks is None else tuple(map(self.clocks.get, range(len(self.actions)))),
         )
 
 
@@ -356,9 +379,14 @@ def _rating(text: str) -> int | None:
     return value or None
 
 
-def _speed(text: str) -> str:
+def _control(text: str) -> tuple[int, int] | None:
+    """Seconds that a player has at first, and what each move adds."""
     match = _TIME_CONTROL.match(text.strip())
-    if match is None:
+    return None if match is None else (int(match[1]), int(match[2] or 0))
+
+
+def _speed(control: tuple[int, int] | None) -> str:
+    if control is None:
         return ""
-    seconds = int(match[1]) + 40 * int(match[2] or 0)
+    seconds = control[0] + 40 * control[1]
     return SPEEDS[sum(seconds >= limit for limit in _SPEED_SECONDS)]

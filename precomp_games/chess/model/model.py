@@ -29,10 +29,11 @@ from precomp_games.chess.data.move_counts import CountsPolicy, MoveCounts, Polyg
 from precomp_games.chess.engines.stored_engine import EngineLike, ScoringEngine, StoredEngine, check_scores
 from precomp_games.chess.game import board_key
 from precomp_games.chess.model import calibration as fits
-from precomp_games.chess.model import engine_policies
+from precomp_games.chess.model import engine_policies, people_values
 from precomp_games.chess.model.calibration import CalibratedUtility
 from precomp_games.chess.model.engine_policies import EngineEvaluation, EngineMenu, EnginePolicy
 from precomp_games.chess.model.opponents import opponent_policy
+from precomp_games.chess.model.people_values import PeopleFit
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.play.match import MatchResult, play_match
 from precomp_games.policies.leaf_values import RolloutValues
@@ -158,11 +159,13 @@ def leaf_value(settings: PreparationSettings, analyst: EngineLike) -> EngineEval
         return RolloutValues(
             epsilon=settings.rollout_epsilon, delta=settings.rollout_delta, seed=settings.seed
         )
-    utility = (
-        named_calibration(settings)
-        if settings.kind.fitted
-        else engine_policies.score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
-    )
+    utility: engine_policies.ScoreUtility
+    if settings.evaluation == "people":
+        utility = named_people(settings).at(settings.speed, settings.rating)
+    elif settings.kind.fitted:
+        utility = named_calibration(settings)
+    else:
+        utility = engine_policies.score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
     return EngineEvaluation(analyst, settings.analyst_limit, settings.multipv, utility)
 
 
@@ -296,13 +299,13 @@ class ModelFiles:
       named: what the settings say, by field, where it names files: "opponent" and "calibration".
       opponent: the opponent's spec as a dictionary, with counts in place of files.
       sources: the counts.
-      calibration: None where settings name no file.
+      calibration: an evaluation's fit, or fits to people's games; None where settings name no file.
     """
 
     named: Mapping[str, str]
     opponent: Mapping[str, Any]
     sources: tuple[_Source, ...]
-    calibration: CalibratedUtility | None
+    calibration: CalibratedUtility | PeopleFit | None
 
     @classmethod
     def of(cls, settings: PreparationSettings, opponent: Any, leaf_value: Any) -> ModelFiles | None:
@@ -318,7 +321,10 @@ class ModelFiles:
         kept = _kept(settings.opponent, opponent, sources) if "opponent" in named else {}
         if not named or kept is None:
             return None
-        return cls(named, kept, tuple(sources), leaf_value.utility if "calibration" in named else None)
+        fit = None
+        if "calibration" in named:
+            fit = named_people(settings) if settings.evaluation == "people" else leaf_value.utility
+        return cls(named, kept, tuple(sources), fit)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file that `load` reads, whole or not at all."""
@@ -328,7 +334,11 @@ class ModelFiles:
                 ["polyglot", source.weights] if isinstance(source, PolyglotCounts) else ["games", ""]
             )
             arrays |= {f"{name}_{number}": array for name, array in source.as_arrays().items()}
-        fit = None if self.calibration is None else fits.as_json(self.calibration)
+        fit: dict[str, Any] | None = None
+        if isinstance(self.calibration, PeopleFit):
+            fit = people_values.as_json(self.calibration)
+        elif self.calibration is not None:
+            fit = fits.as_json(self.calibration)
         header = {"format": _FORMAT, "named": dict(self.named), "opponent": dict(self.opponent)}
         write_archive(path, header | {"sources": kinds, "calibration": fit}, arrays)
 
@@ -355,7 +365,10 @@ class ModelFiles:
                 _source(kind, weights, *(arrays[name] for name in each))
                 for (kind, weights), each in zip(header["sources"], names, strict=True)
             )
-            fit = None if header["calibration"] is None else fits.of_json(header["calibration"])
+            told, fit = header["calibration"], None
+            if told is not None:  # kinds of fits are told apart by their format
+                of_people = told["format"] == people_values.FORMAT
+                fit = people_values.of_json(told) if of_people else fits.of_json(told)
             return cls(dict(header["named"]), dict(header["opponent"]), sources, fit)
         except _PROBLEMS as error:
             raise ArgumentError(
@@ -430,6 +443,24 @@ def named_calibration(settings: PreparationSettings) -> CalibratedUtility:
     Raises:
       ValueError: it is in a file, and the settings are not trusted; see `load_calibration`.
     """
+    if isinstance(kept := _kept_fit(settings), CalibratedUtility):
+        return kept
+    return fits.load_calibration(settings.calibration or None)
+
+
+def named_people(settings: PreparationSettings) -> PeopleFit:
+    """The fits to people's games that settings name, as `named_calibration`.
+
+    Raises:
+      ValueError: they are in a file, and the settings are not trusted; see `load_people`.
+    """
+    if isinstance(kept := _kept_fit(settings), PeopleFit):
+        return kept
+    return people_values.load_people(settings.calibration or None)
+
+
+def _kept_fit(settings: PreparationSettings) -> CalibratedUtility | PeopleFit | None:
+    """What lay beside settings; None where what they name may be opened."""
     if (files := _data_of(settings, "calibration")) is not None and files.calibration is not None:
         return files.calibration
     if not settings.trusted and "calibration" in settings.touches:
@@ -437,7 +468,7 @@ def named_calibration(settings: PreparationSettings) -> CalibratedUtility:
             "expected a calibration that is shipped, got "
             f"{shown(settings.calibration)}: trusted=True opens it, for settings that you or your user wrote"
         )
-    return fits.load_calibration(settings.calibration or None)
+    return None
 
 
 def _data_of(settings: PreparationSettings, field: str) -> ModelFiles | None:

@@ -23,6 +23,7 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import public
 from precomp_games._support.results import Shown
+from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.engines.searches import MAX_MULTIPV, Multipv, SearchLimit, SomeSamples
 from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
 from precomp_games.chess.model.calibration import is_shipped
@@ -46,20 +47,23 @@ class Evaluation:
       score_name: what a book's score by it is called.
       owner: whose opinion that is, in words; "" where it is none.
       fitted: whether it was fitted to games by the rules of chess, which more games may then correct.
+      own: whether a file may have another fit, `calibration`; "" is one that is shipped.
+      not_games: what scores by it are not, in words; a line or two.
     """
 
     score_name: str = "Analyst's score"
     owner: str = "the analyst's evaluations"
     fitted: bool = False
+    own: bool = False
+    not_games: str = (
+        'not results of games, which\ncome out lower: see "What games score" in docs/chess_measured.md.'
+    )
 
     def note(self) -> str:
         """A line that says what such scores are not; "" of expected scores."""
         if not self.owner:
             return ""
-        return (
-            f"Scores are {self.owner} of where lines leave the book, not results of games, which\n"
-            'come out lower: see "What games score" in docs/chess_measured.md.\n'
-        )
+        return f"Scores are {self.owner} of where lines leave the book, {self.not_games}\n"
 
 
 _SCORE = Evaluation()
@@ -67,10 +71,16 @@ EVALUATIONS: Mapping[str, Evaluation] = {
     "linear": _SCORE,
     "threshold": _SCORE,
     "wdl": _SCORE,
-    "calibrated": Evaluation("Fitted score", "a fitted evaluation's", fitted=True),
+    "calibrated": Evaluation("Fitted score", "a fitted evaluation's", fitted=True, own=True),
+    "people": Evaluation(
+        "People's score",
+        "what people's rated games score",
+        own=True,
+        not_games="by a fit to the\nanalyst's evaluations: no games were played.",
+    ),
     "rollouts": Evaluation(EXPECTED_SCORE, ""),
 }
-"""The kinds by name: see `score_utility`, `CalibratedUtility` and `RolloutValues`."""
+"""The kinds by name: see `score_utility`, `CalibratedUtility`, `PeopleUtility` and `RolloutValues`."""
 
 _ANALYST_LIMIT = SearchLimit(nodes=5000)
 _OPPONENT_LIMIT = SearchLimit(nodes=1000)
@@ -109,7 +119,8 @@ class PreparationSettings(Shown):
       fen: Start position. Default: the usual one.
       evaluation: What play after the book is worth: linear in centipawns, won from a threshold on, by the
         engine's win-draw-loss model, the mean of games that both sides' engines play on, or by a function
-        of the analyst's score that was fitted to such games.
+        of the analyst's score that was fitted to such games (calibrated), or to people's rated games
+        (people).
       scale_cp: Centipawns of a sure win, for linear and threshold.
       rollout_epsilon: What roll-outs may cost in value, see `RolloutValues`.
       rollout_delta: How likely they may cost more.
@@ -118,6 +129,9 @@ class PreparationSettings(Shown):
       calibration: For calibrated: a file of `precomp-games calibrate`, or a fit that is shipped: people (to
         games of grandmasters, by 5000 nodes), people_20000 (by 20000 nodes), engines (to games of Stockfish
         15.1 under a clock, by 50000 nodes). Default: the fit for Stockfish 15.1 with 1000 and 5000 nodes.
+        For people: a file of `precomp-games calibrate --games`. Default: the fit that is shipped.
+      speed: For people: of the games.
+      rating: For people: the mean rating of both sides.
       opponent_weights: How often each of several opponents is drawn, such as 1,2,1. Default: equally often.
       opponent: Another opponent than the engine's softmax, by name: a person's games, such as
         games(file=karpov.pgn,player=Karpov Anatoli,fit=rolling), a book, polyglot(file=book.bin), an
@@ -157,6 +171,8 @@ class PreparationSettings(Shown):
     seed: checks.NonNegativeInt = 0
     min_probability: LeastProbability = 1e-9
     calibration: str = ""
+    speed: Annotated[str, checks.one_of(SPEEDS)] = "blitz"
+    rating: Annotated[float, checks.Ge(0.0), checks.Le(5000.0)] = 1500.0
     opponent_weights: Sequence[float] = dataclasses.field(default=(), metadata=_R_WEIGHTS)
     opponent: str = ""
     distrust: Annotated[float, checks.Ge(0.0), checks.Le(1.0)] = 0.0
@@ -211,7 +227,8 @@ class PreparationSettings(Shown):
     @property
     def touches(self) -> dict[str, str]:
         """What names files or engines, by field: opened and run where settings are trusted."""
-        own = self.kind.fitted and not is_shipped(self.calibration)
+        shipped = is_shipped(self.calibration) if self.kind.fitted else not self.calibration
+        own = self.kind.own and not shipped
         named = {
             "opponent": touched(self.opponent) if self.opponent else "",
             "calibration": self.calibration if own else "",

@@ -1,0 +1,153 @@
+"""What fits to people's games are worth on games that took no part.
+
+Of values: the log loss, in bits a position, of the fit by bands, beside that of what is less: nothing, the
+ratings, the evaluation, both, and both with the clock, each fitted to the same earlier games of that speed.
+And the slope of real scores on predicted ones, by least squares: 1 where what is promised comes, less where
+the fit promises too much. Of seconds: in ten classes by what was expected, what was spent. Errors are by
+game.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from precomp_games.chess.data.game_records import SPEEDS
+from precomp_games.chess.engines.searches import Line
+from precomp_games.chess.model.people_values import TERMS, PeopleFit, features
+from precomp_games.chess.model.rated_games import RatedPosition, TimedMove
+from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit, mean_of
+
+COLUMNS = {
+    "nothing": (),
+    "ratings": ("rating",),
+    "evaluation": ("pawn",),
+    "both": ("pawn", "rating"),
+    "both and clock": TERMS,
+}
+"""What values are compared by: the terms of each."""
+_FEWEST_GAMES = 20  # of a speed, or of a class, of which something is said
+_CLASSES = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueCheck:
+    """How well a fit expects scores of games of one speed.
+
+    Attributes:
+      speed: whose games.
+      by: one of `COLUMNS`, or "bands", the fit itself.
+      games, positions: how many there are.
+      bits: the mean log loss.
+      slope, slope_error: of real scores on predicted ones; None where all predictions are one.
+    """
+
+    speed: str
+    by: str
+    games: int
+    positions: int
+    bits: float
+    slope: float | None
+    slope_error: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SecondsCheck:
+    """A class of moves by the seconds that were expected.
+
+    Attributes:
+      speed: whose games.
+      moves: how many.
+      expected, spent: means, in seconds.
+      error: the standard error of `spent`.
+    """
+
+    speed: str
+    moves: int
+    expected: float
+    spent: float
+    error: float
+
+
+def check_values(
+    people: PeopleFit,
+    earlier: tuple[Sequence[RatedPosition], Sequence[Line]],
+    later: tuple[Sequence[RatedPosition], Sequence[Line]],
+) -> list[ValueCheck]:
+    """Checks values by later games.
+
+    Args:
+      people: the fit.
+      earlier: positions that it was fitted to, and the analyst's best line of each.
+      later: others.
+    """
+    checks = []
+    for speed in SPEEDS:
+        (data, _), (test, positions) = (_data(*each, speed) for each in (earlier, later))
+        if min(data.num_games, test.num_games) < _FEWEST_GAMES:
+            continue
+        for by, terms in COLUMNS.items():
+            used = [TERMS.index(name) for name in terms]
+            part = dataclasses.replace(data, features=data.features[:, used])
+            center = Coefficients(np.zeros(len(used)), np.zeros((len(used),) * 2))
+            values = fit("logistic", part, center, np.full(len(used), 10.0)).values
+            predicted = mean_of("logistic", test.features[:, used] @ values)
+            checks.append(_value_check(speed, by, predicted, test))
+        rows = [people.at(speed, each.rating) for each in positions]
+        weights = np.array([[getattr(row, name) for name in TERMS] for row in rows])
+        predicted = mean_of("logistic", (test.features * weights).sum(axis=1))
+        checks.append(_value_check(speed, "bands", predicted, test))
+    return checks
+
+
+def check_seconds(people: PeopleFit, moves: Sequence[TimedMove]) -> list[SecondsCheck]:
+    """Checks what people spend by later games, in ten classes of each speed."""
+    checks = []
+    for speed in SPEEDS:
+        of = [each for each in moves if each.speed == speed]
+        if len({each.game for each in of}) < _FEWEST_GAMES:
+            continue
+        times = [people.times_at(speed, each.rating, each.control) for each in of]
+        expected = np.array([t.seconds(x.ply, x.num_moves) for t, x in zip(times, of, strict=True)])
+        spent, games = np.array([each.seconds for each in of]), np.array([each.game for each in of])
+        for which in np.array_split(np.argsort(expected, kind="stable"), _CLASSES):
+            if len(which):
+                ones = np.ones((len(which), 1))
+                mean, error = _least_squares(ones, spent[which], games[which])
+                checks.append(
+                    SecondsCheck(speed, len(which), float(expected[which].mean()), mean[0], error[0])
+                )
+    return checks
+
+
+def _data(
+    positions: Sequence[RatedPosition], lines: Sequence[Line], speed: str
+) -> tuple[Data, list[RatedPosition]]:
+    of = [k for k, each in enumerate(positions) if each.speed == speed]
+    chosen = [positions[k] for k in of]
+    scores, games = np.array([each.score for each in chosen]), np.array([each.game for each in chosen])
+    return Data(features(chosen, [lines[k] for k in of]), scores, games), chosen
+
+
+def _value_check(speed: str, by: str, predicted: Floats, test: Data) -> ValueCheck:
+    p, y = np.clip(predicted, 1e-9, 1.0 - 1e-9), test.values
+    bits = float(-(y * np.log2(p) + (1.0 - y) * np.log2(1.0 - p)).mean())
+    slope = error = None
+    if np.ptp(p) > 1e-6:
+        values, errors = _least_squares(np.column_stack([np.ones(len(p)), p]), y, test.games)
+        slope, error = values[1], errors[1]
+    return ValueCheck(speed, by, test.num_games, len(y), bits, slope, error)
+
+
+def _least_squares(x: Floats, y: Floats, games: npt.NDArray[np.int64]) -> tuple[list[float], list[float]]:
+    """Coefficients, and their standard errors, games being independent."""
+    inverse = np.linalg.inv(x.T @ x)
+    at = inverse @ (x.T @ y)
+    _, of = np.unique(games, return_inverse=True)
+    sums = np.zeros((int(of.max()) + 1, x.shape[1]))
+    np.add.at(sums, of, (y - x @ at)[:, None] * x)
+    errors = np.sqrt((inverse @ sums.T @ sums @ inverse).diagonal())
+    return at.tolist(), errors.tolist()
