@@ -81,7 +81,8 @@ from precomp_games.policies.leaf_values import Evaluator, evaluated
 from precomp_games.policies.playouts import mean_interval, play_on
 from precomp_games.policies.rows import LeastProbability
 
-from .best_first import BestFirstSearch, Improved
+from .best_first import Improved
+from .evaluated_search import BestFirstSearch
 from .partial_tree import Branch, CertifiedPrecomputation, Node, PerfectGame, PreparationProblem
 
 _STREAMS = int.from_bytes(b"stops", "big")  # the spawn key that sets these games' streams apart

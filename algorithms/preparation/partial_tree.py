@@ -49,13 +49,15 @@ class CertifiedPrecomputation(Result):
 
     Attributes:
       player: 0 or 1.
-      penalty: lambda; 0 where there was a budget.
+      penalty: lambda; 0 where there was a budget. Each position costs it once where positions have a price.
       lower, upper: The interval: lower <= value of this set <= value of the best set <= upper.
       confidence: The probability with which the interval holds, at all times at once; 1.0 where values are
         exact.
       size: |S|.
       histories: The memorized ones, as actions from the start, an earlier one before a later one.
       reach: float64[size], probability of coming there by the book.
+      share: float64[size], how much of a price each pays: 1, or a part where several are of one position that
+        has a price, in proportion to their reach.
       gain: float64[size], what knowing each adds to knowing those before it. Where games were sampled this is
         an estimate; where values are exact it is a lower bound.
       rows: {action: probability} at each, of sigma_pre or the entry of its menu that was chosen.
@@ -78,6 +80,7 @@ class CertifiedPrecomputation(Result):
     size: int
     histories: tuple[tuple[int, ...], ...] = dataclasses.field(repr=False)
     reach: np.ndarray = dataclasses.field(repr=False)
+    share: np.ndarray = dataclasses.field(repr=False)
     gain: np.ndarray = dataclasses.field(repr=False)
     rows: tuple[dict[int, float], ...] = dataclasses.field(repr=False)
     alternatives: tuple[tuple[Alternative, ...], ...] = dataclasses.field(repr=False)
@@ -94,9 +97,14 @@ class CertifiedPrecomputation(Result):
         return self.upper - self.lower
 
     @property
+    def paid(self) -> int:
+        """How many prices are paid: of histories, or of positions."""
+        return round(float(self.share.sum()))
+
+    @property
     def net_gain(self) -> np.ndarray:
         """float64[size]: the value lost by forgetting each and all that follow it, penalties included."""
-        net = dict(zip(self.histories, (self.gain - self.penalty).tolist(), strict=True))
+        net = dict(zip(self.histories, (self.gain - self.penalty * self.share).tolist(), strict=True))
         for history in sorted(net, key=len, reverse=True):
             before = (history[:k] for k in range(len(history) - 1, -1, -1))
             previous = next((earlier for earlier in before if earlier in net), None)
@@ -223,6 +231,7 @@ class Node:
       entries: Its menu, once opened; the root has one entry, which costs nothing.
       stop: What stopping is worth by an evaluation, reach included; NaN before there is one.
       values: Its bounds, of searches by evaluations.
+      place: The number of its position, of searches by evaluations.
     """
 
     reach: float
@@ -234,6 +243,7 @@ class Node:
     entries: list[Branch] = dataclasses.field(default_factory=list)
     stop: float = math.nan
     values: list[float] = dataclasses.field(default_factory=list)
+    place: int = -1
 
     def actions(self) -> tuple[int, ...]:
         """The base game's actions from the start."""
@@ -282,6 +292,7 @@ class PartialTree:
         self.nodes = [self.root]
         self.opened = 0
         self.price = problem.penalty  # of an entry but the root's
+        self.menus: dict[int, list[dict[int, float]]] = {}  # of positions, in place of what sigma_pre says
         self.trace: list[tuple[int, float, float]] = []
         self.root.opened = True
         self.root.entries.append(Branch(self.root, 0, {}))
@@ -289,16 +300,27 @@ class PartialTree:
 
     def open(self, nodes: Sequence[Node]) -> None:
         """Opens nodes that can be memorized and are not open yet, and finds what follows, in one batch."""
-        menus = self._ask(self._pre, [node.state for node in nodes], "sigma_pre")
-        for node, menu in zip(nodes, menus, strict=True):
+        asked = [node for node in nodes if node.place not in self.menus]
+        menus = iter(self.ask_menus(self._pre, asked))
+        added = []
+        for node in nodes:
             node.opened = True
             self.opened += 1
+            menu = self.menus[node.place] if node.place in self.menus else next(menus)
             node.entries += [Branch(node, place, row) for place, row in enumerate(menu)]
+            added += node.entries
+        self.follow(added)
+
+    def ask_menus(self, menu: Any, nodes: Sequence[Node]) -> list[list[dict[int, float]]]:
+        """The entries of a menu, of `as_batch_menu`, at each node."""
+        return self._ask(menu, [node.state for node in nodes], "sigma_pre")
+
+    def follow(self, added: Sequence[Branch]) -> None:
+        """Finds what follows entries that are new."""
         self._follow(
             [
-                (branch, node.state.child(action), node.reach * p)
-                for node in nodes
-                for branch in node.entries
+                (branch, branch.node.state.child(action), branch.node.reach * p)
+                for branch in added
                 for action, p in branch.row.items()
             ]
         )
@@ -363,6 +385,7 @@ class PartialTree:
         work: dict[str, int],
         penalty: float,
         worth: Callable[[Branch], float],
+        by_position: bool = False,
     ) -> CertifiedPrecomputation:
         """The result.
 
@@ -374,8 +397,13 @@ class PartialTree:
           work: what was done.
           penalty: what each entry costs.
           worth: what memorizing an entry is worth, by which alternatives are compared.
+          by_position: whether a penalty is paid for each position, by `Node.place`.
         """
         members = sorted(chosen, key=lambda entry: entry[0].node.index)
+        reach, share = np.array([branch.node.reach for branch, _ in members]), np.ones(len(members))
+        if by_position and members:
+            place = np.array([branch.node.place for branch, _ in members])
+            share = reach / np.bincount(place, reach)[place]
         opened = {
             node.actions(): [branch.row for branch in node.entries] for node in self.nodes[1:] if node.entries
         }
@@ -387,7 +415,8 @@ class PartialTree:
             confidence=confidence,
             size=len(members),
             histories=tuple(branch.node.actions() for branch, _ in members),
-            reach=np.array([branch.node.reach for branch, _ in members]),
+            reach=reach,
+            share=share,
             gain=np.array([gain for _, gain in members]),
             rows=tuple(branch.row for branch, _ in members),
             alternatives=tuple(

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from absl import flags
 
 from precomp_games._support import checks
-from precomp_games.algorithms.preparation.best_first import ORDERS
+from precomp_games.algorithms.preparation.evaluated_search import ORDERS
 from precomp_games.chess.engines.searches import MAX_LIMIT, SearchLimit
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.cluster import cluster_client

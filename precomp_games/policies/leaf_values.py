@@ -118,11 +118,16 @@ def sample_size(
     return max(1, math.ceil(games))
 
 
-def _evaluator(value: Any, name: str) -> Any:
+def check_evaluator(value: Any, name: str) -> Any:
+    """A function, or an object with `evaluate_batch(states)`.
+
+    Raises:
+      ValueError: it is neither.
+    """
     return value if hasattr(value, "evaluate_batch") else checks.check_function(value, name)
 
 
-Evaluator = Annotated[Any, checks.Check(_evaluator)]
+Evaluator = Annotated[Any, checks.Check(check_evaluator)]
 """Player 0's utility by state: a function, or an object with `evaluate_batch(states)`."""
 
 

@@ -16,8 +16,8 @@ from precomp_games import algorithms
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
 from precomp_games._support.deadlines import deadline, limited
-from precomp_games.algorithms.preparation.best_first import ORDERS
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
+from precomp_games.algorithms.preparation.evaluated_search import ORDERS
 from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.data.move_counts import CountsPolicy

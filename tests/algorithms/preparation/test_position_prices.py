@@ -141,7 +141,7 @@ def test_cut_trees_lose_nothing(truncate, cases):
     assert fewer > count / 4 and more > count / 20
 
 
-def _same_choice_at_a_position(chosen, position_of):
+def same_choice_at_a_position(chosen, position_of):
     """How many positions a choice of entries pays for; None where one has two of them."""
     rows = {}
     for name, row in chosen.items():
@@ -161,7 +161,7 @@ def test_menus_against_all_choices(cases):
         player = (seed // 2) % 2
         choices = reference.all_choices(game, player, menu, 400)
         position_of = reference.positions(game, player)
-        counts = [_same_choice_at_a_position(chosen, position_of) for chosen in choices]
+        counts = [same_choice_at_a_position(chosen, position_of) for chosen in choices]
         if len(choices) < 10 or None not in counts:
             continue
         given += 1

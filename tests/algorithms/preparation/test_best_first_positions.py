@@ -1,0 +1,174 @@
+"""Trees that grow best first where positions have a price, and what somebody says who looks deeper."""
+
+import itertools
+import math
+import zlib
+
+import pytest
+
+from precomp_games import Menu
+from precomp_games.algorithms import best_first_precomputation, best_precomputation
+from precomp_games.algorithms.preparation.evaluated_search import BestFirstSearch
+from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
+from tests import reference
+from tests.algorithms.preparation.cases import evaluation, one_sided
+from tests.algorithms.preparation.test_position_prices import same_choice_at_a_position
+from tests.random_games import policy_pairs, random_menu, random_tree
+
+
+def _case(seed, depth=3):
+    """(game, menu, sigma, player) in which several histories lead to a position."""
+    game = random_tree(seed, depth=depth + seed % 2, actions=3, width=2, chance=0.1)
+    menu, sigma = random_menu(seed, by="position"), policy_pairs(seed, "full", "position")[1]
+    return game, menu, sigma, (seed // 2) % 2
+
+
+def _opened(search):
+    """The search with all that there is opened and evaluated."""
+    while True:
+        nodes = search.tree.nodes[1:]
+        unknown = [node for node in nodes if math.isnan(node.stop)]
+        closed = [node for node in nodes if not node.opened]
+        if not closed:
+            return search
+        search._look_at(unknown)
+        search._open(closed)
+
+
+def _paid(found):
+    """What a result pays for, and that a position has one entry."""
+    rows = {}
+    for history, row in zip(found.histories, found.rows, strict=True):
+        state = found.game.new_initial_state()
+        for action in history:
+            state.apply_action(action)
+        assert rows.setdefault(str(state), row) == row
+    return len(rows)
+
+
+def test_the_best_set_of_what_is_open_against_all_choices(cases):
+    given = 0
+    for seed in itertools.count():
+        if given == cases(60):
+            break
+        game, menu, sigma, player = _case(seed)
+        choices = reference.all_choices(game, player, menu, 400)
+        position_of = reference.positions(game, player)
+        counts = [same_choice_at_a_position(chosen, position_of) for chosen in choices]
+        if len(choices) < 10 or None not in counts:
+            continue
+        given += 1
+        utilities = reference.own_utilities_of_choices(game, player, choices, sigma).tolist()
+        found = [pair for pair in zip(counts, utilities, strict=True) if pair[0] is not None]
+
+        def played_on(state, sigma=sigma):
+            return reference.play_value(state, sigma)
+
+        for penalty in (0.2, 0.02, 1e-3):
+            problem = PreparationProblem.checked(game, menu, sigma, penalty, player, str, 1e-12)
+            search = _opened(BestFirstSearch(problem, played_on, "optimistic", price_key=str))
+            chosen, value, most = search.taken(None)
+            best = max(utility - penalty * count for count, utility in found)
+            assert value == pytest.approx(best, abs=1e-9) and value <= most + 1e-12
+            result = search.result(chosen, value, most, True)
+            assert result.paid == _paid(result) and result.penalty == penalty
+            first = {
+                k
+                for k in range(result.size)
+                if not any(
+                    result.histories[k][:n] in result.histories for n in range(len(result.histories[k]))
+                )
+            }
+            assert result.net_gain[list(first)].sum() == pytest.approx(
+                (result.gain - penalty * result.share).sum(), abs=1e-9
+            )
+        for budget in range(4):
+            chosen, value, most = search.taken(budget)
+            expected = max(utility for count, utility in found if count <= budget)
+            assert value == pytest.approx(expected, abs=1e-9) and value <= most + 1e-12
+            assert _paid(search.result(chosen, value, most, False)) <= budget
+
+
+@pytest.mark.parametrize("order", ["certified", "optimistic"])
+def test_what_is_found_against_the_whole_tree(order, cases):
+    """No more than the best set of the whole tree, and what is said of it is so; most of it is found."""
+    shared = reached = told = 0
+    for seed in range(cases(60)):
+        game, menu, sigma, player = _case(seed, 5)
+        values, penalty = evaluation(seed), (0.02, 0.1)[seed % 2]
+        tree = one_sided(
+            game, player, menu, sigma, penalty, truncate="none", position_key=str, leaf_value=values,
+            stop_value="evaluate",
+        )  # fmt: skip
+        for budget in (None, 2):
+            best = best_precomputation(tree, player, price="positions", budget=budget)
+            found = best_first_precomputation(
+                game, menu, sigma, penalty, player, values, gap=0.0, order=order, price="positions",
+                budget=budget, position_key=str, batch=3,
+            )  # fmt: skip
+            assert found.paid == _paid(found) and (budget is None or found.paid <= budget)
+            assert found.lower <= best.value + 1e-9 and best.value <= found.upper + 1e-9
+            worth = best.unprepared + found.gain.sum() - found.penalty * found.paid
+            assert found.lower == pytest.approx(worth, abs=1e-9)
+            shared += found.paid < found.size
+            told += 1
+            reached += found.lower > best.value - 1e-9
+    assert shared > cases(6) and reached > (0.9 if order == "certified" else 0.6) * told
+
+
+def test_positions_need_a_key():
+    game, menu, sigma, player = _case(0)
+    with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected position_key with price"):
+        best_first_precomputation(game, menu, sigma, 0.1, player, evaluation(0), price="positions")
+
+
+def _deeper(seed):
+    """(a menu, an evaluation) of somebody else, by the position: some of the moves, and other values."""
+
+    def some(state):
+        actions = state.legal_actions()
+        drawn = [a for a in actions if zlib.crc32(f"{seed} {state} {a}".encode()) % 3]
+        return drawn or actions[:1]
+
+    return Menu(some), evaluation(seed + 1000)
+
+
+@pytest.mark.parametrize("price", ["infosets", "positions"])
+def test_a_set_that_was_looked_at_deeper(price, cases):
+    """Each entry is on the deeper menus, and the set is worth what deeper values and the others say."""
+    changed = 0
+    for seed in range(cases(60)):
+        game, _, sigma, player = _case(seed, 5)
+        pre, values = Menu.of_actions(), evaluation(seed)
+        deeper, valued = _deeper(seed)
+        for budget in (None, 3):
+            options = {
+                "gap": 0.0,
+                "order": "optimistic",
+                "price": price,
+                "position_key": str,
+                "budget": budget,
+            }
+            alone = best_first_precomputation(game, pre, sigma, 0.02, player, values, **options)
+            same = best_first_precomputation(
+                game, pre, sigma, 0.02, player, values, check=(pre, values), **options
+            )
+            assert same.lower >= alone.lower - 1e-9
+            found = best_first_precomputation(
+                game, pre, sigma, 0.02, player, values, check=(deeper, valued), **options
+            )
+            for history, row in zip(found.histories, found.rows, strict=True):
+                state = game.new_initial_state()
+                for action in history:
+                    state.apply_action(action)
+                assert set(row) <= set(deeper.entries(state))
+            assert budget is None or found.paid <= budget
+            changed += found.rows != alone.rows
+    assert changed > cases(30)
+
+
+def test_wrong_checks():
+    game, menu, sigma, player = _case(0)
+    for wrong in (3, (menu,), (menu, 3), (3, evaluation(0))):
+        with pytest.raises(ValueError, match=r"best_first_precomputation\(\): expected check"):
+            best_first_precomputation(game, menu, sigma, 0.1, player, evaluation(0), check=wrong)
