@@ -19,6 +19,7 @@ choice of a set is a pass over the nodes that are open, and what its program tak
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -248,6 +249,7 @@ class BestFirstSearch:
         nodes = [node for node in self.stops(chosen)[0] if node.place in known and not node.opened]
         if not nodes or self.evaluations >= most:
             return False
+        self._look_at([node for node in nodes if math.isnan(node.stop)])  # as its position was
         self._open(nodes)
         following = [node for each in nodes for branch in each.entries for node in branch.children]
         self._look_at([node for node in following if math.isnan(node.stop)])
@@ -343,7 +345,8 @@ class BestFirstSearch:
           games: how many were played; None: that is no question.
         """
         work = {"evaluations": self.evaluations} | ({} if games is None else {"games": games})
-        return self.tree.result(
+        stops = tuple((node.actions(), node.reach, self.stop_value(node)) for node in self.stops(chosen)[0])
+        found = self.tree.result(
             [(branch, self.gain(branch)) for branch in chosen],
             (lower, max(lower, min(upper, self.problem.high))),
             1.0,
@@ -353,6 +356,7 @@ class BestFirstSearch:
             self.worth,
             self.by_position,
         )
+        return dataclasses.replace(found, stops=stops)
 
     def within_budget(self, budget: int) -> tuple[list[Branch], float, float]:
         """(the best set of at most `budget` entries that are open, its utility, what no set exceeds)."""

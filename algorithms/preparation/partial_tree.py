@@ -65,6 +65,7 @@ class CertifiedPrecomputation(Result):
       menu: The entries that were opened, and nothing elsewhere. `HistoryTree.from_game` makes a tree of them,
         for frontiers and budgets: as `sigma_pre`, with truncate="none" and without a `position_key`, since
         what was opened depends on the history.
+      stops: (actions, reach, what stopping is worth) where lines leave the set, where evaluations say it.
       reached: Whether the interval is as narrow as was asked for.
       work: How many "rollouts" or "evaluations" were made, "opened" nodes, "nodes" in all.
       game: The base game.
@@ -90,6 +91,7 @@ class CertifiedPrecomputation(Result):
     game: pyspiel.Game = dataclasses.field(repr=False)
     sigma: tuple[PolicyLike | None, PolicyLike | None] = dataclasses.field(repr=False)
     trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
+    stops: tuple[tuple[tuple[int, ...], float, float], ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def gap(self) -> float:

@@ -19,9 +19,11 @@ studies, arrows, cards and a table. `precomp-games report` does both with books 
 With a choice of moves or games, the best book so far is written as it improves. Ctrl-C ends the looking, and
 games then say what the book is worth; pressed again, it ends the program, and the book stays.
 
-Where the whole tree is looked at (--menu=1 or 0, without games), a position may have one price however it
-is reached (--price=positions); what is known already costs nothing and stays (--keep=mine.pgn); and
---plan=10,20,50 makes books of these sizes, each of which contains the one before: plan.csv, plan.png.
+Without games a position may have one price however it is reached (--price=positions), and with --menu of 2
+or more, --check_nodes=200000 searches the positions of the book again, and keeps what that finds sound. Where
+the whole tree is looked at (--menu=1 or 0, without games), what is known already costs nothing and stays
+(--keep=mine.pgn); and --plan=10,20,50 makes books of these sizes, each of which contains the one before:
+plan.csv, plan.png.
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
 
 def _whole_tree(given: flags.FlagValues) -> str:
     """A flag that needs the whole tree, "" where none is given."""
-    needs = {"price": given.price != "infosets", "keep": given.keep, "plan": given.plan}
+    priced = given.price != "infosets" and (given.menu is None or given.menu < 2)
+    needs = {"price": priced, "keep": given.keep, "plan": given.plan}
     needs |= {"distrust": given.distrust > 0.0}
     return next((flag for flag, is_given in needs.items() if is_given), "")
 

@@ -78,7 +78,12 @@ def ways():
         yield settings, {"plan": (2, 4)}
         yield dataclasses.replace(settings, price="positions", penalty=0.01), {}
         yield dataclasses.replace(settings, distrust=0.2), {"budget": 4}
-        yield dataclasses.replace(settings, menu=3), {"max_evaluations": 60, "budget": 6}
+        several = dataclasses.replace(settings, menu=3)
+        yield several, {"max_evaluations": 60, "budget": 6}
+        by_position = dataclasses.replace(several, price="positions", max_plies=7)
+        yield by_position, {"max_evaluations": 60}
+        checked = dataclasses.replace(by_position, check_limit=SearchLimit(nodes=80))
+        yield checked, {"max_evaluations": 60, "budget": 6}
         played = dataclasses.replace(settings, evaluation="calibrated", menu=2, max_plies=4, penalty=0.01)
         yield played, {"games": 18, "max_evaluations": 40, "budget": 4}
 
@@ -181,7 +186,9 @@ def test_who_distrusts_the_model_prepares_for_the_worst_around_it(engines):
     assert made.utility - made.unprepared == pytest.approx(sum(made.gains))
     assert made.unprepared == pytest.approx(prepare(SETTINGS, engines).unprepared)
     assert made.utility < prepare(SETTINGS, engines).utility
-    with pytest.raises(ValueError, match=r"no distrust with these, got menu=0 and distrust=0\.3"):
+    with pytest.raises(
+        ValueError, match=r"no distrust with these or a price per position, got menu=0 and distrust=0\.3"
+    ):
         prepare(settings, engines, plan=(1, 2))
 
 
@@ -246,6 +253,11 @@ def test_the_best_book_so_far_can_be_written_at_any_time(by_games, engines, tmp_
 def test_a_choice_needs_no_plan(engines):
     with pytest.raises(ValueError, match=r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"):
         prepare(dataclasses.replace(SETTINGS, menu=2), engines, plan=(1, 2))
+    with pytest.raises(ValueError, match="or a price per position, got menu=2 and distrust=0.1"):
+        prepare(dataclasses.replace(SETTINGS, menu=2, price="positions", distrust=0.1), engines)
+    for settings in (SETTINGS, dataclasses.replace(SETTINGS, menu=2, evaluation="calibrated")):
+        with pytest.raises(ValueError, match="menu of 2 or more, and no games, where settings.check_limit"):
+            prepare(dataclasses.replace(settings, check_limit=SearchLimit(nodes=9)), engines)
 
 
 @pytest.mark.parametrize(

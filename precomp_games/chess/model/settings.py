@@ -104,6 +104,8 @@ class PreparationSettings(Shown):
       analyst_limit: Limit of a search for a move of the book.
       opponent_limit: Limit of a search for a move of the opponent.
       own_limit: Limit of a search for a move of our own play out of book. Default: the opponent's.
+      check_limit: Limit of a search again of the positions of a book that was found with a choice of moves:
+        its moves stay where that finds them within the window. Default: none.
       own_repeats: Whether our own play may repeat positions while it is ahead: it then goes by the position
         alone, and else remembers the game, see `EnginePolicy`.
       top_k: Moves considered in a position (MultiPV).
@@ -156,6 +158,7 @@ class PreparationSettings(Shown):
     analyst_limit: SearchLimit = _ANALYST_LIMIT
     opponent_limit: SearchLimit = _OPPONENT_LIMIT
     own_limit: SearchLimit | None = None
+    check_limit: SearchLimit | None = None
     own_repeats: bool = True
     top_k: Multipv = 2
     opponent_plays: Plays = "softmax"

@@ -183,14 +183,18 @@ class BestFirst:
 
     Attributes:
       upper: No such book is worth more.
+      learned: Positions, or histories, that are paid for; None: all of the book.
       order: One of `ORDERS`.
       work: What was done, such as "evaluations".
+      stops: Where lines leave a book that was searched again, and what that says of it.
       unfinished: Whether the run goes on; games may then still say what the book is worth.
     """
 
     upper: float | None = None
+    learned: checks.NonNegativeInt | None = None
     order: str | None = None
     work: _Counts = dataclasses.field(default_factory=dict)
+    stops: _Stops = ()
     unfinished: bool = False
 
 
@@ -368,7 +372,9 @@ class Preparation(Result):
     @property
     def learned(self) -> int:
         """How many positions, or histories, are paid for."""
-        return self.search.learned if isinstance(self.search, WholeTree) else len(self.book)
+        search = self.search
+        learned = search.learned if isinstance(search, WholeTree | BestFirst) else None
+        return len(self.book) if learned is None else learned
 
     @property
     def unfinished(self) -> bool:
@@ -395,8 +401,8 @@ class Preparation(Result):
 
     @property
     def stops(self) -> dict[tuple[str, ...], float]:
-        """What games from where lines leave the book are expected to score, by moves in UCI notation."""
-        stops = self.search.stops if isinstance(self.search, ByGames | BySparring) else ()
+        """What games, or later searches, say of where lines leave the book, by moves in UCI notation."""
+        stops = () if isinstance(self.search, WholeTree) else self.search.stops
         return {tuple(stop.after): stop.value for stop in stops}
 
     def columns(self) -> dict[str, Any]:
@@ -516,7 +522,7 @@ class Preparation(Result):
     @classmethod
     def _parsed(cls, data: Mapping[str, Any], files: ModelFiles | None) -> Preparation:
         given = dict(data["settings"])
-        for name in ("analyst_limit", "opponent_limit", "own_limit"):
+        for name in ("analyst_limit", "opponent_limit", "own_limit", "check_limit"):
             if given.get(name) is not None:
                 given[name] = SearchLimit.parse(given[name])
         settings = PreparationSettings(**given, trusted=False, files=files)  # a file that says so is refused

@@ -22,8 +22,8 @@ from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomput
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.data.move_counts import CountsPolicy
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
-from precomp_games.chess.model.engine_policies import pov_score
-from precomp_games.chess.model.model import Engines, ModelFiles, PreparationPolicies, searched
+from precomp_games.chess.model.engine_policies import EngineEvaluation, pov_score
+from precomp_games.chess.model.model import Engines, ModelFiles, PreparationPolicies, book_choice, searched
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.played import ReplyGames, reply_games
 from precomp_games.chess.model.settings import PreparationSettings
@@ -39,6 +39,7 @@ _UNPREPARED = 100  # games at most that say what there is without a book
 _TELLING = 100  # games with a book, and without it, that may say that it is no better than none
 _TEACHING = 6  # one game in so many teaches what positions are worth
 _SECONDS = 120.0  # for each integer program, of which there are some with a price per position
+_SOME_SECONDS = 10.0  # for each of many, where lines are looked at best first
 
 
 @public
@@ -60,7 +61,9 @@ def prepare(
 
     Without a choice of moves (`settings.menu` 0 or 1, and no games), all that the penalty allows is looked at
     and the best book of it is taken. With a choice, lines are looked at in the order of their promise, up to
-    `max_evaluations`; where a fitted evaluation says what they are worth, games correct it.
+    `max_evaluations`; where a fitted evaluation says what they are worth, games correct it, but for a price
+    per position. With `settings.check_limit` the book that was found so, without games, is searched again,
+    see `check` of `best_first_precomputation`.
 
     Args:
       settings: what is prepared, against whom, and how it is valued.
@@ -88,12 +91,18 @@ def prepare(
       ValueError, EngineError: settings, engines, the store or another argument are not what they
         should be.
     """
-    other_way = bool(plan) or keep is not None or settings.price != "infosets"
+    other_way, by_position = bool(plan) or keep is not None, settings.price == "positions"
     whole_tree = other_way or settings.distrust > 0.0
-    if (whole_tree and settings.menu > 1) or (other_way and settings.distrust):
+    if (whole_tree and settings.menu > 1) or ((other_way or by_position) and settings.distrust):
         raise ArgumentError(
-            "expected settings.menu to be 0 or 1 with a plan, a price per position, a kept book or distrust, "
-            f"and no distrust with these, got menu={settings.menu} and distrust={settings.distrust:g}"
+            "expected settings.menu to be 0 or 1 with a plan, a kept book or distrust, and no distrust with "
+            f"these or a price per position, got menu={settings.menu} and distrust={settings.distrust:g}"
+        )
+    by_games = is_by_games(settings, games, whole_tree=whole_tree)
+    if settings.check_limit is not None and (settings.menu < 2 or by_games):
+        raise ArgumentError(
+            "expected settings.menu of 2 or more, and no games, where settings.check_limit is given, got "
+            f"menu={settings.menu} and {'games' if by_games else 'no games'}"
         )
     policies = engines.policies(settings)
 
@@ -105,16 +114,26 @@ def prepare(
             improved(dataclasses.replace(made, budget=budget, files=files, search=search))
 
     def estimated(found: CertifiedPrecomputation) -> None:
-        so_far(_by_estimates(settings, engines, found, preparation.BestFirst(work=found.work)))
+        how = preparation.BestFirst(work=found.work, learned=found.paid)
+        so_far(_by_estimates(settings, engines, found, how))
 
     search: dict[str, Any] = {"max_evaluations": max_evaluations, "enough": enough}
     search |= {"min_probability": settings.min_probability, "improved": improved and estimated}
-    if is_by_games(settings, games, whole_tree=whole_tree):
+    if by_games:
         found = _by_games(settings, engines, budget, games, search)
     elif settings.menu > 1:
-        search |= {"gap": gap, "order": order, "budget": budget, "position_key": position_key}
+        search |= {"gap": gap, "order": order, "budget": budget, "price": settings.price}
+        search |= {"position_key": board_key if by_position else position_key}
+        search |= {"time_limit": _SOME_SECONDS, "check": _deeper(settings, engines, policies)}
         best = algorithms.best_first_precomputation(*searched(policies, settings.game(), settings), **search)
-        how = preparation.BestFirst(upper=best.upper, order=order, work=best.work)
+        told = [preparation.Stop(_uci(each[0]), *each[1:], 0) for each in best.stops]
+        how = preparation.BestFirst(
+            upper=best.upper,
+            learned=best.paid,
+            order=order,
+            work=best.work,
+            stops=told if settings.check_limit else (),
+        )
         found = _by_estimates(settings, engines, best, how)
     elif enough is not None:
         raise ArgumentError("expected a choice of moves, or games, where enough is given, got the whole tree")
@@ -134,7 +153,8 @@ def prepare(
 
 def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) -> bool:
     """Whether games say what the book is worth."""
-    return settings.kind.fitted and settings.menu > 0 and games > 0 and not whole_tree
+    by_history = settings.price == "infosets" and not whole_tree
+    return settings.kind.fitted and settings.menu > 0 and games > 0 and by_history
 
 
 def with_exits(found: Preparation, engines: Engines, policies: PreparationPolicies) -> Preparation:
@@ -144,7 +164,8 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
     epds = [board.epd() for board in book.boards]
     with limited(None):  # nearly all of which has been searched
         exits = exits_of(book, settings, policies, found.stops)
-        results = engines.analyst.search(epds, settings.analyst_limit, settings.multipv)
+        limit = settings.check_limit or settings.analyst_limit
+        results = engines.analyst.search(epds, limit, settings.multipv)
     evaluations = {
         position.history: pov_score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)
@@ -178,7 +199,7 @@ def exits_of(
       book: the book.
       settings: what it was made by.
       policies: of these settings.
-      stops: what games have said there, see `Preparation.stops`; elsewhere the evaluation does.
+      stops: what was learned there, see `Preparation.stops`; elsewhere the evaluation says it.
     """
     value = None if isinstance(policies.leaf_value, RolloutValues) else policies.leaf_value
     return book_exits(
@@ -192,7 +213,7 @@ def exits_of(
 
 @dataclasses.dataclass(frozen=True)
 class _Taught:
-    """What stopping is worth to White: as games have taught, elsewhere as the evaluation says."""
+    """What stopping is worth to White: as was learned, elsewhere as the evaluation says."""
 
     stops: Mapping[tuple[str, ...], float]
     player: int
@@ -299,6 +320,19 @@ def _looked_at(tree: HistoryTree) -> preparation.LookedAt:
 # -- best first --------------------------------------------------------------------------------------------
 
 
+def _deeper(
+    settings: PreparationSettings, engines: Engines, policies: PreparationPolicies
+) -> tuple[Any, Any] | None:
+    """What the analyst's searches at `check_limit` allow to memorize, and say of where lines stop."""
+    if settings.check_limit is None:
+        return None
+    value = policies.leaf_value
+    if isinstance(value, EngineEvaluation):
+        value = dataclasses.replace(value, limit=settings.check_limit)
+    deeper = dataclasses.replace(settings, analyst_limit=settings.check_limit)
+    return book_choice(deeper, engines.analyst), value
+
+
 def _by_estimates(
     settings: PreparationSettings,
     engines: Engines,
@@ -306,7 +340,7 @@ def _by_estimates(
     search: preparation.BestFirst,
 ) -> Preparation:
     """What evaluations say of what was found, and no games."""
-    utility = min(found.lower + found.penalty * found.size, 1.0)  # by rounding, it may be above
+    utility = min(found.lower + found.penalty * found.paid, 1.0)  # by rounding, it may be above
     worth = utility, max(utility - float(found.gain.sum()), 0.0), found.lower
     book, gains = trees.certified_book(found), found.gain.tolist()
     return Preparation(settings, book, engines.ids, *worth, gains, search=search)
@@ -367,12 +401,11 @@ def _by_games(
 
 def told_stops(found: ConfirmedPrecomputation) -> list[preparation.Stop]:
     """Where lines leave a book, and what games have taught of it."""
-    return [
-        preparation.Stop(
-            [move_of(action).uci() for action in stop.history], stop.reach, stop.value, stop.games
-        )
-        for stop in found.stops
-    ]
+    return [preparation.Stop(_uci(stop.history), stop.reach, stop.value, stop.games) for stop in found.stops]
+
+
+def _uci(actions: Sequence[int]) -> list[str]:
+    return [move_of(action).uci() for action in actions]
 
 
 def _gaining(book: Book, gains: Sequence[float], more: float) -> tuple[Book, list[float]]:
