@@ -253,10 +253,10 @@ def test_the_best_book_so_far_can_be_written_at_any_time(by_games, engines, tmp_
 def test_a_choice_needs_no_plan(engines):
     with pytest.raises(ValueError, match=r"prepare\(\): expected settings.menu to be 0 or 1 with a plan"):
         prepare(dataclasses.replace(SETTINGS, menu=2), engines, plan=(1, 2))
-    with pytest.raises(ValueError, match="or a price per position, got menu=2 and distrust=0.1"):
+    with pytest.raises(ValueError, match=r"or a price per position, got menu=2 and distrust=0\.1"):
         prepare(dataclasses.replace(SETTINGS, menu=2, price="positions", distrust=0.1), engines)
     for settings in (SETTINGS, dataclasses.replace(SETTINGS, menu=2, evaluation="calibrated")):
-        with pytest.raises(ValueError, match="menu of 2 or more, and no games, where settings.check_limit"):
+        with pytest.raises(ValueError, match=r"menu of 2 or more, and no games, where settings\.check"):
             prepare(dataclasses.replace(settings, check_limit=SearchLimit(nodes=9)), engines)
 
 
