@@ -87,7 +87,12 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
             raise ValueError(
                 "--plan: expected no --budget beside it, since the plan says how much is learned"
             )
-    if given["order"].present and is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree)):
+    by_games = is_by_games(settings, given.play_budget, whole_tree=bool(needs_tree))
+    if settings.check_limit is not None and (menu < 2 or by_games):
+        raise ValueError(
+            "--check_nodes: expected --menu of 2 or more beside it, and no games (--play_budget=0)"
+        )
+    if given["order"].present and by_games:
         raise ValueError("--order: expected --play_budget=0 beside it, since games set the order")
     return settings
 

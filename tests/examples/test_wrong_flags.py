@@ -115,7 +115,8 @@ _CHESS = [
     ("--evaluation=linear --keep=missing.pgn", ("--keep", "expected PGN or Polyglot files")),
     ("--evaluation=linear --keep=other.pgn", ("--keep", "start position")),
     ("--evaluation=linear --keep=empty.pgn", ("--keep", "expected moves of white")),
-    ("--evaluation=linear --price=positions --menu=4", ("--menu", "expected 0 or 1 with --price")),
+    ("--evaluation=linear --distrust=0.1 --menu=4", ("--menu", "expected 0 or 1 with --distrust")),
+    ("--evaluation=linear --check_nodes=9", ("--check_nodes", "expected --menu of 2 or more")),
 ]
 _OTHER_CHESS = [
     ("book_match", "--from=none", ("--from", "'none'")),

@@ -122,6 +122,8 @@ def table():
         "sigma": Arg(sigma, *no_policies, (sigma, None), ("uniform", sigma)),
         "certified_precomputation.sigma": Arg(sigma, *no_policies, (sigma, None), (None, sigma)),
         "evaluator": Arg(lambda state: 0.5, *answering(math.nan, "a", None, [0.5])),
+        "best_first_precomputation.price": Arg("infosets", "nothing", 3),
+        "best_first_precomputation.check": Arg(None, 3, (sigma,), (sigma, 3)),
         "best_first_precomputation.evaluator": Arg(
             lambda state: 0.5, *answering(math.nan, "a", None, [0.5], 10.0)
         ),
