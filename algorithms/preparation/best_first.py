@@ -18,6 +18,11 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
              promises 0.3 lambda any more. It needs far fewer evaluations, since a good move is followed
              instead of compared with all others, and certifies nothing; the interval is given all the same.
 
+With a budget, the optimistic order finds a price by itself: entries are dear at first, and cost half as much
+whenever nothing on the best line promises anything any more, until the set that is best at that price fills
+the budget, or lambda is reached. So what is worth most of all is followed before anything else is: that finds
+more by as many evaluations than any fixed price that was tried (docs/menus.md).
+
 With a budget, the set that is taken is the best one of at most so many entries among those opened
 (`frontier`). The same program on upper values, where an unopened node is an entry worth the most there is,
 bounds what any set of that size is worth.
@@ -106,7 +111,7 @@ def best_first_precomputation(
       game: two players, zero or constant sum, perfect information.
       sigma_pre: what the player can memorize, a policy or a `Menu`; one, or a pair.
       sigma: what is computed during play; one policy, or a pair. The player's own is not asked.
-      penalty: lambda. With a budget it only says how far is looked.
+      penalty: lambda. With a budget it only says how far is looked at most.
       player: 0 or 1.
       evaluator: what stopping is worth: a function from a state to player 0's utility, or an object with
         `evaluate_batch(states)`. Its values count as exact, and intervals hold for these values.
@@ -140,7 +145,10 @@ def best_first_precomputation(
     key = position_key if price == "positions" else None
     search = BestFirstSearch(problem, evaluator, order, price_key=key)
     with bar("Preparing", "evaluations") as show:
-        work = _Work(search, budget, gap, batch, time_limit, show, enough, improved)
+        falls = budget is not None and order == "optimistic"
+        if falls:
+            search.begin_dear()
+        work = _Work(search, budget, gap, batch, time_limit, show, enough, improved, falls)
         exhausted = work.grow(max_evaluations)
         chosen, lower, upper = work.known(max_evaluations)
         if check is not None:
@@ -161,20 +169,22 @@ class _Work:
     show: Callable[..., None]
     enough: Callable[[], bool] | None
     improved: Improved | None
+    falls: bool
     stopped: bool = False
 
     def grow(self, most: int | None) -> bool:
         """Looks at more, up to so many evaluations in all; whether there was nothing left."""
         search, left = self.search, self.batch
-        while search.upper - search.lower > self.gap and not self.stopped:
+        while not self.stopped:
             if most is not None:
                 left = min(self.batch, most - search.evaluations)
                 if left < 1:
                     break
-            if self.budget is not None and search.has_grown("steered"):
-                search.steer(self.budget)
-            if not search.work(left):
-                return True  # certified: nothing is unknown, and what is left of the gap is rounding
+            narrow = search.upper - search.lower <= self.gap
+            if narrow or not search.work(left):
+                if self.falls and self.budget is not None and search.cheapen(self.budget):
+                    continue
+                return not narrow  # certified: nothing is unknown, and what is left of the gap is rounding
             search.tree.trace.append((search.evaluations, search.lower, search.upper))
             if self.improved is not None and search.has_grown():
                 taken = search.taken(self.budget, self.time_limit)

@@ -47,7 +47,7 @@ SearchOrder = Annotated[str, checks.one_of(ORDERS)]
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 _MORE = 9 / 8  # as many evaluations as when something was done last, and it is done again
-_STEPS = 24  # of a bisection
+_DEAR = 2.0**-6  # what an entry costs at first, of the range of utilities
 
 
 class BestFirstSearch:
@@ -143,12 +143,21 @@ class BestFirstSearch:
         self.tree.price = penalty
         self.revalue()
 
-    def steer(self, budget: int) -> None:
-        """Goes on at the price at which the best set of what is open fills a budget."""
-        price = self.price_for(budget)
-        if price != self.tree.price:
-            self.tree.price = price
-            self.resum()
+    def begin_dear(self) -> None:
+        """Makes entries dear at first, so that what is worth most of all is followed before anything else."""
+        self.tree.price = max(self.problem.penalty, _DEAR * self.problem.range)
+        self.resum()
+
+    def cheapen(self, budget: int) -> bool:
+        """Halves what an entry costs; false at the problem's penalty, and where a budget is filled."""
+        if self.tree.price <= self.problem.penalty:
+            return False
+        chosen = self.chosen()
+        if (len({branch.node.place for branch in chosen}) if self.by_position else len(chosen)) > budget:
+            return False
+        self.tree.price = max(self.problem.penalty, self.tree.price / 2.0)
+        self.resum()
+        return True
 
     def revalue(self) -> None:
         """Asks again what stopping is worth at all nodes that were evaluated, parents first."""
@@ -222,22 +231,6 @@ class BestFirstSearch:
         gain, unprepared = decisions.gains()
         paid = price * len({branch.node.place for branch in chosen})
         return chosen, unprepared + float(gain[memorize > 0.0].sum()) - paid, most
-
-    def price_for(self, budget: int) -> float:
-        """The least price, at least the problem's, at which the best set of what is open is no larger."""
-        decisions, branches = self._decisions(_LOWER)
-
-        def size(price: float) -> int:
-            chosen = _members(decisions, decisions.best(price).memorize, branches)
-            return len({branch.node.place for branch in chosen}) if self.by_position else len(chosen)
-
-        low, high = self.problem.penalty, self.problem.range
-        if size(low) <= budget:
-            return low
-        for _ in range(_STEPS):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if size(middle) > budget else (low, middle)
-        return high
 
     def follow_known(self, chosen: list[Branch], most: float) -> bool:
         """Opens histories of positions of a set that it comes to, evaluates what follows; whether any.
