@@ -49,13 +49,13 @@ def test_all_names_have_defaults(kuhn):
     board = pyspiel.load_game("connect_four(rows=2,columns=3,x_in_row=2)")
     known = {"uniform", "random", "cfr", "best_response", "noisy"}
     # These are of chess, and there is no default for a file or a program.
+    names.pop("human")  # whose networks are elsewhere
     for name, argument in (
-        ("games", "file="),
-        ("human", "rating=1500.0,maia="),
-        ("polyglot", "file="),
-        ("uci", "engine="),
+        ("games", "file"),
+        ("polyglot", "file"),
+        ("uci", "engine"),
     ):
-        assert names.pop(name).startswith(f"{argument},")
+        assert names.pop(name).startswith(f"{argument}=,")
         with pytest.raises(ValueError, match=rf"expected {name}\({argument}=\.\.\.\)"):
             make_policy(board, name)
     for name, arguments in names.items():
