@@ -103,6 +103,15 @@ def test_between_ratings_networks_are_averaged_and_beyond_them_the_last_one_stan
         np.testing.assert_array_equal(above, high)
 
 
+def test_with_a_spread_all_networks_are_averaged(folder):
+    state = GAME.new_initial_state()
+    low, high = (HumanPolicy(GAME, each, folder).action_probabilities(state) for each in (1200, 1600))
+    odds = np.exp([-0.5 * 0.5**2, -0.5 * 1.5**2])  # 1300 is 100 and 300 from them
+    share, _ = odds / odds.sum()
+    row = HumanPolicy(GAME, 1300, folder, spread=200.0).action_probabilities(state)
+    assert row == pytest.approx({a: share * p + (1.0 - share) * high[a] for a, p in low.items()}, abs=1e-12)
+
+
 def test_answers_do_not_depend_on_what_was_asked_before(folder):
     states = [state for state, _ in played(seed=1)]
     policy = HumanPolicy(GAME, 1600, folder)

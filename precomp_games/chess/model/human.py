@@ -5,7 +5,9 @@
     human(engine=lc0,options=of(WeightsFile=maia-1500.pb.gz))
 
 Each of Maia's networks was trained on games of one rating, which its file's name says. Between two ratings
-their probabilities are averaged, by how near each is; beyond the last one its network stands alone. The game
+their probabilities are averaged, by how near each is; beyond the last one its network stands alone. With a
+spread, all of them are averaged, by a normal distribution of people's ratings: that predicts moves better by
+0.04 bits, at the cost of all networks. The game
 so far matters: the last eight positions are what a network sees, so that these policies depend on histories
 (`of_history`), and a tree shares nothing between transpositions. A game that begins at a position of its own
 is taken to have been there all the time.
@@ -14,8 +16,7 @@ Networks are not shipped: they are under the GPL. They are a folder, or a file, 
 the flag --maia or the environment's PRECOMP_MAIA names. An engine that has such a network in it may play as
 well: lc0 says at VerboseMoveStats how likely it finds each move.
 
-Source: see `networks`. Between ratings: ours; on the club player's games it predicts as well as the network
-that is nearest.
+Source: see `networks`. Between ratings: ours; see docs/people.md for what it is worth.
 
 Cost: a millisecond a position and network; what was asked lately is remembered.
 """
@@ -23,6 +24,7 @@ Cost: a millisecond a position and network; what was asked lately is remembered.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -135,19 +137,25 @@ class HumanPolicy(PeoplePolicy):
     """What people of a rating play, by networks.
 
     Attributes:
-        rating: theirs.
+        rating, spread: theirs.
         networks: the share of each network, by its file.
     """
 
     @public
     def __init__(
-        self, game: ChessGame, rating: Rating = 1500.0, networks: checks.FilePath | None = None
+        self,
+        game: ChessGame,
+        rating: Rating = 1500.0,
+        networks: checks.FilePath | None = None,
+        *,
+        spread: Rating = 0.0,
     ) -> None:
         """Reads the networks of the ratings beside it.
 
         Args:
             game: of chess.
             rating: of the people.
+            spread: the standard deviation of their ratings; 0: they all have that one.
             networks: a file, or a folder of them; None: what `config` or PRECOMP_MAIA names.
 
         Raises:
@@ -155,13 +163,14 @@ class HumanPolicy(PeoplePolicy):
             OSError: a file cannot be read.
         """
         super().__init__(game)
-        self.rating, self._source = rating, networks_path(networks)
-        self.networks = _nearest(_files(self._source), rating)
+        self.rating, self.spread, self._source = rating, spread, networks_path(networks)
+        self.networks = _shares(_files(self._source), rating, spread)
         self._networks = [(Network(path), share) for path, share in self.networks.items()]
         self._trails: tuple[str, Trails] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.game, self.rating, self._source)
+        made = functools.partial(type(self), spread=self.spread)
+        return made, (self.game, self.rating, self._source)
 
     @public
     def evaluate_batch(self, states: UnfinishedStates) -> npt.NDArray[np.float64]:
@@ -244,11 +253,14 @@ def _rating_of(path: str) -> float:
     return float(found[1]) if found else math.nan
 
 
-def _nearest(files: Mapping[float, str], rating: float) -> dict[str, float]:
-    """The files of the ratings on both sides of one, and the share of each."""
+def _shares(files: Mapping[float, str], rating: float, spread: float) -> dict[str, float]:
+    """Files by rating -> the share of each, those of the ratings on both sides where there is no spread."""
     ratings = sorted(files)
     if len(ratings) == 1:
         return {files[ratings[0]]: 1.0}
+    if spread:
+        odds = np.exp(-0.5 * ((np.array(ratings) - np.clip(rating, ratings[0], ratings[-1])) / spread) ** 2)
+        return {files[each]: float(p) for each, p in zip(ratings, odds / odds.sum(), strict=True) if p > 1e-3}
     within = min(max(rating, ratings[0]), ratings[-1])
     above = next(each for each in ratings if each >= within)
     below = next(each for each in reversed(ratings) if each <= within)

@@ -358,7 +358,12 @@ def _uci(
 
 
 def _human(
-    game: ChessGame, rating: Rating = 1500.0, maia: str = "", engine: str = "", options: str = ""
+    game: ChessGame,
+    rating: Rating = 1500.0,
+    spread: Rating = 0.0,
+    maia: str = "",
+    engine: str = "",
+    options: str = "",
 ) -> PeoplePolicy:
     """What people of a rating play, by networks, or by an engine that has one in it."""
     if engine:
@@ -367,7 +372,7 @@ def _human(
         return EnginePeople(game, StatsEngine(engine, _options(options)))
     if options:
         raise ArgumentError("expected engine= beside options=, got no engine")
-    return HumanPolicy(game, rating, maia or None)
+    return HumanPolicy(game, rating, maia or None, spread=spread)
 
 
 def _options(given: Any) -> dict[str, str | int | bool]:

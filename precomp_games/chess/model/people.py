@@ -60,6 +60,7 @@ _MOST_LAST = 500  # moves that distrust is fitted to; more would change it littl
 _RATING = 1500.0  # of whom nobody knows it
 _SHARE = 0.3  # of the time that is left, for each of two fits
 _FIRST = 2  # games that they look at in any case
+_SPREAD = 200.0  # of the ratings of people who are like a person
 _MOST_LOOKED = 4000  # moves, half of them of the last games, that networks are asked about for a fit
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
@@ -286,7 +287,7 @@ def model_person(
     later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
     hurried, people = deadline() is not None, behind == HUMAN
     if people:
-        behind = f"{HUMAN}(rating={person.rating(first):.0f})"
+        behind = f"{HUMAN}(rating={person.rating(first):.0f},spread={_SPREAD:g})"
         rng, each = np.random.default_rng(seed), int(person.table.own.sum()) / len(when)
         most = max(_FIRST, int(_MOST_LOOKED / 2 / each))
         older, later = rng.permutation(older)[:most], later[:most]
