@@ -34,6 +34,7 @@ from precomp_games.chess.data.move_counts import GameSelection, PolyglotCounts
 from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
+from precomp_games.chess.model import people_values
 from precomp_games.chess.model.calibration import load_calibration
 from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, preparation_policies
 from precomp_games.chess.model.opponents import polyglot_policy
@@ -493,6 +494,12 @@ READERS: dict[str, Reader] = {
         lambda: [data for told in samples.calibrations() for data in _json(told)],
         load_calibration,
         "fit.json",
+    ),
+    "people_values": Reader(
+        ("load_people",),
+        lambda: _json(people_values.as_json(people_values.load_people())),
+        people_values.load_people,
+        "people_games.json",
     ),
     "shown": Reader((), lambda: _json(_MATCH), _use_shown, "result.json"),
     "store": Reader(("EvaluationStore",), samples.stores, _use_store, "store.sqlite", _STORE_WORDS),

@@ -18,7 +18,7 @@ import pyspiel
 from precomp_games import HistoryTree, make_policy
 from precomp_games.chess import Book, BookMove, BookPosition, Drill, EvaluationStore, PreparationSettings
 from precomp_games.chess.engines.searches import Line, SearchLimit, SearchResult
-from precomp_games.chess.model import calibration
+from precomp_games.chess.model import calibration, people_values
 
 _DATA = pathlib.Path(__file__).parents[1] / "precomp_games" / "commands" / "data"
 NOW = datetime.datetime(2026, 1, 1, 9, tzinfo=datetime.UTC)
@@ -111,9 +111,10 @@ def results() -> tuple[Any, ...]:
 
 @functools.cache
 def calibrations() -> tuple[Any, ...]:
-    """The fits that are shipped."""
+    """The fits that are shipped, but for that to people's rated games."""
     files = sorted((pathlib.Path(calibration.__file__).parent / "data").glob("*.json"))
-    return tuple(json.loads(file.read_text(encoding="utf-8")) for file in files)
+    every = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return tuple(told for told in every if told["format"] != people_values.FORMAT)
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import dataclasses
 from absl import flags
 
 from precomp_games._support.checks import counted
-from precomp_games._support.deadlines import part, sample_in_time
+from precomp_games._support.deadlines import part, sample_in_time, time_is_up
 from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Line, SearchLimit
@@ -35,7 +35,8 @@ def run(given: flags.FlagValues) -> None:
     report = GameReport()
     with part(_READING), _app.errors_by_flag("games", "a PGN file"):
         read = rated_games(given.games, speeds=given.speeds, seed=given.seed, report=report)
-    print(f"{'Games':<20}{report}")
+        cut = "; read no further, by --minutes" if time_is_up() else ""
+    print(f"{'Games':<20}{report}{cut}")
     earlier, later = read.parted()
     count = given.positions or _POSITIONS
     drawn = [(False, each) for each in spread(earlier.positions, count, given.seed)]

@@ -8,14 +8,14 @@ import chess
 import numpy as np
 import pytest
 
-from precomp_games.chess.model.clock_times import KNOTS, NAMES, ClockTimes, fit_clock_times
+from precomp_games.chess.model.clock_times import KNOTS, NAMES, ClockTimes, expected_seconds, fit_clock_times
 from precomp_games.chess.model.people_checks import check_seconds
 from precomp_games.chess.model.people_values import PeopleFit, PeopleRow, PeopleUtility
 from precomp_games.chess.model.rated_games import TimedMove, band, rated_games, spread
 
 TRUE = ClockTimes(
     "blitz",
-    (0.3, 0.5, 0.9, 1.2, 1.4, 1.5, 1.3, 0.9, 0.3, -0.2, 0.1, 0.3, 0.9, 0.4),
+    (0.3, 0.5, 0.9, 1.2, 1.4, 1.5, 1.3, 0.9, 0.3, -0.3, -0.2, 0.1, 0.0, -0.2, -0.2, -0.3, 0.4, 0.9, 0.4),
     (0.0,) * len(NAMES),
     1,
     1,
@@ -90,20 +90,25 @@ def simulated_moves(count, seed=0):
     moves = []
     for game in range(count):
         rating, control = float(rng.integers(1000, 2200)), ((180, 0), (180, 2), (300, 3))[game % 3]
-        times, tempo = dataclasses.replace(TRUE, rating=rating, control=control), rng.gamma(4.0, 0.25)
-        for ply in rng.integers(2, 130, size=8).tolist():
-            moves_there = int(rng.integers(2, 50))
-            seconds = times.seconds(ply, moves_there) * tempo * rng.gamma(1.0)
-            moves.append(TimedMove(game, 2000.0, "blitz", control, rating, ply, moves_there, seconds))
-    return moves
+        tempo = rng.gamma(4.0, 0.25)
+        for ply, num in zip(
+            rng.integers(2, 130, size=8).tolist(), rng.integers(1, 60, size=8).tolist(), strict=True
+        ):
+            seconds = tempo * rng.gamma(1.0)
+            moves.append(TimedMove(game, 2000.0, "blitz", control, rating, ply, num, seconds))
+    expected = expected_seconds(TRUE, moves).tolist()
+    return [
+        dataclasses.replace(move, seconds=mean * move.seconds)
+        for move, mean in zip(moves, expected, strict=True)
+    ]
 
 
 def test_a_fit_recovers_what_seconds_were_simulated_from():
-    (fit,) = fit_clock_times(simulated_moves(4000))
+    (fit,) = fit_clock_times(simulated_moves(2000))
     off = (np.array(fit.coefficients) - TRUE.coefficients) / fit.errors
     assert np.abs(off).max() < 3.5 and 0.5 < np.sqrt((off**2).mean()) < 1.6
     people = PeopleFit((ROW,), (fit,), "", "", "")
-    classes = check_seconds(people, simulated_moves(3000, seed=1))
+    classes = check_seconds(people, simulated_moves(1500, seed=1))
     assert len(classes) == 10 and all(abs(x.expected - x.spent) < 3.5 * x.error + 0.1 for x in classes)
     with pytest.raises(ValueError, match="expected moves of 50 games"):
         fit_clock_times(simulated_moves(20))
@@ -114,7 +119,7 @@ def test_clocks_run_down_by_what_is_spent():
     assert times.clock(2) == times.clock(3) == 180.0
     assert times.clock(6) == pytest.approx(180.0 - times.seconds(2) - times.seconds(4) + 4.0)
     assert dataclasses.replace(TRUE, control=(1, 0)).clock(80) == 1.0
-    seconds = [times.seconds(20, moves) for moves in range(1, 60)]
+    seconds = [times.seconds(20, moves) for moves in range(15, 60)]
     assert seconds == sorted(seconds) and times.seconds(200) == times.seconds(2 * KNOTS[-1] - 2)
     assert times.saved(20) == times.seconds(20) - 1.0
     assert dataclasses.replace(TRUE, control=(1, 0)).saved(20) == 0.0

@@ -1,12 +1,12 @@
 """How long people think: expected seconds of a move, fitted to the clocks of rated games.
 
-    E seconds = exp(h(n) + (r + s log(n / 11)) (rating - 1500) / 400 + m log(legal moves / 30)
-                    + t log(T / 180) + i 40 inc / T)
+    E seconds = exp(h(n) + r(n) (rating - 1500) / 400 + m(legal moves) + t log(T / 180) + i 40 inc / T)
 
-n is which of the mover's moves it is, h linear between `KNOTS` and constant beyond, and T = base + 40 inc,
-what a player has for 40 moves. It is the mean that is fitted, by Poisson's likelihood, and not the mean of
-logarithms: what is left on the clock is a sum of seconds. Each speed has its own fit; see `regression` for
-errors, and for speeds of which there are few games.
+n is which of the mover's moves it is, and T = base + 40 inc, what a player has for 40 moves. h, r and m are
+linear between knots and constant beyond: better players are quicker at first, and then think longer; with few
+moves to choose among a king is often in check, and so fewest seconds go to some fifteen. It is the mean that
+is fitted, by Poisson's likelihood, and not the mean of logarithms: what is left on the clock is a sum of
+seconds. Each speed has its own fit; see `regression` for errors, and for speeds of which there are few games.
 
 A move that one knows takes `KNOWN_SECONDS`. What that saves is expected against players who do not know it;
 it is no more than a comparison of means, since who knows a position is not drawn.
@@ -32,15 +32,22 @@ KNOTS = (2, 4, 7, 11, 16, 22, 30, 40, 60)
 KNOWN_SECONDS = 1.0
 """What a move takes that one knows."""
 USUAL_MOVES = 30
-"""Legal moves, where nobody has counted them."""
-NAMES = (*(f"move {knot}" for knot in KNOTS), "rating", "rating by move", "moves", "time", "increment")
+"""Legal moves, where nobody has counted them; m is 0 there."""
+_RATING_KNOTS = (2, 10, 20, 40)
+_MOVES_KNOTS = (1, 5, 15, USUAL_MOVES, 50)
+NAMES = (
+    *(f"move {knot}" for knot in KNOTS),
+    *(f"rating at move {knot}" for knot in _RATING_KNOTS),
+    *(f"{knot} moves" for knot in _MOVES_KNOTS if knot != USUAL_MOVES),
+    *("time", "increment"),
+)
 """Of the coefficients."""
 
 _RATINGS = (1000.0, 2300.0)  # beyond them, all is as there
 _FEWEST_GAMES = 50  # of a speed that has a fit
-_CENTER = np.array([0.0] * len(KNOTS) + [0.0, 0.0, 0.5, 1.0, 0.0])
+_CENTER = np.array([0.0] * (len(NAMES) - 2) + [1.0, 0.0])
 # How far they are elsewhere: from one speed to the next.
-_SPREAD = np.array([0.5] * len(KNOTS) + [0.2, 0.1, 0.2, 0.3, 0.5])
+_SPREAD = np.array([0.5] * len(KNOTS) + [0.2] * (len(NAMES) - len(KNOTS) - 2) + [0.3, 0.5])
 
 
 def _coefficients(value: object, name: str) -> tuple[float, ...]:
@@ -108,11 +115,29 @@ def _features(move: Any, rating: Any, num_moves: Any, base: Any, added: Any) -> 
     move, rating, num_moves, base, added = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(each, np.float64)) for each in (move, rating, num_moves, base, added))
     )
-    hats = [np.interp(move, KNOTS, row) for row in np.eye(len(KNOTS))]
     total, points = np.maximum(1.0, base + 40.0 * added), (np.clip(rating, *_RATINGS) - 1500.0) / 400.0
-    late = np.log(np.clip(move, KNOTS[0], KNOTS[-1]) / 11.0)
-    more = (points, points * late, np.log(np.maximum(num_moves, 1) / USUAL_MOVES), np.log(total / 180.0))
-    return np.column_stack([*hats, *more, 40.0 * added / total])
+    by_rating = [points * hat for hat in _hats(move, _RATING_KNOTS)]
+    by_moves = [
+        hat
+        for hat, knot in zip(_hats(num_moves, _MOVES_KNOTS), _MOVES_KNOTS, strict=True)
+        if knot != USUAL_MOVES
+    ]
+    by_time = (np.log(total / 180.0), 40.0 * added / total)
+    return np.column_stack([*_hats(move, KNOTS), *by_rating, *by_moves, *by_time])
+
+
+def _hats(at: Floats, knots: Sequence[int]) -> list[Floats]:
+    """What is 1 at a knot, and 0 at others, for each knot: their sum, weighted, is linear between them."""
+    return [np.interp(at, knots, row) for row in np.eye(len(knots))]
+
+
+def _features_of(moves: Sequence[TimedMove]) -> Floats:
+    return _features(*np.array([(x.ply // 2 + 1, x.rating, x.num_moves, *x.control) for x in moves]).T)
+
+
+def expected_seconds(times: ClockTimes, moves: Sequence[TimedMove]) -> Floats:
+    """float64[n]: expected seconds of moves, each by its own rating and time control."""
+    return mean_of("exponential", _features_of(moves) @ np.array(times.coefficients))
 
 
 def fit_clock_times(moves: Sequence[TimedMove]) -> tuple[ClockTimes, ...]:
@@ -126,7 +151,7 @@ def fit_clock_times(moves: Sequence[TimedMove]) -> tuple[ClockTimes, ...]:
         of = [each for each in moves if each.speed == speed]
         if len({each.game for each in of}) >= _FEWEST_GAMES:
             data[speed] = Data(
-                _features(*np.array([(x.ply // 2 + 1, x.rating, x.num_moves, *x.control) for x in of]).T),
+                _features_of(of),
                 np.array([each.seconds for each in of]),
                 np.array([each.game for each in of]),
             )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.engines.searches import Line
+from precomp_games.chess.model.clock_times import expected_seconds
 from precomp_games.chess.model.people_values import TERMS, PeopleFit, features
 from precomp_games.chess.model.rated_games import RatedPosition, TimedMove
 from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit, mean_of
@@ -110,8 +111,7 @@ def check_seconds(people: PeopleFit, moves: Sequence[TimedMove]) -> list[Seconds
         of = [each for each in moves if each.speed == speed]
         if len({each.game for each in of}) < _FEWEST_GAMES:
             continue
-        times = [people.times_at(speed, each.rating, each.control) for each in of]
-        expected = np.array([t.seconds(x.ply, x.num_moves) for t, x in zip(times, of, strict=True)])
+        expected = expected_seconds(people.times_at(speed, 1500.0), of)
         spent, games = np.array([each.seconds for each in of]), np.array([each.game for each in of])
         for which in np.array_split(np.argsort(expected, kind="stable"), _CLASSES):
             if len(which):

@@ -23,6 +23,7 @@ import numpy as np
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
+from precomp_games._support.deadlines import time_is_up
 from precomp_games.chess.data.game_records import SPEEDS, WHITE_SCORES, GameRecord, read_games
 from precomp_games.chess.data.pgn_files import GameReport
 
@@ -33,6 +34,7 @@ BAND = 300
 TEST_SHARE = 0.15
 _MOVES = 1 / 8  # of a game that are drawn with their seconds
 _LAST = 160  # half-moves that are read
+_FEWEST_READ = 1000  # games, however little time there is
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +143,7 @@ def rated_games(
     seed: int | Sequence[int] = 0,
     report: GameReport | None = None,
 ) -> RatedGames:
-    """Draws positions and moves of a file of rated games with clocks.
+    """Draws positions and moves of a file of rated games with clocks, as far as there is time for it.
 
     Args:
       path: the PGN file.
@@ -158,6 +160,8 @@ def rated_games(
     key = _Drawn(min(positions, PLIES[1] - PLIES[0]), seed)
     read = read_games(path, max_plies=_LAST, clocks=True, key=key, report=report)
     for number, record in enumerate(read):
+        if number >= _FEWEST_READ and time_is_up():
+            break
         known = None not in record.ratings and record.control is not None and any(record.clocks)
         if not known or record.speed not in speeds or record.result not in WHITE_SCORES:
             continue
