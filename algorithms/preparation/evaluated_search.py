@@ -278,9 +278,10 @@ class BestFirstSearch:
                     branch.place = place
                     node.entries.append(branch)
                 gone |= {id(branch) for branch in old.values()}
-        before = len(self.tree.nodes)
-        self.tree.follow(added)
         self._forget(gone)
+        before, left = len(self.tree.nodes), set(map(id, self.tree.nodes))
+        added = [branch for branch in added if id(branch.node) in left]
+        self.tree.follow(added)
         self._admit(before)
         both = [*chosen, *stops]
         values = self._asked(both, evaluator)
@@ -289,7 +290,7 @@ class BestFirstSearch:
             for same in self._at[node.place]:
                 same.stop = same.reach * value
         self.resum()
-        fresh = [node for branch in added if id(branch) not in gone for node in branch.children]
+        fresh = [node for branch in added for node in branch.children]
         self._look_at([node for node in fresh if math.isnan(node.stop)])
 
     def _forget(self, gone: set[int]) -> None:

@@ -168,6 +168,44 @@ def test_a_set_that_was_looked_at_deeper(price, cases):
     assert changed > cases(10)
 
 
+@pytest.mark.parametrize("key", [None, str])
+def test_a_corrected_search_is_one_of_what_is_left(key, cases):
+    """Its nodes are those of a search with the other menus from the start, and its sums are right."""
+    for seed in range(cases(24)):
+        game, _, sigma, player = _case(seed, 5)
+        deeper, valued = _deeper(seed)
+
+        def search_by(menu, values, game=game, sigma=sigma, player=player):
+            problem = PreparationProblem.checked(game, menu, sigma, 0.02, player, str, 1e-12)
+            return _opened(BestFirstSearch(problem, values, "optimistic", price_key=key))
+
+        search = search_by(Menu.of_actions(), evaluation(seed))
+        for _ in range(6):  # all positions that can be come to, however late they come in
+            nodes = {
+                node.place: node for node in search.tree.nodes[1:] if node.place not in search.tree.menus
+            }
+            search.correct(list(nodes.values()), [], deeper, evaluator=_Batch(valued))
+            _opened(search)
+        other = search_by(deeper, valued)
+        for one in (search, other):
+            assert [node.index for node in one.tree.nodes] == list(range(len(one.tree.nodes)))
+            assert sum(map(len, one._at)) == len(one.tree.nodes) - 1
+        reaches = [{node.actions(): node.reach for node in one.tree.nodes} for one in (search, other)]
+        assert reaches[0] == pytest.approx(reaches[1])
+        assert search.lower == pytest.approx(other.lower, abs=1e-12)
+        assert search.taken(2)[1] == pytest.approx(other.taken(2)[1], abs=1e-9)
+        values = search.tree.root.values
+        search.resum()
+        assert search.tree.root.values == pytest.approx(values, abs=1e-12)
+
+
+class _Batch:
+    """An evaluator that answers many."""
+
+    def __init__(self, function):
+        self.evaluate_batch = lambda states: [function(state) for state in states]
+
+
 def test_wrong_checks():
     game, menu, sigma, player = _case(0)
     for wrong in (3, (menu,), (menu, 3), (3, evaluation(0))):
