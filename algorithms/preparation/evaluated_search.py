@@ -47,6 +47,7 @@ SearchOrder = Annotated[str, checks.one_of(ORDERS)]
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 _MORE = 9 / 8  # as many evaluations as when something was done last, and it is done again
+_HOPE_WHERE_PRICES_FALL = 0.07
 _DEAR = 2.0**-6  # what an entry costs at first, of the range of utilities
 
 
@@ -144,16 +145,17 @@ class BestFirstSearch:
         self.revalue()
 
     def begin_dear(self) -> None:
-        """Makes entries dear at first, so that what is worth most of all is followed before anything else."""
+        """Makes entries dear at first, and hopes for less: prices that fall take the place of hope."""
         self.tree.price = max(self.problem.penalty, _DEAR * self.problem.range)
+        self._optimism = min(self._optimism, _HOPE_WHERE_PRICES_FALL)
         self.resum()
 
     def cheapen(self, budget: int) -> bool:
-        """Halves what an entry costs; false at the problem's penalty, and where a budget is filled."""
+        """Halves what an entry costs; false at the problem's penalty, and where a budget is filled twice."""
         if self.tree.price <= self.problem.penalty:
             return False
         chosen = self.chosen()
-        if (len({branch.node.place for branch in chosen}) if self.by_position else len(chosen)) > budget:
+        if (len({branch.node.place for branch in chosen}) if self.by_position else len(chosen)) > 2 * budget:
             return False
         self.tree.price = max(self.problem.penalty, self.tree.price / 2.0)
         self.resum()
