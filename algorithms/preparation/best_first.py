@@ -21,7 +21,7 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
 With a budget, the optimistic order finds a price by itself: entries are dear at first, and cost half as much
 whenever nothing on the best line promises anything any more, until the set that is best at that price is
 twice as large as the budget, or lambda is reached. So what is worth most of all is followed before anything
-else is, and g is 0.07: that finds more by as many evaluations than any fixed price that was tried, and fills
+else is, and g is 0.1: that finds more by as many evaluations than any fixed price that was tried, and fills
 the budget sooner (docs/menus.md).
 
 With a budget, the set that is taken is the best one of at most so many entries among those opened

@@ -47,7 +47,7 @@ SearchOrder = Annotated[str, checks.one_of(ORDERS)]
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 _MORE = 9 / 8  # as many evaluations as when something was done last, and it is done again
-_HOPE_WHERE_PRICES_FALL = 0.07
+_HOPE_WHERE_PRICES_FALL = 0.1
 _DEAR = 2.0**-6  # what an entry costs at first, of the range of utilities
 
 
