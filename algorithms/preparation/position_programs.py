@@ -28,6 +28,7 @@ Cost: that of an integer program. Budgets on trees with a million histories leav
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from .position_prices import Closure, PricedForest
 
 _FIRST_GUESS, _GROWTH = 2.0**-8, 4.0
 _ROUNDING = 1e-11  # of the sum of gains
+_CHEAPEST, _STEPS = 1e-7, 24  # of all that can be gained, and of a bisection
 _GAP = 1e-9  # of the unit that a program is written in
 
 _Flags = npt.NDArray[np.bool_]
@@ -161,11 +163,26 @@ def best_shared_entries(
     number[entries] = np.arange(len(entries))
     pairs, first, at = np.unique(pair[entries], return_index=True, return_inverse=True)
     place_of = place[tree.entry_infoset[entries[first]]]
-    best = np.zeros(tree.num_entries)
-    if budget is None:  # it begins with the entry of each position that is worth most in all
-        total = np.bincount(at, np.maximum(decisions.best(price).advantage[entries], 0.0))
+
+    def agreed(own_price: float) -> npt.NDArray[np.float64]:
+        """The best set with the entry of each position that is worth most in all at a price."""
+        total = np.bincount(at, np.maximum(decisions.best(own_price).advantage[entries], 0.0))
         order = np.argsort(-total, kind="stable")
-        best = taken(order[np.unique(place_of[order], return_index=True)[1]], price)
+        return taken(order[np.unique(place_of[order], return_index=True)[1]], own_price)
+
+    best = np.zeros(tree.num_entries)
+    if budget is None:
+        best = agreed(price)
+    elif len(entries):  # it begins with the largest such set that fits
+        dear = max(decisions.best(0.0).value - unprepared, 0.0)
+        cheap = _CHEAPEST * dear
+        for _ in range(_STEPS):
+            middle = math.sqrt(cheap * dear)
+            some = agreed(middle)
+            if len(np.unique(pair[some > 0.0])) > budget:
+                cheap = middle
+            else:
+                best, dear = max(best, some, key=worth), middle
     begun, before = np.isin(pairs, pair[best > 0.0]), number[tree.previous[infosets]]
     solution, bought = _bought(
         gain[entries], infoset, before, at, place_of, price, price, budget, begun, clock
