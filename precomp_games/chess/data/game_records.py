@@ -24,8 +24,7 @@ import hashlib
 import itertools
 import os
 import re
-import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import chess
@@ -34,15 +33,14 @@ import chess.pgn
 from precomp_games._support import checks
 from precomp_games._support.checks import public
 from precomp_games.chess.data import pgn_files
-from precomp_games.chess.data.movetext import result_of
+from precomp_games.chess.data.movetext import BOOK_MOVE, result_of
 from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
 from precomp_games.chess.data.pgn_files import GameReport, GameVisitor
+from precomp_games.chess.data.replays import packed_hash, replay
 from precomp_games.chess.game import action_of
 
 MAX_GAMES = 10**6  # that are read of a file, where nothing else is said
 MAX_PLIES = 1000  # of one game
-BOOK_MOVE = "book"
-"""The comment that match programs write at a move of a book."""
 _SAME_FROM, _SAME_TO = 20, 40  # plies by which a game that stands there twice is known
 
 WHITE_SCORES = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}
@@ -69,9 +67,6 @@ Key = Callable[[chess.Board], Any]
 Names = frozenset[tuple[str, ...]]
 
 
-_PACKED = struct.Struct("<9Qbb")
-
-
 def position_hash(board: chess.Board) -> int:
     """A position's 64 bits: pieces, side to move, castling rights, and en passant if a capture is legal.
 
@@ -83,8 +78,7 @@ def position_hash(board: chess.Board) -> int:
     passed = board.ep_square if board.ep_square is not None and board.has_legal_en_passant() else -1
     pieces = (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings)
     sides = (board.occupied_co[chess.WHITE], board.occupied_co[chess.BLACK])
-    packed = _PACKED.pack(*pieces, *sides, board.clean_castling_rights(), board.turn, passed)
-    return int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
+    return packed_hash(*pieces, *sides, board.clean_castling_rights(), board.turn, passed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,6 +251,7 @@ class _Game(GameVisitor):
         self.actions: list[int] = []
         self.booked: set[int] = set()
         self.clocks: dict[int, float] | None = {} if clocks else None
+        self.quick = key is position_hash and not clocks
         self.tokens: list[str] = []
         self.first = chess.WHITE
         self.cut: str | None = None
@@ -276,6 +271,14 @@ class _Game(GameVisitor):
             return "games of the player to be left out"
         elsewhere = not _usual(self.tags.get("FEN", ""))
         return super().unwanted() or ("another start position" if elsewhere and not self._setups else None)
+
+    def reads(self, moves: Sequence[str]) -> bool:
+        played = replay(moves[: self._max_plies])
+        if played is None:
+            return False
+        self.keys, self.actions = played
+        self.tokens = list(moves[: max(self._max_plies, _SAME_TO)])
+        return True
 
     def begin_variation(self) -> Any:
         return chess.pgn.SKIP

@@ -35,6 +35,8 @@ LANGUAGES: dict[str, dict[str, str]] = {
 """What the letters of king, queen, rook, bishop and knight are in PGN, by language."""
 LANGUAGES["English"]["P"] = ""  # a pawn's, which some programs write
 
+BOOK_MOVE = "book"
+"""The comment that match programs write at a move of a book."""
 NO_MOVE = "Ka1a1"
 """What stands for a word that is no move: python-chess takes it for a move that is never legal."""
 
@@ -69,7 +71,10 @@ _PLAIN = re.compile(
     )*+(?:1-0|0-1|1/2-1/2|\*)?\s*""",
     re.VERBOSE,
 )
-_FIRST_NUMBER = re.compile(r"(?<!\d)1\.(?!\.)")
+_COMMENT = re.compile(r"\{[^{}]*\}")
+_SAN = re.compile(r"O-O(?:-O)?|[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=[QRBN])?")
+_TOLD = frozenset((*_RESULTS, "*"))
+_FIRST_NUMBER = re.compile(r"1\.(?<!\d1\.)(?!\.)")  # begins with what can be looked for quickly
 _MOVE = re.compile(
     rf"""(?P<piece>Кр|[^\W\d_]|[♔-♟]\ufe0e?)??
     (?P<origin>[a-h]?[1-8]?)(?P<take>{_DASH}|[x×X:])?(?P<target>[a-h][1-8])
@@ -106,11 +111,26 @@ class Standard:
         text: its tags and its moves.
         language: of its pieces.
         small: what small letters mean that may be a pawn's file or a piece, by letter.
+        plain: where the moves begin, if they are written as python-chess reads them; else 0.
     """
 
     text: str
     language: str = "English"
     small: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    plain: int = 0
+
+    def moves(self) -> tuple[list[str], str] | None:
+        """The moves of a plain text, without signs of check, mate and judgment, and the result behind them.
+
+        None where it is not plain, has variations, no moves, or a comment of `BOOK_MOVE`.
+        """
+        text = self.text[self.plain :] if self.plain else ""
+        if not text or BOOK_MOVE in text.casefold():
+            return None
+        text = _COMMENT.sub(" ", text)
+        moves = _SAN.findall(text) if "(" not in text else []
+        end = text.rsplit(None, 1)[-1:]
+        return (moves, end[0] if end and end[0] in _TOLD else "") if moves else None
 
     @property
     def pieces(self) -> str:
@@ -133,7 +153,7 @@ def standard(text: str, languages: tuple[str, ...]) -> Iterator[Standard]:
     tags = "".join(line for line in lines[:begin] if line.startswith("["))
     moves = "".join(lines[begin:])
     if languages == ("English",) and len(_FIRST_NUMBER.findall(moves)) < 2 and _PLAIN.fullmatch(moves):
-        yield Standard(f"{tags}\n{moves}")
+        yield Standard(f"{tags}\n{moves}", plain=len(tags) + 1)
         return
     for number, tokens in enumerate(_games(_tokens(moves))):
         if tokens[:1] == [_NOWHERE]:

@@ -14,7 +14,7 @@ import io
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import chess
@@ -24,7 +24,7 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, counted, public
 from precomp_games._support.config import bar
 from precomp_games._support.results import Result
-from precomp_games.chess.data.movetext import languages_of, standard
+from precomp_games.chess.data.movetext import Standard, languages_of, standard
 from precomp_games.chess.data.names import tag_text
 
 MAX_LINE = 1 << 16  # bytes; PGN allows 255
@@ -124,9 +124,11 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         tags: the text of these tags, cut short where that is long.
         reason: why the game is left out; None if it is not.
         small: pieces that small letters may be, which are files as well (see `movetext`).
+        quick: whether a main line's moves are all that is looked at, see `reads`.
     """
 
     names = frozenset({"Variant", "FEN"})
+    quick = False
 
     def __init__(self) -> None:
         self.small: Mapping[str, str] = {}
@@ -174,6 +176,10 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
         if len(moves) != 1:
             raise ValueError(f"expected one move, got {san!r} for {len(moves)}")
         return moves.pop()
+
+    def reads(self, moves: Sequence[str]) -> bool:
+        """Whether these moves, from the usual start, are read at once, without python-chess; if `quick`."""
+        return False
 
     def stop(self, why: str) -> None:
         """Takes no more moves of what is being read."""
@@ -263,9 +269,10 @@ def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Ite
         reader = visitor()
         reader.small = each.small
         try:
-            whole = chess.pgn.read_game(io.StringIO(each.text), Visitor=functools.partial(_same, reader))
-            if whole is None:
-                continue
+            if not (reader.quick and _read_quickly(each, reader)):
+                of_text = io.StringIO(each.text)
+                if chess.pgn.read_game(of_text, Visitor=functools.partial(_same, reader)) is None:
+                    continue
         except _PARSER_ERRORS:
             reader.stop("a game that cannot be read")
         yield reader
@@ -275,6 +282,26 @@ def visited(game: GameText, visitor: Callable[[], V], report: GameReport) -> Ite
 
 def _same(reader: V) -> V:
     return reader
+
+
+def _read_quickly(game: Standard, reader: GameVisitor) -> bool:
+    """Whether a game has been read without python-chess, which would say the same of it."""
+    found = game.moves()
+    if found is None:
+        return False
+    for line in game.text[: game.plain].split("\n"):
+        if tag := chess.pgn.TAG_REGEX.match(line):
+            reader.visit_header(tag[1], tag[2])
+    if "FEN" in reader.tags:
+        return False
+    if reader.end_headers() is chess.pgn.SKIP:
+        return True
+    moves, result = found
+    if not reader.reads(moves):
+        return False
+    if result:
+        reader.visit_result(result)
+    return True
 
 
 def _pgn_lines(path: str, report: GameReport) -> Iterator[tuple[int, str]]:

@@ -42,7 +42,7 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.deadlines import time_is_up
 from precomp_games.chess.data.book import Book, pgn_text, set_headers
-from precomp_games.chess.data.game_records import BOOK_MOVE
+from precomp_games.chess.data.movetext import BOOK_MOVE
 from precomp_games.chess.data.pgn_files import MAX_TEXT
 from precomp_games.chess.engines.pool import EngineError, start_engine
 from precomp_games.chess.engines.searches import Options, SearchLimit, check_command
