@@ -1,13 +1,16 @@
 """Games behind replies: all of those, and only those, in which they were played."""
 
 import dataclasses
+import math
 import random
 
 import chess
 import chess.pgn
 import pytest
 
-from precomp_games.chess import GameReport, book_exits
+from precomp_games.chess import GameReport, book_exits, move_of
+from precomp_games.chess.data import move_counts
+from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.model.played import (
     Person,
@@ -17,7 +20,7 @@ from precomp_games.chess.model.played import (
     rests_on_guesses,
 )
 from tests.chess.test_book import book_of, uci
-from tests.chess.test_game_records import game
+from tests.chess.test_game_records import LINE, game
 from tests.random_games import uniform
 
 GAMES = [
@@ -28,6 +31,8 @@ GAMES = [
     game("1. e4 e5", "Us", "Dave", Date="2010.01.01", Result="1-0"),
 ]
 WHITE_BOOK = book_of("| e2e4", "e2e4 c7c5 | g1f3", "e2e4 e7e5 | g1f3")
+
+START = position_hash(chess.Board())
 
 
 @pytest.fixture
@@ -146,3 +151,53 @@ def test_by_brute_force(side, tmp_path):
     for behind in found.values():
         years = [game.year for game in behind.games]
         assert len(years) == behind.count and years == sorted(years, reverse=True)
+
+
+@pytest.mark.parametrize("before", [math.inf, 2008.0])
+@pytest.mark.parametrize("whose", ["Ann", "Ann; Bob", None])
+def test_a_table_says_the_same_as_the_file(whose, before, monkeypatch, tmp_path):
+    """Games without dates, of one day, that stand there twice, behind a result, from elsewhere; in parts."""
+    rng, path = random.Random(1), tmp_path / "games.pgn"
+    lines = ["1. e4 c5 2. Nf3 d6", "1. e4 e5 2. Nf3 Nc6", "1. Nf3 d6 2. e4 c5 3. d4", "1. e4 c5 2. Nc3 a7"]
+    texts = []
+    for k in range(60):
+        white, black = rng.sample(["Ann", "Bob", "Carol"], 2)
+        date = rng.choice(["????.??.??", "2001.01.01", f"{2000 + k % 20}.05.??"])
+        texts.append(game(rng.choice([*lines, LINE]), white, black, Date=date, Result="1-0"))
+    elsewhere = game(
+        "1. e4 c5", "Ann", "Bob", FEN="rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w - - 0 1", SetUp="1"
+    )
+    texts[9:9] = [elsewhere, game("1. e4 c5 1-0 1. e4 e5 2. Nf3 0-1 3. a3", "Bob", "Ann", Date="2020.01.01")]
+    path.write_text("".join(texts))
+    for book in (WHITE_BOOK, book_of("e2e4 | c7c5", "e2e4 c7c5 g1f3 | d7d6", side=chess.BLACK)):
+        meant, exits = GameSelection(path, whose, before=before), book_exits(book, uniform)
+        read, report = GameReport(), GameReport()
+        found = reply_games(book, meant, exits=exits, most=3, report=read)
+        table = meant.table(report)
+        assert reply_games(book, meant, exits=exits, most=3, report=report, table=table) == found
+        with monkeypatch.context() as few:
+            few.setattr(move_counts, "_BATCH", 7)
+            assert reply_games(book, meant, exits=exits, most=3) == found
+        assert read == report
+        # One by one, as the file has them.
+        replies, years = {}, []
+        for record in meant.records(GameReport()):
+            if before < math.inf and (record.year is None or record.year >= before):
+                continue
+            years += [record.year] * ((not book.side) in record.own)
+            moves = [move_of(action) for action in record.actions]
+            shown = PlayedGame(
+                *(record.white, record.black, record.year and math.floor(record.year), record.result),
+                tuple(moves) if record.keys[0] == START else (),
+            )
+            pairs = zip(record.keys, moves, strict=True)
+            for pair in {p for ply, p in enumerate(pairs) if record.mover(ply) in record.own}:
+                replies.setdefault(pair, []).append((-(record.year or -math.inf), shown))
+        for history, behind in found[0].items():
+            board = chess.Board()
+            for move in history[:-1]:
+                board.push(move)
+            games = sorted(replies[position_hash(board), history[-1]], key=lambda entry: entry[0])
+            assert behind == ReplyGames(len(games), tuple(each for _, each in games[:3]))
+        assert len(found[0]) > 2 and (found[1] is None) == (whose is None)
+        assert whose is None or found[1].games == len(years)

@@ -24,7 +24,7 @@ import hashlib
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import chess
@@ -35,7 +35,7 @@ from precomp_games._support.checks import public
 from precomp_games.chess.data import pgn_files
 from precomp_games.chess.data.movetext import BOOK_MOVE, result_of
 from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
-from precomp_games.chess.data.pgn_files import GameReport, GameVisitor
+from precomp_games.chess.data.pgn_files import MAX_TEXT, GameReport, GameVisitor
 from precomp_games.chess.data.replays import packed_hash, replay
 from precomp_games.chess.game import action_of
 
@@ -99,6 +99,8 @@ class GameRecord:
         control: seconds that a player has, and what each move adds; None if the file does not know.
         clocks: seconds that the mover has left after each of them, None where no comment says so; () where
             clocks are not read.
+        number: where the game stands in its file, by which `read_games` finds it again: `MAX_TEXT` for each
+            text before its own, and one for each game before it in that.
     """
 
     white: str
@@ -114,6 +116,7 @@ class GameRecord:
     booked: frozenset[int] = frozenset()
     control: tuple[int, int] | None = None
     clocks: tuple[float | None, ...] = ()
+    number: int = 0
 
     def mover(self, ply: int) -> chess.Color:
         """Whose move `ply` is, counted from 0."""
@@ -131,6 +134,7 @@ def read_games(
     setups: bool = False,
     copies: bool = False,
     clocks: bool = False,
+    numbers: Collection[int] | None = None,
     key: Key = position_hash,
     report: GameReport | None = None,
 ) -> Iterator[GameRecord]:
@@ -148,6 +152,8 @@ def read_games(
             same one is played again, and not a collection's.
         clocks: whether comments are looked at for clocks, [%clk 0:02:59]; what is no time of less than 100
             hours is none.
+        numbers: of the games that are read, see `GameRecord`; None: of all. Others cost no more than their
+            lines.
         key: what a position is called in the records.
         report: what was read and what was not is added to it.
 
@@ -175,7 +181,7 @@ def read_games(
             )
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key, clocks)
     seen = None if copies else dict[int, float | None]()
-    return _records(path, wanted, reader, max_games, report, seen)
+    return _records(path, wanted, reader, max_games, report, seen, numbers)
 
 
 def _records(
@@ -185,15 +191,21 @@ def _records(
     max_games: int,
     report: GameReport,
     seen: dict[int, float | None] | None,
+    numbers: Collection[int] | None,
 ) -> Iterator[GameRecord]:
     before = report.games  # of other files, of which the report tells as well
-    for text in pgn_files.game_texts(path, report):
+    texts = None if numbers is None else {number // MAX_TEXT for number in numbers}
+    for first, text in zip(itertools.count(step=MAX_TEXT), pgn_files.game_texts(path, report), strict=False):
+        if texts is not None and first // MAX_TEXT not in texts:
+            continue
         if wanted is not None:  # most of a large file is games of others: python-chess would take its time
             names = [tag_text(name)[: pgn_files.MAX_TAG] for name in _SIDE.findall(text.text)]
             if names and not any(name_words(name) in wanted for name in names):
                 report.left_out[_OTHERS] += 1
                 continue
-        for game in pgn_files.visited(text, reader, report):
+        for number, game in enumerate(pgn_files.visited(text, reader, report), start=first):
+            if numbers is not None and number not in numbers:
+                continue
             reason = game.reason or _reason(game, seen, report)
             if reason is not None:
                 report.left_out[reason] += 1
@@ -202,7 +214,7 @@ def _records(
                 game.stop("too much text")
             if game.cut is not None:
                 report.cut[game.cut] += 1
-            record = game.record()
+            record = game.record(number)
             report.games += 1
             report.plies += len(record.actions)
             report.undated += record.year is None
@@ -318,7 +330,7 @@ class _Game(GameVisitor):
             self.reason = "another start position"
         self.stop("a move that cannot be read")
 
-    def record(self) -> GameRecord:
+    def record(self, number: int) -> GameRecord:
         tags, wanted = self.tags, self._wanted
         control = _control(tags.get("TimeControl", ""))
         names = {chess.WHITE: tags.get("White", "?"), chess.BLACK: tags.get("Black", "?")}
@@ -336,6 +348,7 @@ class _Game(GameVisitor):
             booked=frozenset(self.booked),
             control=control,
             clocks=() if self.clocks is None else tuple(map(self.clocks.get, range(len(self.actions)))),
+            number=number,
         )
 
 

@@ -74,6 +74,8 @@ class GameTable:
         years: float64[g], decimal; NaN if unknown.
         ratings: float64[g, 2], of White and Black; NaN if unknown.
         speeds: int8[g], index in `SPEEDS`; -1 if unknown.
+        sides: bool[g, 2], whether White and Black are those who were asked for.
+        number: int64[g], where each game stands in its file, see `GameRecord`.
     """
 
     keys: npt.NDArray[np.uint64]
@@ -84,6 +86,8 @@ class GameTable:
     years: Floats
     ratings: Floats
     speeds: npt.NDArray[np.int8]
+    sides: npt.NDArray[np.bool_]
+    number: npt.NDArray[np.int64]
 
     @property
     def num_games(self) -> int:
@@ -101,7 +105,7 @@ class GameTable:
         number = np.cumsum(games, dtype=np.int32) - 1
         of_moves = (self.keys[moves], self.actions[moves], number[self.game[moves]], self.own[moves])
         of_games = (self.years[games], self.ratings[games], self.speeds[games])
-        return GameTable(*of_moves, self.white[moves], *of_games)
+        return GameTable(*of_moves, self.white[moves], *of_games, self.sides[games], self.number[games])
 
     @staticmethod
     def join(tables: Iterable[GameTable]) -> GameTable:
@@ -161,6 +165,8 @@ def _table(records: Sequence[GameRecord]) -> GameTable:
         years=np.array([r.year for r in records], np.float64),  # None becomes NaN
         ratings=np.array([r.ratings for r in records], np.float64).reshape(len(records), 2),
         speeds=np.array([SPEEDS.index(r.speed) if r.speed else -1 for r in records], np.int8),
+        sides=np.array([[c in r.own for c in chess.COLORS] for r in records], bool).reshape(len(records), 2),
+        number=np.array([r.number for r in records], np.int64),
     )
 
 
@@ -185,15 +191,14 @@ class GameSelection:
     before: float = math.inf
     copies: bool = False
 
-    def records(self, report: GameReport, least_plies: int = 1) -> Iterator[GameRecord]:
-        """The games, also newer ones, with so many half-moves at least; the report is filled.
+    def records(self, report: GameReport) -> Iterator[GameRecord]:
+        """The games, also newer ones; the report is filled.
 
         Raises:
             ValueError, OSError: see `read_games`.
         """
         how: dict[str, Any] = {"setups": self.copies, "copies": self.copies, "report": report}
-        plies = max(self.max_plies, least_plies)
-        return read_games(self.path, self.player, without=self.without, max_plies=plies, **how)
+        return read_games(self.path, self.player, without=self.without, max_plies=self.max_plies, **how)
 
     @public
     def table(self, report: GameReport | None = None) -> GameTable:

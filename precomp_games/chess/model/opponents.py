@@ -24,7 +24,7 @@ import contextvars
 import dataclasses
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -67,6 +67,7 @@ class GamesPolicy(CountsPolicy):
         weights: how much a game counts.
         fit: what half-life and alpha were fitted, and how well they predict; None if they were given.
         read: the games.
+        table: the same where they are at hand; None: they are in their file alone.
     """
 
     def __init__(
@@ -79,8 +80,10 @@ class GamesPolicy(CountsPolicy):
         weights: GameWeights,
         fit: CountFit | None,
         read: GameSelection,
+        table: GameTable | None = None,
     ) -> None:
         super().__init__(game, counts, alpha, prior)
+        self.table = table
         self.report, self.weights, self.fit, self.read = report, weights, fit, read
 
     def __str__(self) -> str:
@@ -222,23 +225,24 @@ def policy_of_tables(
     weights: GameWeights = _ALIKE,
     fit: str = "given",
 ) -> GamesPolicy:
-    """`games_policy` of games that were read."""
-    before, fitted = read.before, None
+    """`games_policy` of games that were read; a sequence of tables is kept, and so is what is fitted to."""
+    before, fitted, kept = read.before, None, fit == "rolling" or isinstance(tables, Sequence)
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
         weights = dataclasses.replace(weights, as_of=before)
-    if fit == "rolling":
-        table = GameTable.join(tables)
+    table = GameTable.join(tables) if kept else None
+    if table is not None:
+        tables = [table]
+    if table is not None and fit == "rolling":
         read.check_read(report)
         if math.isfinite(before) or not np.isnan(table.years).all():
             fitted = rolling_fit(table, prior, weights=weights, before=before)
             alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
-        tables = [table]
     counts = move_counts.MoveCounts.of_tables(tables, weights)
     read.check_read(report)
     if math.isfinite(before) and not len(counts):
         raise ArgumentError(f"expected dated games before {before:g} in {read.path!r}, got none")
-    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read)
+    return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read, table)
 
 
 @public

@@ -125,10 +125,8 @@ class KnownPerson:
 
     def rating(self, since: float) -> float:
         """The person's mean rating in the games from a year on, or in all; 1500 where no game has one."""
-        own = np.full(self.table.num_games, -1)
-        own[self.table.game[self.table.own]] = np.where(self.table.white[self.table.own], 0, 1)
-        ratings = np.where(own >= 0, self.table.ratings[np.arange(len(own)), np.maximum(own, 0)], np.nan)
-        for among in (self.table.years >= since, np.ones(len(own), bool)):
+        ratings = np.where(self.table.sides, self.table.ratings, np.nan)
+        for among in (self.table.years >= since, np.ones(len(ratings), bool)):
             if not np.isnan(ratings[among]).all():
                 return float(np.nanmean(ratings[among]))
         return _RATING

@@ -4,8 +4,8 @@ What is read of a file, and what is left out, is `read_games`'s to say. Where mo
 games from other start positions count as well, since their positions are positions of chess like others.
 
 A reply of a book's opponent is listed with the games in which the opponent played it in that position,
-however the game came there, as `CountsPolicy` counts them. Reading takes one pass over the file, and memory
-for what is listed.
+however the game came there, as `CountsPolicy` counts them. They are found in tables of the games, of which
+there need be no more than one at a time, and those that are listed are then read from the file to their end.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
 from precomp_games.chess.data import game_records
 from precomp_games.chess.data.book import Book, Exits, Node, trie_with_exits
-from precomp_games.chess.data.game_records import MAX_GAMES, GameRecord, position_hash
-from precomp_games.chess.data.move_counts import GameSelection
+from precomp_games.chess.data.game_records import MAX_GAMES, GameRecord, position_hash, read_games
+from precomp_games.chess.data.move_counts import GameSelection, GameTable, game_tables
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import Positions, SearchLimit, SomeSamples, check_position
 from precomp_games.chess.engines.stored_engine import EngineLike, searches_to_see
@@ -250,7 +250,13 @@ class Person:
 
 
 def reply_games(
-    book: Book, meant: GameSelection, *, exits: Exits = (), most: int = 5, report: GameReport | None = None
+    book: Book,
+    meant: GameSelection,
+    *,
+    exits: Exits = (),
+    most: int = 5,
+    report: GameReport | None = None,
+    table: GameTable | None = None,
 ) -> tuple[dict[History, ReplyGames], Person | None]:
     """The games behind each reply that a book has an answer to, or that leaves it, and whose they are.
 
@@ -259,7 +265,8 @@ def reply_games(
       meant: the games, of the opponent or of everybody.
       exits: where games leave the book; replies that do are listed as well.
       most: how many games are listed of a reply.
-      report: is filled with what was read and what was not.
+      report: is filled with what was read and what was not; of a table, it says what was.
+      table: these games, where they have been read.
 
     Returns:
       By the moves up to the reply, the reply included (replies that nobody played are not in it), and the
@@ -270,40 +277,42 @@ def reply_games(
     """
     report = GameReport() if report is None else report
     replies = _replies(trie_with_exits(book, exits), book.side)
+    answered = np.array([key for key, _ in replies], np.uint64)
     counts: collections.Counter[tuple[int, int]] = collections.Counter()
-    newest: dict[tuple[int, int], list[tuple[float, Any]]] = collections.defaultdict(list)
-    years: list[float | None] = []
-    # What is listed can be played through to its end; what counts is a policy's to say.
-    for record in meant.records(report, _KEPT_PLIES):
-        if math.isfinite(meant.before) and not (record.year is not None and record.year < meant.before):
-            continue
-        if (not book.side) in record.own:
-            years.append(record.year)
-        keys, actions = record.keys[: meant.max_plies], record.actions[: meant.max_plies]
-        found = {
-            pair
-            for ply, pair in enumerate(zip(keys, actions, strict=True))
-            if record.mover(ply) in record.own and pair in replies
-        }
-        game = _played_game(record) if found else None
-        for reply in found:
-            counts[reply] += 1
-            listed = newest[reply]
-            # Undated games come last; of the same date, the first one in the file first.
-            listed.append((math.inf if record.year is None else -record.year, game))
-            listed.sort(key=lambda entry: entry[0])
-            del listed[most:]
+    newest: dict[tuple[int, int], list[tuple[float, int]]] = collections.defaultdict(list)
+    years = [np.empty(0)]
+    for each in game_tables(meant.records(report)) if table is None else [table]:
+        part = each.select(each.years < meant.before) if math.isfinite(meant.before) else each
+        years.append(part.years[part.sides[:, 0 if book.side == chess.BLACK else 1]])
+        there = part.own & np.isin(part.keys, answered)
+        columns = (column[there].tolist() for column in (part.keys, part.actions, part.game))
+        # Undated games come last; of the same date, the first one in the file first.
+        age = np.where(np.isnan(part.years), math.inf, -part.years)
+        for key, action, game in dict.fromkeys(zip(*columns, strict=True)):  # once a game
+            if (key, action) in replies:
+                counts[key, action] += 1
+                newest[key, action].append((age[game], int(part.number[game])))
+        newest = collections.defaultdict(list, {reply: sorted(old)[:most] for reply, old in newest.items()})
+    listed = _listed(meant, {number for games in newest.values() for _, number in games})
     behind = {
-        history: ReplyGames(counts[reply], tuple(game for _, game in newest[reply]))
+        history: ReplyGames(counts[reply], tuple(listed[n] for _, n in newest[reply] if n in listed))
         for reply, histories in replies.items()
         if counts[reply]
         for history in histories
     }
     if meant.player is None:
         return behind, None
-    known = [math.floor(year) for year in years if year is not None]
+    played = np.concatenate(years)
+    known = [math.floor(year) for year in played[~np.isnan(played)]]
     name = report.names[0] if report.names else meant.player
-    return behind, Person(name, len(years), min(known, default=None), max(known, default=None))
+    return behind, Person(name, len(played), min(known, default=None), max(known, default=None))
+
+
+def _listed(meant: GameSelection, numbers: set[int]) -> dict[int, PlayedGame]:
+    """The games of these numbers, to be played through to their end; what counts is a policy's to say."""
+    how: dict[str, Any] = {"setups": True, "copies": True, "numbers": numbers}
+    games = read_games(meant.path, max_plies=max(meant.max_plies, _KEPT_PLIES), **how) if numbers else ()
+    return {record.number: _played_game(record) for record in games}
 
 
 def _played_game(record: GameRecord) -> PlayedGame:

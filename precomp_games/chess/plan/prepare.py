@@ -173,7 +173,8 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
     games: Mapping[tuple[chess.Move, ...], ReplyGames] = {}
     person = None
     if isinstance(opponent, GamesPolicy) and opponent.read.player is not None:
-        games, person = reply_games(book, opponent.read, exits=exits)
+        how: dict[str, Any] = {"report": opponent.report, "table": opponent.table}
+        games, person = reply_games(book, opponent.read, exits=exits, **how)
     return dataclasses.replace(
         found,
         exits=exits,
