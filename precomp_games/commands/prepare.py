@@ -35,6 +35,7 @@ import math
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 import chess
 from absl import flags
@@ -55,6 +56,7 @@ from precomp_games.chess.plan.prepare import is_by_games, prepare
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.words import OpponentWords, more_points, points, range_words, signed_points
 from precomp_games.commands import _app, _chess, _files, _flags
+from precomp_games.policies.specs import parsed_spec, policies_in
 
 _LINES = 12  # of a book, that are printed
 _CHOICE = 8  # moves on a menu, where games are played and nothing else is said
@@ -64,6 +66,35 @@ _SHOWN = 8  # opponents of a mixture, each with its value
 _LOOKING = 0.5  # of --minutes: lines are looked at for so long, and then games are played
 _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _NEAR = 20  # games against a neighbor
+
+
+_OF_PEOPLE: Mapping[str, Any] = {
+    "evaluation": "people",
+    "menu": 4,
+    "menu_window_cp": 60.0,
+    "price": "positions",
+    "budget": 100,
+    "analyst_nodes": 20_000,
+    "check_nodes": 200_000,
+    "min_probability": 0.02,
+}
+"""What flags are by default where the opponent is people."""
+
+
+def suit_people(given: flags.FlagValues) -> None:
+    """Sets the defaults of flags that are others where the opponent is people of a rating."""
+    spec = given.opponent or ""
+    if "human" not in policies_in(spec):
+        return
+    rating = parsed_spec(spec).get("rating", 1500.0)
+    defaults = dict(_OF_PEOPLE)
+    if isinstance(rating, int | float):
+        defaults["rating"] = float(rating)
+    if given.evaluation != "people" and given["evaluation"].present:
+        defaults = {"min_probability": _OF_PEOPLE["min_probability"]}
+    for name, value in defaults.items():
+        if not given[name].present:
+            given[name].value = value
 
 
 def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
@@ -201,6 +232,8 @@ class Flags:
 
     Attributes:
       match_games: Games that the book is tried in, by the rules of chess. 0: none.
+      min_probability: Replies that the opponent makes more seldom are not prepared for. Default: 0.02 against
+        people.
       match_seed: Seed of these games; they train nothing, whatever other seeds are.
       neighbors: Games that the book, and no book, is tried in against each of the opponent's neighbors:
         half and twice the nodes, 5 and 20 % more, half and twice the r, a move more, and the engine as it
@@ -210,6 +243,7 @@ class Flags:
     """
 
     match_games: checks.NonNegativeInt = 100
+    min_probability: Annotated[float, checks.Ge(0.0), checks.Le(0.5)] = 1e-9
     match_seed: checks.NonNegativeInt = 0
     neighbors: checks.NonNegativeInt | None = None
     output_dir: str = "output/chess_preparation"
@@ -225,7 +259,8 @@ def define(own: flags.FlagValues) -> None:
 def run(given: flags.FlagValues) -> None:
     """Prepares by the flags."""
     _chess.check_exports(given.export)
-    settings = preparation_settings(given)
+    suit_people(given)
+    settings = dataclasses.replace(preparation_settings(given), min_probability=given.min_probability)
     folder = _app.output_folder(given.output_dir)
     with _chess.open_engines(given, settings) as engines:
         costs = f"a position costs {points(settings.penalty)} points in 100 games."

@@ -201,6 +201,17 @@ def touched(spec: Any) -> str:
     return ""
 
 
+def policies_in(spec: Any, depth: int = 5) -> list[str]:
+    """The names of a spec's policy and of those in it, as far down as that; none of what is no spec."""
+    try:
+        arguments = parsed_spec(spec)
+    except ValueError:
+        return []
+    inside = [value for name, value in arguments.items() if name not in ("name", "weights", "per")]
+    found = [name for value in inside if depth for name in policies_in(value, depth - 1)]
+    return [str(arguments.get("name", "")), *found]
+
+
 def check_spec(value: Any, name: str) -> str:
     """A text that names a policy, whose arguments and files are another matter.
 

@@ -22,6 +22,7 @@ import pyspiel
 
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, one_line, public, shown
+from precomp_games._support.config import networks_named
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games._support.results import Shown
 from precomp_games.chess.data.book import Book
@@ -32,6 +33,7 @@ from precomp_games.chess.model import calibration as fits
 from precomp_games.chess.model import engine_policies, people_values
 from precomp_games.chess.model.calibration import CalibratedUtility
 from precomp_games.chess.model.engine_policies import EngineEvaluation, EngineMenu, EnginePolicy
+from precomp_games.chess.model.human import HumanPolicy
 from precomp_games.chess.model.opponents import opponent_policy
 from precomp_games.chess.model.people_values import PeopleFit
 from precomp_games.chess.model.settings import PreparationSettings
@@ -103,6 +105,8 @@ def modelled_play(settings: PreparationSettings, player: int, engine: EngineLike
     game = settings.game()
     if player != settings.player:
         return opponents_play(settings, game, engine)
+    if settings.of_people and settings.evaluation == "people" and networks_named():
+        return HumanPolicy(game, settings.rating)
     limit = settings.own_limit or settings.opponent_limit
     temperature, repeats = settings.own_temperature_cp, settings.own_repeats
     return EnginePolicy(game, engine, limit, temperature, settings.top_k, repeats=repeats)

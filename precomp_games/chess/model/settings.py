@@ -29,7 +29,7 @@ from precomp_games.chess.game import RULES_OF_CHESS, Plies, check_fen
 from precomp_games.chess.model.calibration import is_shipped
 from precomp_games.chess.model.engine_policies import SAMPLES, Plays, Scale, check_opponents
 from precomp_games.policies.rows import LeastProbability
-from precomp_games.policies.specs import check_spec, touched
+from precomp_games.policies.specs import check_spec, policies_in, touched
 from precomp_games.tree.expansion.options import Price
 
 EXPECTED_SCORE = "Expected score"
@@ -226,6 +226,11 @@ class PreparationSettings(Shown):
         """The r of each opponent; of one, where there are not several."""
         given = self.opponent_temperature_cp
         return tuple(given) if isinstance(given, Sequence) else (given,)
+
+    @property
+    def of_people(self) -> bool:
+        """Whether the opponent is people, by networks of their moves, alone or behind a person's games."""
+        return bool(self.opponent) and "human" in policies_in(self.opponent)
 
     @property
     def touches(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ from precomp_games.chess.data.book import points as points
 from precomp_games.chess.model.engine_policies import ANSWERS
 from precomp_games.chess.model.played import Person, ReplyGames
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.policies.specs import parsed_spec
+from precomp_games.policies.specs import parsed_spec, policies_in
 
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")
 _DEEP = 5  # policies behind each other that are told
@@ -189,7 +189,7 @@ class OpponentWords:
     def _behind(self) -> set[str] | None:
         """Names of what is behind a person's games; None where nothing is, or there are none."""
         spec = self._spec
-        return set(_names(_parsed(spec["prior"]), _DEEP)) if "prior" in spec else None
+        return set(policies_in(spec["prior"])) if "prior" in spec else None
 
     @property
     def _thinks(self) -> bool:
@@ -229,12 +229,6 @@ def _parts(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The policies of a mixture."""
     found = (_parsed(value) for name, value in spec.items() if name not in ("name", "weights", "per"))
     return [each for each in found if each]
-
-
-def _names(spec: Mapping[str, Any], deep: int) -> list[str]:
-    """The names of a policy and of those that are behind it."""
-    inside = [part for part in _parts(spec) if part] if deep else []
-    return [str(spec.get("name", "")), *(name for part in inside for name in _names(part, deep - 1))]
 
 
 def _title(spec: Mapping[str, Any]) -> str:
