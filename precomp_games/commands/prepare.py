@@ -54,7 +54,14 @@ from precomp_games.chess.plan.controls import play_neighbors
 from precomp_games.chess.plan.preparation import BestFirst, ByGames, Preparation, WholeTree
 from precomp_games.chess.plan.prepare import is_by_games, prepare
 from precomp_games.chess.play.match import MatchResult
-from precomp_games.chess.study.words import OpponentWords, more_points, points, range_words, signed_points
+from precomp_games.chess.study.words import (
+    OpponentWords,
+    more_points,
+    parts_words,
+    points,
+    range_words,
+    signed_points,
+)
 from precomp_games.commands import _app, _chess, _files, _flags
 from precomp_games.policies.specs import parsed_spec, policies_in
 
@@ -74,7 +81,8 @@ _OF_PEOPLE: Mapping[str, Any] = {
     "menu_window_cp": 60.0,
     "price": "positions",
     "budget": 100,
-    "analyst_nodes": 20_000,
+    "analyst_nodes": 10_000,
+    "max_evaluations": 4_000,
     "check_nodes": 200_000,
     "min_probability": 0.02,
 }
@@ -362,6 +370,8 @@ def print_preparation(
     size = f"{made.learned} positions to learn ({book.distinct_positions} distinct)"
     if made.learned < len(book):
         size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
+    gain = made.utility - made.unprepared
+    with_it = parts_words(gain, made.clock) or more_points(gain)
     error = "" if made.standard_error is None else f" +- {points(made.standard_error)}"
     promised = f"{points(made.unprepared)} unprepared, {points(made.utility)}{error} with the book"
     worth = f"Value               {points(made.value)} = {points(made.utility)} - {made.learned} x "
@@ -380,7 +390,7 @@ def print_preparation(
     else:
         how = _how(given, made) + extra
     print(
-        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{more_points(made.utility - made.unprepared)}\n"
+        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{with_it}\n"
         f"{worth}Size                {size}, {how}\n"
         f"Searches            {needed} needed, {searches} of them new\n"
     )

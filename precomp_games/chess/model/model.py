@@ -36,6 +36,7 @@ from precomp_games.chess.model.engine_policies import EngineEvaluation, EngineMe
 from precomp_games.chess.model.human import HumanPolicy
 from precomp_games.chess.model.opponents import opponent_policy
 from precomp_games.chess.model.people_values import PeopleFit
+from precomp_games.chess.model.saved_time import SavedTime
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.play.match import MatchResult, play_match
 from precomp_games.policies.leaf_values import RolloutValues
@@ -461,6 +462,12 @@ def named_people(settings: PreparationSettings) -> PeopleFit:
     if isinstance(kept := _kept_fit(settings), PeopleFit):
         return kept
     return people_values.load_people(settings.calibration or None)
+
+
+def saved_time(settings: PreparationSettings) -> SavedTime:
+    """What the side that prepares saves by what it knows, where people play."""
+    people, of = named_people(settings), (settings.speed, settings.rating)
+    return SavedTime(people.times_at(*of), people.at(*of), settings.player)
 
 
 def _kept_fit(settings: PreparationSettings) -> CalibratedUtility | PeopleFit | None:

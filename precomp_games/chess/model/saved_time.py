@@ -7,8 +7,8 @@ the side that prepared has saved
 
 and its score there has, on the logit, c log((T + s(h)) / T) more, with T what both sides are expected to have
 left (`clock_times`) and c what rated games say of clocks (`people_values`). All positions before h are known,
-since what is known is closed under predecessors, so that this is a value of stopping at h: Algorithm 1 and
-all that builds on it take it as it is (the paper's Example 2, on real numbers).
+since what is known is closed under predecessors, so that this is a value of stopping at h, which Algorithm 1
+takes as any other (the paper's Example 2, on real numbers).
 
 What is exact, given the fits, is the sum over known positions and its part in a book's value. What is not:
 that position and clock add up on the logit, that the other side spends what is usual whatever is played, and
@@ -40,7 +40,6 @@ class SavedTime:
     times: ClockTimes
     utility: PeopleUtility
     player: int
-    of_history = True
     _known: dict[tuple[int, ...], float] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def seconds(self, state: ChessState) -> float:
@@ -60,16 +59,10 @@ class SavedTime:
             self._known[history[: ply + 1]] = saved
         return saved
 
-    def beside(self, state: ChessState) -> float:
-        """What that adds to the logit of the side to move."""
-        left = self.times.clock(state.ply)
-        more = self.utility.of_clocks(left, left, self.seconds(state))
-        return more if state.current_player() == self.player else -more
-
-    def moved(self, score: float, state: ChessState, times: float = 1.0) -> float:
-        """A score of the player with that on its logit; `times` -1: without it."""
-        if not 0.0 < score < 1.0:
+    def with_time(self, score: float, state: ChessState) -> float:
+        """What the player scores from a state where it is to move, by its score for the position alone."""
+        if not 0.0 < score < 1.0:  # the game is over
             return score
         left = self.times.clock(state.ply)
-        z = math.log(score / (1.0 - score)) + times * self.utility.of_clocks(left, left, self.seconds(state))
-        return 1.0 / (1.0 + math.exp(-z))
+        more = self.utility.of_clocks(left, left, self.seconds(state))
+        return 1.0 / (1.0 + (1.0 - score) / score * math.exp(-more))

@@ -310,6 +310,8 @@ class Preparation(Result):
       evaluations: The analyst's when it chose the book's moves, by the moves up to the position.
       games: In which the opponent's replies were played, by the moves up to the reply and with it.
       person: Whose games they are; None of another opponent.
+      clock: What the time that known moves save adds to `utility`, which is by the position alone; None:
+        nobody knows.
       search: How the book was found.
       neighbors: How it did against opponents near the model, where that was tried (`play_neighbors`).
       files: What the files that the settings name have come to; they are written beside the result.
@@ -330,6 +332,7 @@ class Preparation(Result):
     evaluations: Mapping[_History, chess.engine.PovScore] = dataclasses.field(default_factory=dict)
     games: Mapping[_History, ReplyGames] = dataclasses.field(default_factory=dict)
     person: Person | None = None
+    clock: float | None = None
     search: Search = BestFirst()
     neighbors: Sequence[Neighbor] = ()
     files: ModelFiles | None = dataclasses.field(default=None, repr=False)
@@ -341,6 +344,8 @@ class Preparation(Result):
             share = checks.check_number(getattr(self, name), name, least=0.0, most=1.0)
             object.__setattr__(self, name, share)
         object.__setattr__(self, "value", checks.check_number(self.value, "value"))
+        if self.clock is not None:
+            object.__setattr__(self, "clock", checks.check_number(self.clock, "clock", least=-1.0, most=1.0))
         gains = checks.check_numbers(self.gains, len(self.book), "gains")
         object.__setattr__(self, "gains", tuple(gains.tolist()))
 
@@ -423,6 +428,7 @@ class Preparation(Result):
             "value": self.value,
             "utility": self.utility,
             "unprepared": self.unprepared,
+            **({} if self.clock is None else {"clock": self.clock}),
             "score": self.score_name,
             "size": len(self.book),
             "distinct_positions": self.book.distinct_positions,
@@ -556,6 +562,7 @@ class Preparation(Result):
             },
             {_moves(each["after"]): _games(each, listed) for each in data.get("replies", ())},
             None if person is None else Person(plain_text(str(person["name"]), _LONGEST), *years),
+            data.get("clock"),
             _search(data),
             tuple(Neighbor(**each) for each in data.get("neighbors", ())),
             files,

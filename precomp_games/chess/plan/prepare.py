@@ -21,9 +21,16 @@ from precomp_games.algorithms.preparation.evaluated_search import ORDERS
 from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.data.move_counts import CountsPolicy
-from precomp_games.chess.game import RULES_OF_CHESS, ChessState, board_key, move_of, position_key
+from precomp_games.chess.game import RULES_OF_CHESS, ChessState, action_of, board_key, move_of, position_key
 from precomp_games.chess.model.engine_policies import EngineEvaluation, pov_score
-from precomp_games.chess.model.model import Engines, ModelFiles, PreparationPolicies, book_choice, searched
+from precomp_games.chess.model.model import (
+    Engines,
+    ModelFiles,
+    PreparationPolicies,
+    book_choice,
+    saved_time,
+    searched,
+)
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.played import ReplyGames, reply_games
 from precomp_games.chess.model.settings import PreparationSettings
@@ -170,6 +177,9 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
         position.history: pov_score(result.lines[0], book.side)
         for position, result in zip(book.positions, results, strict=True)
     }
+    clock = None
+    if settings.evaluation == "people" and found.standard_error is None:
+        clock = clock_gain(settings, exits)
     games: Mapping[tuple[chess.Move, ...], ReplyGames] = {}
     person = None
     if isinstance(opponent, GamesPolicy) and opponent.read.player is not None:
@@ -178,6 +188,7 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
     return dataclasses.replace(
         found,
         exits=exits,
+        clock=clock,
         evaluations=evaluations,
         games=games,
         person=person,
@@ -186,6 +197,18 @@ def with_exits(found: Preparation, engines: Engines, policies: PreparationPolici
 
 
 # -- where games leave a book ------------------------------------------------------------------------------
+
+
+def clock_gain(settings: PreparationSettings, exits: Sequence[BookExit]) -> float:
+    """What the time that a book saves adds to its side's score, by what is promised where games leave it."""
+    saved, game, gains = saved_time(settings), settings.game(), [0.0]
+    for each in exits:
+        if not each.over and each.promised is not None:
+            state = game.new_initial_state()
+            for move in each.history:
+                state.apply_action(action_of(move))
+            gains.append(each.reach * (saved.with_time(each.promised, state) - each.promised))
+    return math.fsum(gains)
 
 
 def exits_of(

@@ -39,6 +39,13 @@ def signed_points(gain: float) -> str:
     return ("+" if gain > 0.0 else "") + points(gain)
 
 
+def parts_words(position: float, clock: float | None) -> str:
+    """What a book adds, in 100 games: by position, and by the time that it saves; "" where nobody knows."""
+    if clock is None:
+        return ""
+    return f"{signed_points(position)} by position, {signed_points(clock)} on the clock, points in 100 games"
+
+
 def range_words(ends: Sequence[float]) -> str:
     """From where to where scores may lie, in points of 100 games."""
     return f"{points(ends[0])} to {points(ends[1])}"
