@@ -56,7 +56,7 @@ _DATES = ("Date", "UTCDate", "EventDate")  # tags, the first of which is believe
 _TAGS = frozenset(
     ("White", "Black", "Result", "WhiteElo", "BlackElo", "TimeControl", "Variant", "FEN", "SetUp")
 ).union(_DATES)
-_SIDE = re.compile(r'^\[(?:White|Black)\s+"([^\n]*)"\s*\]', re.MULTILINE)
+_SIDE = re.compile(r'\[(?<![^\n]\[)(?:White|Black)\s+"([^\n]*)"\s*\]')  # at the beginning of a line
 _OTHERS = "games of others"
 _YEAR_FIRST = re.compile(r"([12][0-9]{3})(?:([./-]?)([0-9]{1,2})(?:\2([0-9]{1,2}))?)?(?![0-9])")
 _DAY_FIRST = re.compile(r"(?:([0-9]{1,2}|\?\?)([./-]))?([0-9]{1,2}|\?\?)[./-]([12][0-9]{3})")
@@ -365,6 +365,7 @@ def _year(tags: Mapping[str, str]) -> float | None:
     return None
 
 
+@functools.lru_cache(1 << 12)
 def _date(text: str) -> tuple[int, ...]:
     """What a date says, beginning with the year; with slashes or hyphens, a day may be a month."""
     if match := _YEAR_FIRST.match(text.strip()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -90,6 +91,7 @@ _DOUBLE = {"‼": "!!", "⁇": "??", "⁈": "?!", "⁉": "!?"}
 _BESIDE = re.compile(r"N|D|e\.?p\.?|ch|mate|dbl|dis|\d+:\d\d(?::\d\d)?|[^\w]+")
 
 
+@functools.lru_cache(1 << 8)
 def result_of(text: str) -> str | None:
     """A finished game's result as PGN writes it: "1-0", "0-1" or "1/2-1/2"; None where it is none of them."""
     fits = (result for result, written in _RESULTS.items() if re.fullmatch(written, text.strip()))
