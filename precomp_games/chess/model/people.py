@@ -290,9 +290,13 @@ def model_person(
         most = max(_FIRST, int(_MOST_LOOKED / 2 / each))
         older, later = rng.permutation(older)[:most], later[:most]
 
+    @functools.cache  # a policy remembers what networks have said
+    def policy_of(spec: str) -> PolicyLike | None:
+        return spec_policy(spec, engines.opponent, trusted=settings.trusted)
+
     def behind_all(like: EnginesFit | None) -> tuple[str, PolicyLike | None]:
         spec = behind if like is None else like.spec
-        return spec, spec_policy(spec, engines.opponent, trusted=settings.trusted)
+        return spec, policy_of(spec)
 
     def fitted(drawn: list[int]) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None]]:
         """By some of the older games, and as large a part of the others; to all games policies are fitted."""
