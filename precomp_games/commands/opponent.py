@@ -7,7 +7,8 @@ they are all taken with --all_spellings. The person is expected to play what it 
 counting more; behind that stands what others play (--population), and behind them engines that err as the
 person does (--behind). The model distrusts itself as far as the last year's games say (--distrust), and the
 books are the best ones against that. What positions are worth at their end is an engine's opinion, fitted to
-how games of people ended: no games are played.
+how games of people ended: no games are played. With networks of people's moves (--maia), people of the
+person's rating stand behind its games in place of engines, and values are those of rated games.
 
 Writes into a folder that is named after the person: report.html, a page with both colors; studies for
 Lichess, PGN with arrows, cards for Anki (with the extra precomp-games[study]) and a table, as --export says;
@@ -126,6 +127,12 @@ def run(given: flags.FlagValues) -> None:
     folder = _app.output_folder(given.output_dir or os.path.join("output", folder_name(name)))
     with _app.errors_by_flag("games", "a PGN file"):
         person = read_person(path, name, population, given.plies)
+    rating = person.rating
+    behind = given.behind or (HUMAN if networks_named() and rating else FITTED)
+    if behind == HUMAN and rating and not (given["evaluation"].present or given["calibration"].present):
+        value: dict[str, Any] = {"evaluation": "people", "calibration": "", "rating": rating}
+        value |= {"speed": person.speed} if person.speed else {}
+        each = [dataclasses.replace(settings, **value) for settings in each]
     with _chess.open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":
             print("White alone: the stored searches are those.")
@@ -134,12 +141,12 @@ def run(given: flags.FlagValues) -> None:
         robust = given.menu <= 1 and given.price == "infosets" and not (given.plan or given.keep)
         against = model_person(
             *(person, each[0], engines),
-            behind=given.behind or (HUMAN if networks_named() else FITTED),
+            behind=behind,
             last_years=given.last_years,
             distrusts=robust and not given["distrust"].present,
         )
         print(_told_model(against))
-        if against.engines is not None and given.behind is None:
+        if against.engines is not None and given.behind is None and not networks_named():
             print(f"{'Missing':<20}{_MISSING}: {WHERE}")
         made: list[Preparation] = []
         try:
@@ -243,7 +250,7 @@ def _told_model(against: ModelledPerson) -> str:
     if against.engines is not None:
         told["Engines behind"] = str(against.engines)
     elif against.behind.startswith(HUMAN):
-        told["Behind them"] = f"people rated {person.rating(against.first):.0f}, by networks of their moves"
+        told["Behind them"] = f"people rated {person.rating or 1500:.0f}, by networks of their moves"
     first = f"{against.first:.0f}"
     if not len(years):
         told["Prediction"] = "unknown: no game has a date, so all count alike"

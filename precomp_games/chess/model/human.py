@@ -56,6 +56,7 @@ Rating = Annotated[float, checks.Ge(0.0), checks.Le(4000.0)]
 
 _BATCH = 64  # positions that a network is asked at once: more is not faster
 _MOST_KEPT = 20_000  # answers
+_LEAST_SHARE = 1e-3  # of a network that is asked at all
 _RATING = re.compile(r"(?<!\d)(\d{3,4})(?!\d)")  # in a file's name
 _SUFFIXES = (".pb.gz", ".pb")
 _Name = tuple[Any, ...]  # a start position's FEN, and the actions since
@@ -260,7 +261,8 @@ def _shares(files: Mapping[float, str], rating: float, spread: float) -> dict[st
         return {files[ratings[0]]: 1.0}
     if spread:
         odds = np.exp(-0.5 * ((np.array(ratings) - np.clip(rating, ratings[0], ratings[-1])) / spread) ** 2)
-        return {files[each]: float(p) for each, p in zip(ratings, odds / odds.sum(), strict=True) if p > 1e-3}
+        odds[odds < _LEAST_SHARE * odds.sum()] = 0.0
+        return {files[each]: float(p) for each, p in zip(ratings, odds / odds.sum(), strict=True) if p > 0.0}
     within = min(max(rating, ratings[0]), ratings[-1])
     above = next(each for each in ratings if each >= within)
     below = next(each for each in reversed(ratings) if each <= within)

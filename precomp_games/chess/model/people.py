@@ -36,6 +36,7 @@ from precomp_games._support.checks import ArgumentError
 from precomp_games._support.deadlines import deadline, sample_in_time
 from precomp_games._support.results import Result
 from precomp_games.chess.data.book import points
+from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.data.move_counts import CountsPolicy, GameSelection, GameTable, GameWeights
 from precomp_games.chess.data.pgn_files import GameReport
 from precomp_games.chess.engines.searches import SearchLimit
@@ -123,13 +124,21 @@ class KnownPerson:
         read = dataclasses.replace(self.population, before=before)
         return opponents.policy_of_tables(ChessGame(), [others], report, read, behind, **how)
 
-    def rating(self, since: float) -> float:
-        """The person's mean rating in the games from a year on, or in all; 1500 where no game has one."""
+    @property
+    def rating(self) -> float | None:
+        """The person's mean rating in the last year that has games with one, or in all; None: no game has."""
         ratings = np.where(self.table.sides, self.table.ratings, np.nan)
-        for among in (self.table.years >= since, np.ones(len(ratings), bool)):
-            if not np.isnan(ratings[among]).all():
-                return float(np.nanmean(ratings[among]))
-        return _RATING
+        rated = ~np.isnan(ratings).all(axis=1)
+        years = np.floor(self.table.years)
+        last = rated & (years == np.fmax.reduce(years[rated], initial=-np.inf))
+        among = last if last.any() else rated
+        return float(np.nanmean(ratings[among])) if among.any() else None
+
+    @property
+    def speed(self) -> str:
+        """The time control of most of the person's games; "" where no game has one."""
+        known = self.table.speeds[self.table.speeds >= 0]
+        return SPEEDS[int(np.bincount(known).argmax())] if len(known) else ""
 
     def spec(self, model: GamesPolicy, behind: str, *, rolling: bool = True) -> str:
         """A model of the person by name, by which it is made again elsewhere.
@@ -285,7 +294,7 @@ def model_person(
     later = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(when)), older))
     hurried, people = deadline() is not None, behind == HUMAN
     if people:
-        behind = f"{HUMAN}(rating={person.rating(first):.0f},spread={_SPREAD:g})"
+        behind = f"{HUMAN}(rating={person.rating or _RATING:.0f},spread={_SPREAD:g})"
         rng, each = np.random.default_rng(seed), int(person.table.own.sum()) / len(when)
         most = max(_FIRST, int(_MOST_LOOKED / 2 / each))
         older, later = rng.permutation(older)[:most], later[:most]
