@@ -83,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         if len(rest) > 1:
             raise ValueError(f"expected flags alone, got {rest[1]!r}; see --help")
-        config(networks=given.maia)
-        engine = _player(given)
+        with config(networks=given.maia):  # which are read at once
+            engine = _player(given)
     except (flags.Error, ValueError, OSError, EngineError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1

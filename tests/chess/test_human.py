@@ -108,7 +108,7 @@ def test_with_a_spread_all_networks_are_averaged(folder):
     low, high = (HumanPolicy(GAME, each, folder).action_probabilities(state) for each in (1200, 1600))
     odds = np.exp([-0.5 * 0.5**2, -0.5 * 1.5**2])  # 1300 is 100 and 300 from them
     share, _ = odds / odds.sum()
-    assert sum(HumanPolicy(GAME, 1200, folder, spread=120.0).networks.values()) == pytest.approx(1.0)
+    assert sum(HumanPolicy(GAME, 1200, folder, spread=100.0).networks.values()) == pytest.approx(1.0)
     row = HumanPolicy(GAME, 1300, folder, spread=200.0).action_probabilities(state)
     assert row == pytest.approx({a: share * p + (1.0 - share) * high[a] for a, p in low.items()}, abs=1e-12)
 
