@@ -274,7 +274,7 @@ def _first_import(example: str) -> str:
 
 
 # Experiments with models of people, which fit them in ways of their own.
-_INSIDE = {"opponent_model", "people", "preparation_transfer"}
+_INSIDE = {"opponent_model", "people", "people_check", "preparation_transfer"}
 
 
 def test_examples_import_from_the_faces_and_first_what_tells_of_interrupts():

@@ -315,7 +315,7 @@ def model_person(
         if not (hurried or people) or not len(years):
             return looked, like, (None, None)
         prior = person.behind(behind_all(like)[1])
-        rolling, odds, among = _rolled(person.table, looked, prior)  # of all games, too: all is searched
+        rolling, odds, among = rolled(person.table, looked, prior)  # of all games, too: all is searched
         every = len(looked) == len(when)
         return looked, like, (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
 
@@ -340,7 +340,7 @@ def spec_policy(spec: str, engine: StoredEngine, *, trusted: bool) -> PolicyLike
     return opponents.opponent_policy(ChessGame(), spec, engine, trusted=trusted)
 
 
-def _rolled(
+def rolled(
     table: GameTable, looked: Sequence[int], prior: PolicyLike | None
 ) -> tuple[RollingCounts, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Counts of all games, what is behind them for the moves of those looked at, and which these are."""
@@ -355,7 +355,7 @@ def _predicted(
     table: GameTable, looked: Sequence[int], model: GamesPolicy, since: float
 ) -> tuple[float, float, int] | None:
     """Bits a move from a year on, fitted to the years before, and of how many; None without either."""
-    rolling, prior, among = _rolled(table, looked, model.prior)
+    rolling, prior, among = rolled(table, looked, model.prior)
     (fit,) = rolling.fits(prior, [since], among=among)
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
     late = among & (rolling.year >= since)

@@ -3,14 +3,17 @@
 Of values: the log loss, in bits a position, of the fit by bands, beside that of what is less: nothing, the
 ratings, the evaluation, both, and both with the clock, each fitted to the same earlier games of that speed.
 And the slope of real scores on predicted ones, by least squares: 1 where what is promised comes, less where
-the fit promises too much. Of seconds: in ten classes by what was expected, what was spent. Errors are by
-game.
+the fit promises too much. In ten classes by what was expected, what was scored. Of seconds: the same, what
+was spent. Of replies: bits a move, how often the likeliest one was played, and in ten classes of predicted
+probability, how often moves were. Errors are by game.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +35,7 @@ COLUMNS = {
 """What values are compared by: the terms of each."""
 _FEWEST_GAMES = 20  # of a speed, or of a class, of which something is said
 _CLASSES = 10
+_LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +60,24 @@ class ValueCheck:
 
 
 @dataclasses.dataclass(frozen=True)
+class ValueClass:
+    """A class of positions by the score that was expected.
+
+    Attributes:
+      speed: whose games.
+      positions: how many.
+      expected, scored: means.
+      error: the standard error of `scored`.
+    """
+
+    speed: str
+    positions: int
+    expected: float
+    scored: float
+    error: float
+
+
+@dataclasses.dataclass(frozen=True)
 class SecondsCheck:
     """A class of moves by the seconds that were expected.
 
@@ -71,6 +93,83 @@ class SecondsCheck:
     expected: float
     spent: float
     error: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplyCheck:
+    """How well a model predicts moves.
+
+    Attributes:
+      moves, games: how many there are.
+      bits, bits_error: how much a move surprises, on average, and the standard error.
+      first, first_error: how often the likeliest move was played.
+    """
+
+    moves: int
+    games: int
+    bits: float
+    bits_error: float
+    first: float
+    first_error: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplyClass:
+    """Legal moves of a tenth of predicted probabilities.
+
+    Attributes:
+      pairs: how many moves of positions are in it.
+      moves: how many of them were played.
+      expected, played: means of the probability, and of how often they were played.
+      error: the standard error of `played`.
+    """
+
+    pairs: int
+    moves: int
+    expected: float
+    played: float
+    error: float
+
+
+def check_replies(
+    rows: Sequence[Mapping[int, float]], played: Sequence[int], games: npt.NDArray[np.int64]
+) -> ReplyCheck:
+    """Checks predicted moves.
+
+    Args:
+      rows: {action: probability} at n positions.
+      played: what was played there.
+      games: int64[n], in which games.
+    """
+    odds = [max(row.get(action, 0.0), _LEAST) for row, action in zip(rows, played, strict=True)]
+    # Of moves that are equally likely, the one with the least number is the guess.
+    first = [
+        min(row, key=lambda move: (-row[move], move)) == action
+        for row, action in zip(rows, played, strict=True)
+    ]
+    bits, guessed = (mean_of_games(np.array(each), games) for each in ([-math.log2(p) for p in odds], first))
+    return ReplyCheck(len(odds), len(np.unique(games)), *bits, *guessed)
+
+
+def reply_classes(
+    rows: Sequence[Mapping[int, float]], played: Sequence[int], games: npt.NDArray[np.int64]
+) -> list[ReplyClass]:
+    """Ten classes of predicted probability, [0, 0.1) to [0.9, 1], without those of nothing.
+
+    Args:
+      rows: as of `check_replies`.
+      played: as there.
+      games: as there.
+    """
+    of = np.repeat(games, [len(row) for row in rows])
+    expected = np.array([p for row in rows for p in row.values()])
+    real = np.array([a == b for row, b in zip(rows, played, strict=True) for a in row], np.float64)
+    cell, found = np.minimum((expected * _CLASSES).astype(int), _CLASSES - 1), []
+    for each in np.unique(cell):
+        here = cell == each
+        sums, mean = int(here.sum()), float(expected[here].mean())
+        found.append(ReplyClass(sums, int(real[here].sum()), mean, *mean_of_games(real[here], of[here])))
+    return found
 
 
 def check_values(
@@ -97,10 +196,26 @@ def check_values(
             values = fit("logistic", part, center, np.full(len(used), 10.0)).values
             predicted = mean_of("logistic", test.features[:, used] @ values)
             checks.append(_value_check(speed, by, predicted, test))
-        rows = [people.at(speed, each.rating) for each in positions]
-        weights = np.array([[getattr(row, name) for name in TERMS] for row in rows])
-        predicted = mean_of("logistic", (test.features * weights).sum(axis=1))
-        checks.append(_value_check(speed, "bands", predicted, test))
+        checks.append(_value_check(speed, "bands", _by_bands(people, speed, test, positions), test))
+    return checks
+
+
+def value_classes(
+    people: PeopleFit, positions: Sequence[RatedPosition], lines: Sequence[Line]
+) -> list[ValueClass]:
+    """Checks values by later games, in ten classes of each speed.
+
+    Args:
+      people: the fit.
+      positions: that took no part in it.
+      lines: the analyst's best line of each.
+    """
+    checks = []
+    for speed in SPEEDS:
+        test, of = _data(positions, lines, speed)
+        if test.num_games >= _FEWEST_GAMES:
+            expected = _by_bands(people, speed, test, of)
+            checks += [ValueClass(speed, *each) for each in _in_classes(expected, test.values, test.games)]
     return checks
 
 
@@ -113,14 +228,34 @@ def check_seconds(people: PeopleFit, moves: Sequence[TimedMove]) -> list[Seconds
             continue
         expected = expected_seconds(people.times_at(speed, 1500.0), of)
         spent, games = np.array([each.seconds for each in of]), np.array([each.game for each in of])
-        for which in np.array_split(np.argsort(expected, kind="stable"), _CLASSES):
-            if len(which):
-                ones = np.ones((len(which), 1))
-                mean, error = _least_squares(ones, spent[which], games[which])
-                checks.append(
-                    SecondsCheck(speed, len(which), float(expected[which].mean()), mean[0], error[0])
-                )
+        checks += [SecondsCheck(speed, *each) for each in _in_classes(expected, spent, games)]
     return checks
+
+
+def _in_classes(
+    expected: Floats, real: Floats, games: npt.NDArray[np.int64]
+) -> list[tuple[int, float, float, float]]:
+    """(number, mean expected, mean real, its error) of ten classes of the same size, by what was expected."""
+    found = []
+    for which in np.array_split(np.argsort(expected, kind="stable"), _CLASSES):
+        if len(which):
+            found.append(
+                (len(which), float(expected[which].mean()), *mean_of_games(real[which], games[which]))
+            )
+    return found
+
+
+def _by_bands(people: PeopleFit, speed: str, test: Data, positions: Sequence[RatedPosition]) -> Floats:
+    """float64[n]: the scores that a fit expects of positions of a speed."""
+    rows = [people.at(speed, each.rating) for each in positions]
+    weights = np.array([[getattr(row, name) for name in TERMS] for row in rows])
+    return mean_of("logistic", (test.features * weights).sum(axis=1))
+
+
+def mean_of_games(values: npt.NDArray[Any], games: npt.NDArray[np.int64]) -> tuple[float, float]:
+    """The mean of what n moves or positions have, and its standard error, games being independent."""
+    (mean,), (error,) = _least_squares(np.ones((len(values), 1)), values.astype(np.float64), games)
+    return mean, error
 
 
 def _data(
