@@ -32,7 +32,6 @@ from precomp_games.chess.model.people_values import PeopleFit, load_people, pawn
 from precomp_games.chess.model.rated_games import RatedGames, TimedMove, rated_games, spread
 from precomp_games.policies.rows import as_batch_policy
 
-_ENGINE = "noisy(policy=uci(nodes=20000,r=40,top_k=12),epsilon=0.2)"
 _ANALYST = chess.SearchLimit(nodes=20_000)
 _SPREAD, _NEAR = 200, 100  # of people's ratings; to what they are rounded
 _PLIES, _OWN_PLIES, _BOOK_PLIES = 60, 30, 24  # half-moves that are looked at
@@ -47,6 +46,9 @@ _PLAYER = flags.DEFINE_string("player", "", "Who, as the file has the name.")
 _LAST = flags.DEFINE_float("last", 0.15, "Share of the games that are predicted, the last ones.", 0.01, 0.9)
 _MOVES = flags.DEFINE_integer("moves", 12000, "Moves of strangers that are drawn, and of the player.", 100)
 _ENGINE_MOVES = flags.DEFINE_integer("engine_moves", 1000, "Of these, how many the engine predicts.", 20)
+_ERRS = flags.DEFINE_string(
+    "errs", "noisy(policy=uci(nodes=20000,r=40,top_k=12),epsilon=0.2)", "The engine that errs."
+)
 _POSITIONS = flags.DEFINE_integer("positions", 8000, "Earlier positions that are evaluated.", 100)
 _LEAST_GAMES = flags.DEFINE_integer("least_games", 80, "Games of a position whose moves are compared.", 2)
 _FIT = flags.DEFINE_string("fit", None, "Values, as calibrate --games writes them. Default: those shipped.")
@@ -165,7 +167,7 @@ def check_replies(games: Games, engine: Any, folder: pathlib.Path) -> dict[str, 
     def human(rating: float, spread: int = 0) -> Any:
         return chess.opponent_policy(game, f"human(rating={rating:g},spread={spread})")
 
-    errs, uniform = chess.opponent_policy(game, _ENGINE, engine), common.policy(game, "uniform")
+    errs, uniform = chess.opponent_policy(game, _ERRS.value, engine), common.policy(game, "uniform")
     models: dict[str, Callable[[float], Any]] = {
         "any legal move": lambda _: uniform,
         "engine that errs": lambda _: errs,
