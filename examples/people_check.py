@@ -178,7 +178,10 @@ def check_replies(games: Games, engine: Any, folder: pathlib.Path) -> dict[str, 
     known = dataclasses.replace(person, table=person.table.select(person.table.years < games.cut))
     behind = human(round(known.rating(games.cut - 1.0)), _SPREAD)
     counts = counted(person, games.cut, errs, most), counted(person, games.cut, behind, _FITTED)
-    own: dict[str, Callable[[float], Any]] = {"games before the engine": lambda _: counts[0], "games before human": lambda _: counts[1]}
+    own: dict[str, Callable[[float], Any]] = {
+        "games before the engine": lambda _: counts[0],
+        "games before human": lambda _: counts[1],
+    }
     table, classes = list[dict[str, Any]](), list[dict[str, Any]]()
     for whose, plies, compared in (("strangers", _PLIES, models), ("player", _OWN_PLIES, models | own)):
         asked = games.drawn(whose == "player", plies, _MOVES.value)
