@@ -176,7 +176,7 @@ def check_replies(games: Games, engine: Any, folder: pathlib.Path) -> dict[str, 
     }
     person = read_person(_GAMES.value, _PLAYER.value, None, _OWN_PLIES)
     known = dataclasses.replace(person, table=person.table.select(person.table.years < games.cut))
-    behind = human(round(known.rating(games.cut - 1.0)), _SPREAD)
+    behind = human(round(known.rating or 0.0), _SPREAD)
     counts = counted(person, games.cut, errs, most), counted(person, games.cut, behind, _FITTED)
     own: dict[str, Callable[[float], Any]] = {
         "games before the engine": lambda _: counts[0],
