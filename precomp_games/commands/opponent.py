@@ -52,7 +52,14 @@ from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
-from precomp_games.chess.study.words import OpponentWords, guesses_words, more_points, points
+from precomp_games.chess.study.words import (
+    OpponentWords,
+    more_points,
+    parts_words,
+    points,
+    signed_points,
+    unseen_words,
+)
 from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _LINES = 5  # of each book, that are printed
@@ -349,7 +356,7 @@ def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -
     """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
     print(
         f"{'To learn':<20}{counted(made.learned, 'position')}, worth "
-        f"{more_points(made.utility - made.unprepared)}: "
+        f"{parts_words(made.utility - made.unprepared, made.clock)}: "
         f"{points(made.utility)} in place of {points(made.unprepared)}{extra}"
     )
     if (worst := _at_worst(made)) is not None:
@@ -360,11 +367,13 @@ def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -
         return
     rare = _seldom(rows)
     positions, adds = made.guessed
+    unseen = OpponentWords(made.settings, made.engines[1]).unseen
     print(
         f"{'Came up seldom':<20}{rare['positions']} of {len(rows)} positions, in fewer than {_SELDOM} games; "
         f"they have {rare['share'] or 0.0:.0%} of what the book adds\n"
-        f"{'Guesses':<20}{guesses_words(positions, len(rows), adds, math.fsum(made.gains))}"
+        f"{'Not seen':<20}{unseen_words(positions, len(rows), adds, math.fsum(made.gains), unseen)}"
     )
+    prepare.print_exits(made)
     print(f"{prepare.LINES}\n{made.book.first_lines(_LINES)}")
     print("Positions that came up most, in all games and in the last ones, and in 100 games by the model:")
     most = sorted(rows, key=lambda row: (-row["last_games"], -row["games"], -row["reach"]))
@@ -407,19 +416,29 @@ def expectations(against: ModelledPerson, made: Sequence[Preparation]) -> list[s
         return f" ({points(each.utility)} in place of {points(each.unprepared)}, {size})"
 
     worst = [each for each in books if _at_worst(each) is not None]
-    worth = _by_color(books, lambda each: points(each.utility - each.unprepared), in_place)
+
+    def more(each: Preparation) -> str:
+        gain = each.utility - each.unprepared
+        if each.clock is None:
+            return points(gain)
+        return f"{signed_points(gain)} by position and {signed_points(each.clock)} on the clock"
+
+    worth = _by_color(books, more, in_place)
     nothing = "".join(
         f", and nothing is worth learning with {each.side.capitalize()}" for each in made if each not in books
     )
     guesses = _by_color(books, lambda each: f"{_share_of_guesses(each):.0%} of that")
-    guess = OpponentWords(made[0].settings, made[0].engines[1]).guess
-    thinks = " and an engine thinks likely" if "an engine" in guess else ""
+    opponent = OpponentWords(made[0].settings, made[0].engines[1])
+    thinks = " and an engine thinks likely" if "an engine" in opponent.guess else ""
+    unseen = f"Guesses, replies that were never seen{thinks}, carry"
+    if opponent.unseen != "guesses":
+        unseen = "Replies not in their games, which people of their rating play, carry"
     least = f"; at worst, {_by_color(worst, lambda each: points(_at_worst(each) or 0.0))} are left"
     return [
         f"{name}: {begins}." if begins else f"{name} has {counted(games, 'game')} in the file.",
         f"More points in 100 games: {worth}{nothing}, by a model of {counted(games, 'game')} and "
         f"{made[0].engines[0]}; nobody has played for it.",
-        f"Guesses, replies that were never seen{thinks}, carry {guesses}{least if worst else ''}.",
+        f"{unseen} {guesses}{least if worst else ''}.",
     ]
 
 

@@ -56,11 +56,12 @@ from precomp_games.chess.plan.prepare import is_by_games, prepare
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.words import (
     OpponentWords,
-    more_points,
+    coverage_words,
     parts_words,
     points,
     range_words,
     signed_points,
+    worth_words,
 )
 from precomp_games.commands import _app, _chess, _files, _flags
 from precomp_games.policies.specs import parsed_spec, policies_in
@@ -292,8 +293,12 @@ def run(given: flags.FlagValues) -> None:
             made.write(folder)
             files = ", memory.csv, memory.png, memory.svg" if made.frontier is not None else ""
             files = ", plan.csv, plan.png" if given.plan else files
+            files += ", traps.pgn" if made.of_people else ""
             print(f"Written: {folder}/book.bin (Polyglot), book.pgn (variations), result.json{files}")
         _print_games(made, matches, engines)
+        if made.clock is not None:
+            title = OpponentWords(settings, engines.ids[1]).title
+            print(worth_words(title, made.utility - made.unprepared, made.clock, made.learned))
         _chess.write_shown(given, folder, made, matches or {})
         if given.export_store:
             engines.export(given.export_store, needed)
@@ -371,7 +376,6 @@ def print_preparation(
     if made.learned < len(book):
         size = f"{made.learned} positions to learn, in a book of {book.distinct_positions}"
     gain = made.utility - made.unprepared
-    with_it = parts_words(gain, made.clock) or more_points(gain)
     error = "" if made.standard_error is None else f" +- {points(made.standard_error)}"
     promised = f"{points(made.unprepared)} unprepared, {points(made.utility)}{error} with the book"
     worth = f"Value               {points(made.value)} = {points(made.utility)} - {made.learned} x "
@@ -390,7 +394,7 @@ def print_preparation(
     else:
         how = _how(given, made) + extra
     print(
-        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{with_it}\n"
+        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{parts_words(gain, made.clock)}\n"
         f"{worth}Size                {size}, {how}\n"
         f"Searches            {needed} needed, {searches} of them new\n"
     )
@@ -404,6 +408,15 @@ def print_preparation(
             print(made.score_note)
         print(f"{LINES}\n{book.first_lines(_LINES)}\n")
         _print_most_valuable(made)
+        print_exits(made)
+
+
+def print_exits(made: Preparation) -> None:
+    """Prints how long games stay in the book, and the traps that bring most."""
+    if told := coverage_words(made.coverage):
+        print(f"{'Coverage':<20}{told}")
+    for name, trap in zip(("Traps", "", ""), made.traps, strict=False):
+        print(f"{name:<20}{trap.text(made.book.start)}")
 
 
 def _how(given: flags.FlagValues, made: Preparation) -> str:

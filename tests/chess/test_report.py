@@ -10,6 +10,7 @@ import re
 import time
 
 import chess
+import chess.pgn
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
@@ -28,7 +29,7 @@ from precomp_games.chess import (
     write_report,
 )
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames
-from precomp_games.chess.plan.preparation import BySparring, Neighbor
+from precomp_games.chess.plan.preparation import BestFirst, BySparring, Neighbor
 from precomp_games.chess.study.page import ReportMatch
 from tests.chess.test_book import entry, random_book, small_book, uci
 from tests.random_games import uniform
@@ -130,6 +131,20 @@ def with_games(each):
     return changed(each, games=known, person=person, plots={"What memory is worth": PLOT})
 
 
+def against_people():
+    """A book against people, of whom one in twenty walks into a trap, with what its time is worth."""
+    each = small()
+    settings = dataclasses.replace(
+        each.made.settings, opponent="human(rating=1500)", evaluation="people", rating=1500.0
+    )
+    trap = uci("c7c5")
+    exits = [
+        dataclasses.replace(exit, promised=0.9 if exit.history[1:2] == trap else 0.5)
+        for exit in each.made.exits
+    ]
+    return changed(each, settings=settings, exits=exits, search=BestFirst(), clock=0.01)
+
+
 def written(path, *books, title=SHORT):
     write_report(path, list(books), title)
     return path
@@ -217,6 +232,19 @@ def test_no_text_is_shown_as_it_came(name, tmp_path):
         text = path.read_bytes()
         assert len(text) < 1_000_000 and not any(bad.encode() in text for bad in ("\u202e", "x" * 2001)), path
     assert data_of(page)[0]["opponent"].split(" (1,000")[0] in ("x" * 79 + "…", "ab", "a[31m")
+
+
+def test_traps_are_written_beside_a_book_against_people(tmp_path):
+    against_people().made.write(tmp_path)
+    with (tmp_path / "traps.pgn").open() as file:
+        game = chess.pgn.read_game(file)
+        assert chess.pgn.read_game(file) is None
+    assert game.board().variation_san(game.mainline_moves()) == "1. e4 c5 2. Nf3"
+    assert Preparation.read(tmp_path).traps == against_people().made.traps
+    other = tmp_path / "other"
+    other.mkdir()
+    small().made.write(other)
+    assert not (other / "traps.pgn").exists()
 
 
 def test_games_behind_replies_are_told_once(tmp_path):

@@ -17,6 +17,7 @@ from precomp_games.chess import Book, BookMove, BookPosition
 from precomp_games.chess.study.words import points
 from tests.chess.test_book import uci
 from tests.chess.test_report import (
+    against_people,
     changed,
     data_of,
     line,
@@ -160,13 +161,55 @@ def test_guesses_are_marked_and_can_be_hidden(browser, person_page):
     assert [row[0] for row in rows(browser)] == ["1. e4 e5 2. Nf3", "≈1… c5 2. Nf3"]
     press(browser, Keys.ARROW_RIGHT, "g")
     assert [row[0] for row in rows(browser)] == ["1. e4 e5 2. Nf3"]
-    assert len(texts(browser, "#here tr[data-move]")) == 1 and "19 guesses hidden" in text(browser, "#here")
+    assert len(texts(browser, "#here tr[data-move]")) == 1 and "19 replies hidden" in text(browser, "#here")
     browser.find_element(By.ID, "no-guesses").click()
     assert len(texts(browser, "#here tr[data-move]")) == 20
     browser.find_element(By.CSS_SELECTOR, "#here tr[data-move=c7c5] button").click()
     assert "a guess: never seen" in text(browser, "#here") and "a guess: never seen" in text(
         browser, "#games"
     )
+
+
+@pytest.fixture(scope="module")
+def people_page(tmp_path_factory):
+    """A book against people of a rating, and one against a person with people behind its games."""
+    people = against_people()
+    behind = "games(file=bob.pgn,player=Bob,prior=human(rating=1640))"
+    settings = dataclasses.replace(people.made.settings, opponent=behind)
+    person = changed(with_games(people), settings=settings, games={}, plots={})
+    folder = tmp_path_factory.mktemp("people")
+    return written(folder / "people.html", people), written(folder / "person.html", person)
+
+
+@pytest.mark.browser
+def test_position_clock_coverage_and_traps(browser, people_page):
+    opened(browser, people_page[0])
+    worth = "+35 points in 100 games by position, +1.0 on the clock, for 3 positions"
+    assert texts(browser, ".versus") == [f"Against players rated about 1500: {worth}"]
+    tiles = text(browser, ".tiles")
+    assert "+35 by position" in tiles and "+1.0 on the clock" in tiles and "guess" not in tiles
+    assert "Of 100 games 10 are still in the book at move 2" in tiles
+    assert text(browser, "#budget-text").endswith("35 more points in 100 games, by position")
+    link = browser.find_element(By.CSS_SELECTOR, ".traps a")
+    assert link.text == (
+        "After 1. e4, 5 of 100 play c5?, which gives you 40 points more in 100 games than their other moves: "
+        "2. Nf3. It comes up in 5% of games."
+    )
+    link.click()
+    assert line(browser) == ["Start", "1. e4", "c5"] and "We play Nf3" in text(browser, "#here")
+
+
+@pytest.mark.browser
+def test_replies_that_people_play_are_no_guesses(browser, people_page):
+    opened(browser, people_page[1])
+    assert text(browser, ".versus").startswith("Bob with Black: 8 games")
+    assert "2 of 3 positions rest on replies not in their games" in text(browser, ".tiles")
+    press(browser, Keys.ARROW_RIGHT)
+    assert text(browser, "#games") == "In none of their games"
+    press(browser, Keys.ARROW_RIGHT)
+    assert "not in their games; people of their rating play it" in text(browser, "#games")
+    assert text(browser, "#guess-switch") == "hide replies not in their games"
+    assert "guess" not in text(browser, "main")
 
 
 @pytest.mark.browser
@@ -192,7 +235,7 @@ def test_a_game_is_played_through(browser, person_page):
 def test_keys_are_shown_and_colors_are_kept(browser, small_page):
     opened(browser, small_page)
     press(browser, "?")
-    assert "drill" in text(browser, "#keys") and "guesses" not in text(browser, "#keys")
+    assert "drill" in text(browser, "#keys") and "no game has" not in text(browser, "#keys")
     press(browser, "f", Keys.ESCAPE)
     assert not browser.find_element(By.ID, "keys").is_displayed()
     color = "return getComputedStyle(document.body).backgroundColor"

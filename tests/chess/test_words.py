@@ -8,14 +8,17 @@ from precomp_games.chess.model.played import Person
 from precomp_games.chess.study.words import (
     SEEN,
     OpponentWords,
-    guesses_words,
+    coverage_words,
     limit_words,
     more_points,
     often,
     opening_name,
+    parts_words,
     points,
+    unseen_words,
     versus_words,
     why_words,
+    worth_words,
 )
 
 ENGINES = (
@@ -47,11 +50,9 @@ def test_sentences():
     assert more_points(0.17) == "17 more points in 100 games"
     assert more_points(-0.0142) == "1.4 fewer points in 100 games"
     assert SEEN.format(4) == "seen in 4 of their games"
-    assert guesses_words(0, 9, 0.0, 1.0) == "none of 9 positions rests on guesses"
-    assert (
-        guesses_words(3, 9, 0.05, 0.2) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
-    )
-    assert guesses_words(1, 9, 0.1, 0.0) == "1 of 9 positions rests on guesses"
+    assert unseen_words(0, 9, 0.0, 1.0) == "none of 9 positions rests on guesses"
+    assert unseen_words(3, 9, 0.05, 0.2) == "3 of 9 positions rest on guesses, with 25% of what the book adds"
+    assert unseen_words(1, 9, 0.1, 0.0) == "1 of 9 positions rests on guesses"
     assert [often(share) for share in (1.0, 0.5, 0.02, 0.0004, 0.0)] == [
         "every game",
         "50 of 100 games",
@@ -63,7 +64,22 @@ def test_sentences():
         "It comes up in 1 of 50 games. Forgetting it costs 0.50 points in 100 games. "
         "Nf3 instead would bring 1.0."
     )
+    assert parts_words(0.17, None) == "17 more points in 100 games"
+    told = "points in 100 games by position, +0.30 on the clock"
+    assert worth_words("Ann", 0.044, 0.003, 41) == f"Against Ann: +4.4 {told}, for 41 positions"
+    assert worth_words("", -0.044, 0.003, 1) == f"Against the model: −4.4 {told}, for 1 position"
     assert limit_words("nodes=20000") == "20,000 nodes a move" and limit_words("depth=9") == "9 plies deep"
+
+
+def test_how_long_games_stay_in_a_book():
+    """At five moves at most, the last one with a game in 200 among them."""
+    assert [coverage_words({move: 1.0 for move in range(count)}) for count in (0, 1)] == ["", ""]
+    assert coverage_words({1: 1.0, 2: 0.62}) == "of 100 games 62 are still in the book at move 2"
+    halves = {move: 0.5**move for move in range(12)}
+    assert (
+        coverage_words(halves)
+        == "of 100 games 50 are still in the book at move 1, 12 at move 3, 3 at move 5 and 1 at move 7"
+    )
 
 
 def test_who_plays_whom():
@@ -89,6 +105,11 @@ def test_opponents_are_described_without_a_spec():
     one = opponent("games(file=k.pgn,player=Ann,prior=noisy(policy=uci(r=40,nodes=500),epsilon=0.1))")
     assert one.guess == "a guess: never seen, an engine thinks so"
     assert opponent("games(file=k.pgn,player=Ann)").guess == "a guess: never seen"
+    assert one.unseen == "guesses"
+    people = opponent("games(file=k.pgn,player=Ann,prior=human(rating=1640))")
+    assert people.seen(None) == "not in their games; people of their rating play it"
+    assert people.unseen == "replies not in their games"
+    assert opponent("human(rating=1500)").title == "players rated about 1500"
     usual = OpponentWords(PreparationSettings(), "SF")
     assert usual.title == "SF (1,000 nodes a move)"
     assert usual.source == usual.replies

@@ -127,6 +127,7 @@ class Node:
       flow: the reach of the most reached memorized position, or exit, here or below.
       exit: whether and how games leave the book here.
       mass: the reach of all exits here or below; 0 where they are not known.
+      value: the sum of what is promised there times their reaches; None where that is unknown.
     """
 
     board: chess.Board
@@ -135,6 +136,7 @@ class Node:
     flow: float = 0.0
     exit: BookExit | None = None
     mass: float = 0.0
+    value: float | None = 0.0
 
     def line(self, history: Sequence[chess.Move], what: str = "") -> list[Node]:
         """This node and those after each of some moves, made if need be.
@@ -313,8 +315,10 @@ def trie_with_exits(book: Book, exits: Exits) -> Node:
     for each in exits:
         nodes = root.line(each.history, "exits with ")
         nodes[-1].exit = each
+        worth = 0.0 if each.reach == 0.0 else None if each.promised is None else each.reach * each.promised
         for node in nodes:
             node.mass += each.reach
+            node.value = None if node.value is None or worth is None else node.value + worth
     _measure_flows(root)
     return root
 
@@ -437,7 +441,7 @@ def book_game(
     book: Book,
     exits: Exits,
     seen: Mapping[tuple[chess.Move, ...], int] | None = None,
-    guess: str = "a guess: never seen",
+    unseen: str = "not in their games",
 ) -> tuple[chess.pgn.Game, list[tuple[chess.pgn.GameNode, Node | None, tuple[chess.Move, ...]]]]:
     """A book as a game with variations and comments, as `write_pgn` writes it.
 
@@ -445,7 +449,7 @@ def book_game(
       book: see there.
       exits: see there.
       seen: see there.
-      guess: what is said of a reply that was never seen.
+      unseen: what is said of a reply that was never seen.
 
     Returns:
       The game, and each of its nodes with the one of the trie and the moves up to there, parents first; None
@@ -465,14 +469,14 @@ def book_game(
         for move, comment in _continuations(node):
             after = (*history, move)
             if seen is not None and pgn_node.turn() != book.side:
-                comment = ", ".join(filter(None, (comment, _seen(seen.get(after, 0), guess))))
+                comment = ", ".join(filter(None, (comment, _seen(seen.get(after, 0), unseen))))
             nodes.append((pgn_node.add_variation(move, comment=comment), node.children.get(move), after))
     return game, nodes
 
 
-def _seen(games: int, guess: str) -> str:
+def _seen(games: int, unseen: str) -> str:
     """In how many of a person's games a reply was seen, in words."""
-    return f"seen in {games} of their games" if games else guess
+    return f"seen in {games} of their games" if games else unseen
 
 
 def set_headers(game: chess.pgn.Game, headers: Mapping[str, str] | None, own: Sequence[str] = ()) -> None:

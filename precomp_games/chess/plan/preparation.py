@@ -31,6 +31,7 @@ from precomp_games._support.files import atomic_write, read_json, write_together
 from precomp_games._support.results import Result
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
+from precomp_games.chess.data.exits import Trap, coverage, traps, traps_pgn
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, by_player
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames, rests_on_guesses
@@ -405,6 +406,21 @@ class Preparation(Result):
         return sum(guessed), math.fsum(added)
 
     @property
+    def coverage(self) -> dict[int, float]:
+        """The share of games in which each of our moves, by its number, is still the book's."""
+        return coverage(self.book, self.exits)
+
+    @property
+    def traps(self) -> list[Trap]:
+        """Likely replies that cost their player, those first that bring most; of an engine there are none."""
+        return traps(self.book, self.exits) if self.of_people else []
+
+    @property
+    def of_people(self) -> bool:
+        """Whether the opponent is people of a rating, or a person."""
+        return self.settings.of_people or self.person is not None
+
+    @property
     def stops(self) -> dict[tuple[str, ...], float]:
         """What games, or later searches, say of where lines leave the book, by moves in UCI notation."""
         stops = () if isinstance(self.search, WholeTree) else self.search.stops
@@ -454,6 +470,8 @@ class Preparation(Result):
     def write(self, folder: checks.FilePath, more: Mapping[str, Any] | None = None) -> None:
         """Writes book.bin (Polyglot), book.pgn (variations) and result.json, all or none of them.
 
+        Where the opponent is people or a person, traps.pgn has a game for each of `traps`.
+
         Where the settings name files, what these came to is written as well, as opponent.npz: counts of moves
         as they were fitted, and a calibration, to be played without the files. It has no games.
 
@@ -479,6 +497,9 @@ class Preparation(Result):
                 self.files.save(drafts / MODEL_FILE)
             write_polyglot(self.book, drafts / "book.bin")
             write_pgn(self.book, drafts / "book.pgn", headers, exits, self.seen)
+            if self.of_people:
+                text = traps_pgn(self.book, self.traps, headers)
+                (drafts / "traps.pgn").write_text(text, encoding="utf-8")
             with atomic_write(drafts / "result.json") as file:
                 json.dump(self.to_json() | dict(more or {}), file, indent=1)
                 file.write("\n")

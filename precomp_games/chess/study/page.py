@@ -36,7 +36,7 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, plain_text, public, shown
 from precomp_games._support.files import atomic_write
 from precomp_games._support.results import Shown
-from precomp_games.chess.data.book import BookExit, BookPosition, Node, trie_with_exits
+from precomp_games.chess.data.book import BookPosition, Node, trie_with_exits
 from precomp_games.chess.model.played import PlayedGame
 from precomp_games.chess.plan.preparation import PlainText, Preparation, Share, best_parts, predecessors
 from precomp_games.chess.play.match import MatchResult
@@ -45,6 +45,7 @@ from precomp_games.chess.study import words
 _History = tuple[chess.Move, ...]
 _LONGEST_NAME = 80  # characters of what a player is called
 _MOST_PLOT = 1 << 20  # characters
+_MOST_TRAPS = 20
 # In an order in which each has what it needs; `import` and `export` lines are left out.
 _BOARD_MODULES = (
     "lib/Utils.js",
@@ -256,6 +257,8 @@ def _data(each: BookPage) -> dict[str, Any]:
         "source": each.opponent.replies,
         "seen": words.SEEN,
         "guess": None if made.person is None else each.opponent.guess,
+        "unseen": each.opponent.unseen,
+        "byClock": made.clock is not None,
         "utility": _short(made.utility),
         "unprepared": _short(made.unprepared),
         "error": None if made.standard_error is None else _short(made.standard_error),
@@ -366,32 +369,17 @@ def book_nodes(each: BookPage) -> list[tuple[_History, int, str, Node, float | N
     Of each the moves up to it, its parent's number, its move in SAN, its node, and its value: the sum of what
     is promised in the exits here or below times their reaches, None where that is unknown.
     """
-    found: list[tuple[_History, int, str, Node]] = []
-    values: list[float | None] = []
+    found: list[tuple[_History, int, str, Node, float | None]] = []
     stack: list[tuple[_History, int, str, Node]] = [
         ((), -1, "", trie_with_exits(each.made.book, each.made.exits))
     ]
     while stack:
         history, _, _, node = place = stack.pop()
         number = len(found)
-        found.append(place)
-        values.append(_own_value(node.exit))
+        found.append((*place, node.value if node.mass > 0.0 else None))
         children = sorted(node.children.items(), key=lambda item: (item[1].flow, item[0].uci()))
         stack += [((*history, move), number, node.board.san(move), child) for move, child in children]
-    for number in range(len(found) - 1, 0, -1):
-        parent, value = found[number][1], values[number]
-        total = values[parent]
-        values[parent] = None if value is None or total is None else total + value
-    return [
-        (*place, value if place[-1].mass > 0.0 else None) for place, value in zip(found, values, strict=True)
-    ]
-
-
-def _own_value(exit: BookExit | None) -> float | None:
-    """What games that leave here add to the value."""
-    if exit is None or exit.reach == 0.0:
-        return 0.0
-    return None if exit.promised is None else exit.reach * exit.promised
+    return found
 
 
 # -- what stands in the page without its script ------------------------------------------------------------
@@ -402,10 +390,25 @@ def _summary(each: BookPage) -> dict[str, Any]:
     made, guesses = each.made, None
     if made.person is not None and made.book.positions:
         rest, added = made.guessed
-        guesses = words.guesses_words(rest, len(made.book), added, math.fsum(made.gains))
-    versus = words.versus_words(made.side, plain_text(each.opponent.title, _LONGEST_NAME), made.person)
-    plots = [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()]
-    return {"page": each, "made": made, "versus": versus, "guesses": guesses, "plots": plots}
+        whole = math.fsum(made.gains)
+        guesses = words.unseen_words(rest, len(made.book), added, whole, each.opponent.unseen)
+    title = plain_text(each.opponent.title, _LONGEST_NAME)
+    gain, found = made.utility - made.unprepared, made.traps[:_MOST_TRAPS]
+    versus = [words.versus_words(made.side, title, made.person)]
+    if made.clock is not None:
+        versus[made.person is not None :] = [words.worth_words(title, gain, made.clock, made.learned)]
+    numbers = {history: k for k, (history, *_) in enumerate(book_nodes(each))} if found else {}
+    return {
+        "page": each,
+        "made": made,
+        "versus": versus,
+        "gain": gain,
+        "guesses": guesses,
+        "unseen": each.opponent.unseen,
+        "coverage": words.coverage_words(made.coverage),
+        "traps": [(numbers[*trap.history, trap.reply], trap.text(made.book.start)) for trap in found],
+        "plots": [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()],
+    }
 
 
 def _picture(svg: str) -> str:
@@ -442,7 +445,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["points"] = words.points
+    environment.filters |= {"points": words.points, "signed": words.signed_points}
     return environment.from_string(_file("report_page/page.html"))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import pathlib
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -27,6 +28,7 @@ from precomp_games.policies.specs import parsed_spec, policies_in
 
 _LIMIT = re.compile(r"(nodes|depth|movetime)=(\d+)")
 _DEEP = 5  # policies behind each other that are told
+_MOVES = 5  # of a book, at which it is told how many games are in it
 
 
 def more_points(gain: float) -> str:
@@ -40,10 +42,10 @@ def signed_points(gain: float) -> str:
 
 
 def parts_words(position: float, clock: float | None) -> str:
-    """What a book adds, in 100 games: by position, and by the time that it saves; "" where nobody knows."""
+    """What a book adds: by position, and, where that is known, by the time that it saves."""
     if clock is None:
-        return ""
-    return f"{signed_points(position)} by position, {signed_points(clock)} on the clock, points in 100 games"
+        return more_points(position)
+    return f"{signed_points(position)} points in 100 games by position, {signed_points(clock)} on the clock"
 
 
 def range_words(ends: Sequence[float]) -> str:
@@ -55,11 +57,31 @@ SEEN = "seen in {} of their games"
 """Of a person's reply that some games have."""
 
 
-def guesses_words(positions: int, size: int, gain: float, whole: float) -> str:
-    """How much of a book rests on guesses: so many of its positions, and so much of what they add."""
+def worth_words(title: str, position: float, clock: float | None, size: int) -> str:
+    """What a book against somebody adds, and how much is learned for it."""
+    return f"Against {title or 'the model'}: {parts_words(position, clock)}, for {counted(size, 'position')}"
+
+
+def coverage_words(shares: Mapping[int, float]) -> str:
+    """How many of 100 games are still in the book at some of our moves; "" where nobody knows, or none is.
+
+    Args:
+      shares: of games, by the move's number.
+    """
+    told = [(move, f"{100.0 * share:.0f}") for move, share in shares.items() if share >= 0.005][1:]
+    told = told[:: -max(1, math.ceil(len(told) / _MOVES))][::-1]  # the last one among them
+    each = [f"{games} at move {move}" for move, games in told]
+    if each:
+        each[0] = each[0].replace(" at", " are still in the book at", 1)
+    *others, last = each or [""]
+    return f"of 100 games {', '.join(others)}{' and ' if others else ''}{last}" if last else ""
+
+
+def unseen_words(positions: int, size: int, gain: float, whole: float, unseen: str = "guesses") -> str:
+    """How much of a book rests on unseen replies: so many of its positions, and so much of what they add."""
     if not positions:
-        return f"none of {size} positions rests on guesses"
-    text = f"{positions} of {size} positions {'rests' if positions == 1 else 'rest'} on guesses"
+        return f"none of {size} positions rests on {unseen}"
+    text = f"{positions} of {size} positions {'rests' if positions == 1 else 'rest'} on {unseen}"
     return text if whole <= 0.0 else f"{text}, with {max(0.0, gain / whole):.0%} of what the book adds"
 
 
@@ -183,6 +205,11 @@ class OpponentWords:
         if self._behind is not None and "games" in self._behind:
             return "a guess: never seen, others play it" + " or an engine thinks so" * self._thinks
         return "a guess: never seen" + ", an engine thinks so" * self._thinks
+
+    @property
+    def unseen(self) -> str:
+        """What such replies are called: guesses, unless a model of people says how likely they are."""
+        return "replies not in their games" if self._people else "guesses"
 
     def seen(self, found: ReplyGames | None) -> str:
         """In how many of a person's games a reply was seen; or why it is expected."""

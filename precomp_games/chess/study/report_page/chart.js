@@ -5,7 +5,7 @@ function setBudget(budget) {
     byId("budget").value = tree.budget
     const gain = tree.curve[tree.budget] - tree.unprepared
     byId("budget-text").textContent =
-        `${tree.budget} of ${tree.size} · ${points(Math.abs(gain))} ${gain < 0 ? "fewer" : "more"} points in 100 games`
+        `${tree.budget} of ${tree.size} · ${points(Math.abs(gain))} ${gain < 0 ? "fewer" : "more"} points in 100 games${tree.byClock ? ", by position" : ""}`
     byId("budget").setAttribute("aria-valuetext", byId("budget-text").textContent)
     drawCurve()
     filterLines()

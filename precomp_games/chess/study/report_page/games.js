@@ -31,8 +31,8 @@ function showGames() {
     card.hidden = !tree.guess || Boolean(question) || (here.ours && !here.parent)
     if (card.hidden) return
     if (!count) {
-        card.replaceChildren(element("p", {}, here.ours || here.children.length ? "In none of their games: " : "",
-            element("span", {class: "guess"}, here.ours ? tree.guess : "all replies are guesses")))
+        card.replaceChildren(element("p", {}, "In none of their games",
+            here.ours ? element("span", {}, ": ", element("span", {class: tree.unseenClass}, tree.guess)) : ""))
         return
     }
     const items = games.map(({game, reply}) => element("li", {}, element(

@@ -148,7 +148,7 @@ function showHere() {
     if (here.opening) parts.push(element("p", {class: "opening"}, here.opening))
     const mark = backing(tree, here)
     if (mark) parts.push(element("p", {}, element("b", {}, here.san), ": ", mark))
-    else if (here.rests) parts.push(element("p", {}, element("span", {class: "guess"}, "a reply before this is a guess")))
+    else if (here.rests) parts.push(element("p", {}, element("span", {class: tree.unseenClass}, `rests on ${tree.unseen}`)))
     parts.push(...(here.ours ? ourTurn() : theirTurn()))
     if (here.note) parts.push(element("p", {class: "note"}, element("bdi", {}, here.note)))
     byId("here").replaceChildren(...parts)
@@ -231,7 +231,7 @@ function theirTurn() {
             `${rare.length} rarer replies, below ${percent(RARE).replace("0%", "%")} each`))
     }
     const hidden = here.children.length - known.length
-    if (hidden) parts.push(element("p", {class: "small"}, `${plural(hidden, "guess").replace("guesss", "guesses")} hidden`))
+    if (hidden) parts.push(element("p", {class: "small"}, `${plural(hidden, "reply").replace("replys", "replies")} hidden`))
     if (tree.source) parts.push(element("p", {class: "small source"}, "Replies: ", element("bdi", {}, tree.source)))
     return parts
 }

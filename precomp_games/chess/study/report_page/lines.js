@@ -55,7 +55,7 @@ function lineElement(line) {
 function moveButton(node, first) {
     const reply = node.number ? tree.number(node.ply, first) + node.san + " " : ""
     const own = tree.number(node.ply + 1, !node.number) + tree.answer(node)
-    const mark = node.guessed ? element("span", {class: "guess-mark", title: tree.guess}, "≈") : null
+    const mark = node.guessed ? element("span", {class: `${tree.unseenClass}-mark`, title: tree.guess}, "≈") : null
     const button = element("button", {class: "move", "data-position": node.position, tabindex: -1, onclick: () => go(node, false)},
         mark, element("span", {class: "reply"}, reply), element("span", {class: "own"}, own))
     node.button = button

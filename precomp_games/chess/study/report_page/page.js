@@ -13,6 +13,7 @@ function choose(number) {
     byId("curve-note").textContent = curveNote()
     byId("budget").max = tree.size
     byId("guess-switch").hidden = !tree.guess
+    byId("unseen").textContent = tree.unseen
     for (const each of document.querySelectorAll(".of-person")) each.hidden = !tree.guess
     board.setPosition(fenOf(here.place), false)
     turn(tree.side === "white" ? COLOR.white : COLOR.black)
@@ -137,6 +138,9 @@ for (const [id, action] of Object.entries({
 })) byId(id).addEventListener("click", action)
 byId("budget").addEventListener("input", () => setBudget(Number(byId("budget").value)))
 byId("search").addEventListener("input", filterLines)
+for (const link of document.querySelectorAll("[data-node]")) {
+    link.addEventListener("click", () => go(tree.nodes[link.dataset.node]))
+}
 byId("no-guesses").addEventListener("change", (event) => switchGuesses(event.target.checked))
 fill(byId("min-reach"), [0, 0.001, 0.01, 0.05, 0.1], (value) => `≥ ${percent(value).replace(/\.0+%/, "%")}`)
 fill(byId("min-worth"), [0, 0.0005, 0.001, 0.005, 0.02, 0.1], (value) => `≥ ${Number((100 * value).toPrecision(3))} points`)

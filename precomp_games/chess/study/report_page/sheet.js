@@ -20,7 +20,8 @@ function diagram(place, caption) {
 
 function buildSheet() {
     const summary = document.querySelector(".summary:not([hidden])")
-    const parts = [element("h1", {}, document.title), element("p", {}, summary.querySelector(".versus").textContent)]
+    const parts = [element("h1", {}, document.title)]
+    for (const text of summary.querySelectorAll(".versus")) parts.push(element("p", {}, text.textContent))
     for (const tile of summary.querySelectorAll(".tiles > div")) {
         const [name, value, ...more] = [...tile.children].map((each) => each.textContent.trim().replace(/\s+/g, " "))
         parts.push(element("p", {class: "fact"}, element("b", {}, name), ": ", [value, ...more].join(", ")))

@@ -44,6 +44,7 @@ class Tree {
     constructor(book) {
         Object.assign(this, book)
         this.size = this.positions.length
+        this.unseenClass = this.unseen === "guesses" ? "guess" : "model" // how replies are marked that no game has
         const {nodes} = book
         const fields = this.start.split(" ")
         this.nodes = nodes.uci.map((uci, number) => {
@@ -147,5 +148,5 @@ function backing(tree, node) {
     if (!tree.guess || !node.parent || !node.ours) return null
     return node.games
         ? element("span", {class: "seen"}, tree.seen.replace("{}", node.games[0]))
-        : element("span", {class: "guess"}, tree.guess)
+        : element("span", {class: tree.unseenClass}, tree.guess)
 }
