@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 
 import chess
+import chess.engine
 import chess.pgn
 import pytest
 
@@ -38,11 +39,28 @@ def exits_of(book, seed=0):
     return exits
 
 
+def evaluations_of(book, seed=0, spread=60):
+    """What an analyst says of each position, at random; of some of them that it is mate."""
+    rng = random.Random(seed)
+    scores = [
+        chess.engine.Mate(rng.choice([-3, 3])) if rng.random() < 0.1 else chess.engine.Cp(int(each))
+        for each in (rng.gauss(0.0, spread) for _ in book.positions)
+    ]
+    sides = (rng.choice(chess.COLORS) for _ in scores)
+    told = (chess.engine.PovScore(*each) for each in zip(scores, sides, strict=True))
+    return dict(zip((position.history for position in book.positions), told, strict=True))
+
+
+def own_pawns(score, side):
+    own = score.pov(side)
+    return own.score() if own.mate() is None else 10_000 * (1 if own.mate() > 0 else -1)
+
+
 @pytest.mark.parametrize("drawn", [(*each[:3], 25) for each in RANDOM_BOOKS])
 def test_traps_and_coverage_are_those_of_all_games(drawn):
     book = random_book(*drawn)
     known = {position.history for position in book.positions}
-    exits = exits_of(book)
+    exits, evaluations = exits_of(book), evaluations_of(book)
     # Each exit is a game: how much of them there is after a history, and what it is worth.
     mass, value, boards = defaultdict(float), defaultdict(float), {}
     in_book = defaultdict(float)
@@ -66,10 +84,14 @@ def test_traps_and_coverage_are_those_of_all_games(drawn):
         others = [each for each in mass if each[:-1] == before and len(each) == len(after) and each != after]
         rest = sum(mass[each] for each in others)
         gain = value[after] / mass[after] - sum(value[each] for each in others) / rest
-        if mass[after] >= max(0.05 * mass[before], 0.002) and gain >= 0.03:
+        likely = mass[after] >= max(0.05 * mass[before], 0.002)
+        if before and before[:-1] in known and likely and gain >= 0.03:
+            was, now = (own_pawns(evaluations[each], book.side) for each in (before[:-1], after))
+            if now - was < 30:
+                continue
             key = boards[before].epd(), after[-1]
             expected[key] = max(expected.get(key, 0.0), mass[after] * gain)
-    found = traps(book, exits)
+    found = traps(book, exits, evaluations)
     worths = [each.reach * each.probability * each.gain for each in found]
     assert worths == sorted(worths, reverse=True) and len(found) > 0
     keys = [(boards[each.history].epd(), each.reply) for each in found]
@@ -87,7 +109,7 @@ def test_games_that_end_inside_the_book_have_not_left_it():
         BookExit(uci("f2f3 b8c6"), False, 0.25, 0.5),
     ]
     assert coverage(book, exits) == {1: 1.0, 2: 0.75}
-    assert coverage(book, []) == {} and traps(book, []) == []
+    assert coverage(book, []) == {} and traps(book, [], {}) == []
     late = Book(
         chess.Board("4k3/4p3/8/8/8/8/4P3/4K3 b - - 0 30"), chess.WHITE, [entry("e7e6", {"e2e3": 1.0})]
     )
@@ -102,13 +124,16 @@ def test_a_trap_in_words_and_as_a_game():
     values = dict(zip(shares, (0.5, 0.6, 0.9), strict=True))
     exits = [BookExit(uci(moves), False, share, values[moves]) for moves, share in shares.items()]
     exits.append(BookExit(uci("d2d4 d7d5"), False, 0.25, 0.5))
-    (trap,) = traps(book, exits)
+    lost = {}
+    for moves, pawns in {"": 20, "e2e4 e7e5": 25, "e2e4 c7c5": 50}.items():
+        lost[uci(moves)] = chess.engine.PovScore(chess.engine.Cp(pawns), chess.WHITE)
+    (trap,) = traps(book, exits, lost)
     assert (trap.history, trap.reply, trap.line) == (uci("e2e4"), *uci("c7c5"), uci("g1f3"))
     assert (trap.reach, trap.probability) == pytest.approx((0.75, 0.48))
     assert trap.gain == pytest.approx(0.6 - (0.375 * 0.5 + 0.015 * 0.9) / 0.39)
     told = (
         "After 1. e4, 48 of 100 play c5?, which gives you 8.5 points more in 100 games than their other "
-        "moves: 2. Nf3. It comes up in 36% of games."
+        "moves: 2. Nf3. It comes up in 36 of 100 games."
     )
     assert trap.text(book.start) == told
     text = traps_pgn(book, [trap], {"Event": "Traps", "White": "Book"})
@@ -117,5 +142,7 @@ def test_a_trap_in_words_and_as_a_game():
     reply = game.next().next()
     assert reply.nags == {chess.pgn.NAG_MISTAKE} and " ".join(reply.comment.split()) == told
     assert traps_pgn(book, [], {}) == ""
+    good = chess.engine.PovScore(chess.engine.Cp(49), chess.WHITE)
+    assert traps(book, exits, lost | {uci("e2e4 c7c5"): good}) == []
     unknown = [BookExit(each.history, False, each.reach, None) for each in exits]
-    assert traps(book, unknown) == [] and math.isclose(coverage(book, unknown)[1], 1.0)
+    assert traps(book, unknown, lost) == [] and math.isclose(coverage(book, unknown)[1], 1.0)

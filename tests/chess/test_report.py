@@ -10,6 +10,7 @@ import re
 import time
 
 import chess
+import chess.engine
 import chess.pgn
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
@@ -142,7 +143,12 @@ def against_people():
         dataclasses.replace(exit, promised=0.9 if exit.history[1:2] == trap else 0.5)
         for exit in each.made.exits
     ]
-    return changed(each, settings=settings, exits=exits, search=BestFirst(), clock=0.01)
+    white = chess.WHITE
+    lost = {
+        moves: chess.engine.PovScore(chess.engine.Cp(pawns), white)
+        for moves, pawns in (((), 30), (uci("e2e4 c7c5"), 90))
+    }
+    return changed(each, settings=settings, exits=exits, evaluations=lost, search=BestFirst(), clock=0.01)
 
 
 def written(path, *books, title=SHORT):

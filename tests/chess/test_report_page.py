@@ -193,7 +193,7 @@ def test_position_clock_coverage_and_traps(browser, people_page):
     link = browser.find_element(By.CSS_SELECTOR, ".traps a")
     assert link.text == (
         "After 1. e4, 5 of 100 play c5?, which gives you 40 points more in 100 games than their other moves: "
-        "2. Nf3. It comes up in 5% of games."
+        "2. Nf3. It comes up in 5.0 of 100 games."
     )
     link.click()
     assert line(browser) == ["Start", "1. e4", "c5"] and "We play Nf3" in text(browser, "#here")

@@ -3,24 +3,27 @@
 All of it is computed from exits, how often games leave there and what is promised: nothing is searched. What
 a book has after some moves is the mean of what its exits there and below promise, by their reach.
 
-A trap is a likely reply that costs its player: we then have more than after the other replies, and the book
-knows how to go on. It is compared with the others alone, not with the mean of all replies, of which a mistake
-that half of all players make is half.
+A trap is a likely reply that costs its player, and to which the book knows the answer: we then have more than
+after the other replies, and the analyst finds our position better than before it. The first alone would call
+good moves traps, since we have more wherever the book is long and people err later; the second alone, moves
+that people of a rating are not punished for. It is compared with the others alone, not with the mean of all
+replies, of which a mistake that half of all players make is half.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 
 import chess
+import chess.engine
 import chess.pgn
 
 from precomp_games.chess.data.book import (
     Book,
     Exits,
     Node,
-    percent,
     pgn_text,
     points,
     set_headers,
@@ -30,6 +33,9 @@ from precomp_games.chess.data.book import (
 _History = tuple[chess.Move, ...]
 _LIKELY = 0.05  # of the replies
 _GAIN = 0.03  # of a game: about half a pawn among people
+_COSTS = 30  # centipawns, by the analyst
+_MATE = 10_000  # centipawns
+_SHOWN = 5  # half-moves of what punishes it, in words
 _SELDOM = 0.002  # games that come to less are not worth telling
 
 
@@ -68,33 +74,46 @@ class Trap:
     gain: float
     line: _History
 
-    def text(self, start: chess.Board) -> str:
-        """The trap in words, for the book's player."""
+    def parts(self, start: chess.Board) -> list[str]:
+        """The trap in words, for the book's player; every second part is what is played."""
         board = start.copy(stack=False)
         before = board.variation_san(self.history)
         for move in self.history:
             board.push(move)
-        reply, likely = board.san_and_push(self.reply), 100.0 * self.probability
-        often = percent(self.reach * self.probability)
-        return (
-            f"{f'After {before}, ' if before else ''}{likely:.0f} of 100 play {reply}?, which gives you "
-            f"{points(self.gain)} points more in 100 games than their other moves: "
-            f"{board.variation_san(self.line)}. It comes up in {often} of games."
-        )
+        reply, line = board.san_and_push(self.reply), board.variation_san(self.line[:_SHOWN])
+        return [
+            f"After {before}, {100.0 * self.probability:.0f} of 100 play ",
+            f"{reply}?",
+            f", which gives you {points(self.gain)} points more in 100 games than their other moves: ",
+            line,
+            f". It comes up in {points(self.reach * self.probability)} of 100 games.",
+        ]
+
+    def text(self, start: chess.Board) -> str:
+        """The trap in a sentence or two."""
+        return "".join(self.parts(start))
 
 
-def traps(book: Book, exits: Exits) -> list[Trap]:
-    """The traps of a book, those first that bring most in all games; of transpositions the first one."""
+def traps(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.PovScore]) -> list[Trap]:
+    """The traps of a book, those first that bring most in all games; of transpositions the first one.
+
+    Args:
+      book: whose.
+      exits: where games leave it, and what is promised there.
+      evaluations: the analyst's of our positions, by the moves up to them; where there is none, no trap.
+    """
+    pawns = {after: each.pov(book.side).score(mate_score=_MATE) for after, each in evaluations.items()}
     found: dict[tuple[str, chess.Move], Trap] = {}
     nodes: list[tuple[_History, Node]] = [((), trie_with_exits(book, exits))]
     for history, node in nodes:  # grows as it goes
         nodes += [((*history, move), child) for move, child in node.children.items()]
-        if node.board.turn == book.side or node.value is None:
+        if node.board.turn == book.side or node.value is None or history[:-1] not in pawns:
             continue
         for reply, child in node.children.items():
             others = node.mass - child.mass
+            better = pawns.get((*history, reply), -_MATE) - pawns[history[:-1]]
             known = child.position is not None and child.value is not None and others > 0.0
-            if not known or child.mass < max(_LIKELY * node.mass, _SELDOM):
+            if not known or better < _COSTS or child.mass < max(_LIKELY * node.mass, _SELDOM):
                 continue
             assert child.value is not None
             gain = child.value / child.mass - (node.value - child.value) / others

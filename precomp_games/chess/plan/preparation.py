@@ -413,7 +413,7 @@ class Preparation(Result):
     @property
     def traps(self) -> list[Trap]:
         """Likely replies that cost their player, those first that bring most; of an engine there are none."""
-        return traps(self.book, self.exits) if self.of_people else []
+        return traps(self.book, self.exits, self.evaluations) if self.of_people else []
 
     @property
     def of_people(self) -> bool:

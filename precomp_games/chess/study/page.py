@@ -406,7 +406,7 @@ def _summary(each: BookPage) -> dict[str, Any]:
         "guesses": guesses,
         "unseen": each.opponent.unseen,
         "coverage": words.coverage_words(made.coverage),
-        "traps": [(numbers[*trap.history, trap.reply], trap.text(made.book.start)) for trap in found],
+        "traps": [(numbers[*trap.history, trap.reply], trap.parts(made.book.start)) for trap in found],
         "plots": [(plain_text(name), _picture(svg)) for name, svg in each.plots.items()],
     }
 
