@@ -66,6 +66,7 @@ def test_without_an_engine_the_shipped_searches_serve(first_run, answer):
     value = f"{told['value']} = {told['utility']} - {answer['size']} x 0.01 "
     assert f"Value               {value}" in said
     assert "nalyst's score" not in said
+    assert re.search(r"^Coverage +of 100 games \d+ are still in the book at move ", said, re.MULTILINE)
     # The match is in the store as well, and keeps the promise.
     pattern = r"^Match +promised (.*), scored (.*) \+- (.*) in 100 games; .* \(from stored searches\)$"
     promised, scored, error = map(float, re.search(pattern, said, re.MULTILINE).groups())

@@ -83,6 +83,7 @@ def test_shipped_sample(tmp_path):
     share = math.fsum(float(row["adds"]) for row in guessed) / adds
     assert told["guessed"] == pytest.approx(share) and 0.5 < share < 1.0
     assert f"{len(guessed)} of {len(rows)} positions rest on guesses, with {share:.0%} of" in said
+    assert f"{'Coverage':<20}of 100 games " in said and (tmp_path / "out" / "white" / "traps.pgn").exists()
     plays, value, sure = said.rpartition("What to expect\n")[2].splitlines()
     assert plays.startswith("Karpov Anatoli: after 1. e4 expect c6 in 57 of 100 games (")
     assert "seen in 12" in plays

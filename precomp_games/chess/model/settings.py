@@ -63,7 +63,7 @@ class Evaluation:
         """A line that says what such scores are not; "" of expected scores."""
         if not self.owner:
             return ""
-        return f"Scores are {self.owner} of where lines leave the book, {self.not_games}\n"
+        return f"Scores are {self.owner} where lines leave the book, {self.not_games}\n"
 
 
 _SCORE = Evaluation()
