@@ -43,6 +43,16 @@ def uci(record) -> list[str]:
     return moves
 
 
+def test_clocks_behind_what_is_read_are_no_ones(tmp_path):
+    moves = " ".join(
+        f"{san} {{[%clk 0:00:{59 - k}]}}" for k, san in enumerate(["Nf3", "Nf6", "Ng1", "Ng8"] * 12)
+    )
+    path = tmp_path / "long.pgn"
+    path.write_text(game(moves, "A", "B"))
+    (record,) = read_games(path, max_plies=40, clocks=True)
+    assert record.clocks[-2:] == (21.0, 20.0)
+
+
 def test_position_hash_is_the_epds(cases) -> None:
     """Equal where the EPD is, over games that transpose and where en passant and castling come and go."""
     rng, seen = random.Random(1), {}

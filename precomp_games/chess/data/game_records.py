@@ -268,7 +268,7 @@ class _Game(GameVisitor):
         self.first = chess.WHITE
         self.cut: str | None = None
         self.told = "*"
-        self._over = False
+        self._over = self._past = False  # all that is wanted was read; and more stands behind it
 
     def stop(self, why: str) -> None:
         """Takes no more moves."""
@@ -301,6 +301,7 @@ class _Game(GameVisitor):
 
     def begin_parse_san(self, board: chess.Board, san: str) -> Any:
         if self._over:
+            self._past = True
             return chess.pgn.SKIP
         self.tokens.append(san.rstrip("+#!?"))
         self._over = len(self.tokens) >= max(self._max_plies, _SAME_TO)
@@ -314,7 +315,7 @@ class _Game(GameVisitor):
             self.actions.append(action_of(move))
 
     def visit_comment(self, comment: Any) -> None:
-        read = self.cut is None and 0 < len(self.actions) == len(self.tokens)
+        read = self.cut is None and 0 < len(self.actions) == len(self.tokens) and not self._past
         if not read:
             return
         if str(comment).strip().casefold() == BOOK_MOVE:

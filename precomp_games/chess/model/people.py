@@ -48,7 +48,7 @@ from precomp_games.chess.model.estimation import EnginesFit, fit_engines, oppone
 from precomp_games.chess.model.model import Engines, leaf_value
 from precomp_games.chess.model.opponents import GamesPolicy, prior_of_moves
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.policies.rows import PolicyLike
+from precomp_games.policies.rows import PolicyLike, is_of_history
 
 FITTED = "fitted"
 """Behind a person's games: engines that are fitted to its moves."""
@@ -61,6 +61,7 @@ _MOST_LAST = 500  # moves that distrust is fitted to; more would change it littl
 _RATING = 1500.0  # of whom nobody knows it
 _SHARE = 0.3  # of the time that is left, for each of two fits
 _FIRST = 2  # games that they look at in any case
+_MOST_OF_PEOPLE = 150  # of them, where people stand behind the games: more replies are likely, to be searched
 _SPREAD = 200.0  # of the ratings of people who are like a person
 _MOST_LOOKED = 4000  # moves, half of them of the last games, that networks are asked about for a fit
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
@@ -181,7 +182,7 @@ class KnownPerson:
 
         Args:
           settings: by which the other side prepares; with its seed, games are drawn where they have more than
-            500 moves of the person.
+            500 moves of the person, or 150 where people stand behind its games.
           engines: whose searches.
           model: of the earlier games.
           since: the year.
@@ -189,9 +190,9 @@ class KnownPerson:
         """
         value, seed = leaf_value(settings, engines.analyst), settings.seed
         games = self.table.select((self.table.years >= since) & (self.table.years < until))
-        moves = int(games.own.sum())
-        if moves > _MOST_LAST:
-            kept = max(1, games.num_games * _MOST_LAST // moves)
+        moves, most = int(games.own.sum()), _MOST_OF_PEOPLE if is_of_history(model) else _MOST_LAST
+        if moves > most:
+            kept = max(1, games.num_games * most // moves)
             games = _some(games, np.random.default_rng(seed).choice(games.num_games, kept, replace=False))
 
         def fitted(drawn: list[int]) -> DistrustFit | None:
