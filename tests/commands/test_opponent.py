@@ -8,18 +8,21 @@ import json
 import os
 import subprocess
 import sys
+import types
 
 import chess.pgn
 import pytest
 from absl import flags
 
 from precomp_games.chess import Book, Preparation, SearchLimit
+from precomp_games.chess.model.played import Person
 from precomp_games.commands import judge, main, match, opponent
 from precomp_games.commands._chess import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
 from precomp_games.commands.opponent import folder_name
 from tests.chess import fake_engine
 from tests.chess.test_game_records import game
+from tests.chess.test_report import against_people
 
 _GAMES = "my games (1), a=b.pgn"
 _AGAIN = "once; again (1), a=b [%C3]"
@@ -346,6 +349,26 @@ def test_a_folder_of_something_else_is_refused(folder, again, runs):
         "judge", f"--from={_AGAIN}", "--side=black", status=1
     )
     assert "--from: expected one book a color, got " in runs("match", _FROM, f"--from={_AGAIN}", status=1)
+
+
+def test_what_to_expect_with_people_behind_the_games():
+    """Position and clock are told apart, and what people play is no guess."""
+    people = against_people().made
+    behind = "games(file=bob.pgn,player=Bob,prior=human(rating=1640))"
+    made = dataclasses.replace(
+        people, settings=dataclasses.replace(people.settings, opponent=behind), person=Person("Bob", 8)
+    )
+    model = types.SimpleNamespace(
+        report=types.SimpleNamespace(games=8),
+        action_probabilities=lambda state: {state.legal_actions()[0]: 1.0},
+    )
+    against = types.SimpleNamespace(person=types.SimpleNamespace(name="Bob"), model=model)
+    plays, worth, sure = opponent.expectations(against, [made])
+    assert plays.endswith("(not in their games; people of their rating play it).")
+    assert "+35 by position and +1.0 on the clock with White (80 in place of 45, 3 positions)" in worth
+    assert sure == (
+        "Replies not in their games, which people of their rating play, carry 43% of that with White."
+    )
 
 
 def test_studies_and_tables_say_what_is_a_guess(folder, prepared):
