@@ -8,8 +8,7 @@ counting more; behind that stands what others play (--population), and behind th
 person does (--behind). The model distrusts itself as far as the last year's games say (--distrust), and the
 books are the best ones against that. What positions are worth at their end is an engine's opinion, fitted to
 how games of people ended: no games are played. With networks of people's moves (--maia), people of the
-person's rating stand behind its games in place of engines, values are those of rated games, and a minute and
-a half is enough where --minutes says nothing else.
+person's rating stand behind its games in place of engines, and values are those of rated games.
 
 Writes into a folder that is named after the person: report.html, a page with both colors; studies for
 Lichess, PGN with arrows, cards for Anki (with the extra precomp-games[study]) and a table, as --export says;
@@ -22,7 +21,6 @@ Karpov by a shipped sample; without an engine as well, White alone.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import importlib.util
 import math
@@ -39,7 +37,7 @@ from absl import flags
 from precomp_games._support import checks
 from precomp_games._support.checks import counted, plain_text
 from precomp_games._support.config import networks_named
-from precomp_games._support.deadlines import limited, part, seconds_left
+from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable
@@ -65,7 +63,6 @@ from precomp_games.chess.study.words import (
 from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _LINES = 5  # of each book, that are printed
-_SECONDS_OF_PEOPLE, _LEAST_SECONDS = 75.0, 20.0  # where nobody says how long: networks need no fit
 _MISSING = "networks of people's moves, which would predict each move better by a bit"
 _SELDOM = 3  # games; what came up less often is told
 _LISTED = 8  # names, of several that fit, and
@@ -143,11 +140,7 @@ def run(given: flags.FlagValues) -> None:
         value: dict[str, Any] = {"evaluation": "people", "calibration": "", "rating": rating}
         value |= {"speed": person.speed} if person.speed else {}
         each = [dataclasses.replace(settings, **value) for settings in each]
-    with contextlib.ExitStack() as stack:
-        engines = stack.enter_context(_chess.open_engines(given, each[0]))
-        if behind == HUMAN and not given["minutes"].present and math.isfinite(seconds_left()):
-            gone = 60.0 * given.minutes - seconds_left()
-            stack.enter_context(part(max(_LEAST_SECONDS, _SECONDS_OF_PEOPLE - gone) / seconds_left()))
+    with _chess.open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":
             print("White alone: the stored searches are those.")
             each = each[:1]

@@ -84,9 +84,15 @@ class RollingCounts:
         _, self._pair = np.unique(pairs, return_inverse=True)
         self._base = weights.base(table)[kept]
         self._order = np.argsort(self.year, kind="stable")
+        self._sums: dict[float, tuple[Floats, Floats]] = {}  # which two fits want
 
     def sums(self, half_life: float) -> tuple[Floats, Floats]:
         """float64[n] twice: the weight in earlier years of the move played, and of all at its position."""
+        if half_life not in self._sums:
+            self._sums[half_life] = self._summed(half_life)
+        return self._sums[half_life]
+
+    def _summed(self, half_life: float) -> tuple[Floats, Floats]:
         own, every = np.zeros(len(self.year)), np.zeros(len(self.year))
         of_pair = np.zeros(int(self._pair.max()) + 1)
         of_position = np.zeros(int(self._position.max()) + 1)

@@ -61,9 +61,9 @@ _MOST_LAST = 500  # moves that distrust is fitted to; more would change it littl
 _RATING = 1500.0  # of whom nobody knows it
 _SHARE = 0.3  # of the time that is left, for each of two fits
 _FIRST = 2  # games that they look at in any case
-_MOST_OF_PEOPLE = 150  # of them, where people stand behind the games: more replies are likely, to be searched
+_MOST_OF_PEOPLE = 60  # of them, where people stand behind the games: more replies are likely, to be searched
 _SPREAD = 200.0  # of the ratings of people who are like a person
-_MOST_LOOKED = 4000  # moves, half of them of the last games, that networks are asked about for a fit
+_MOST_LOOKED = 3000  # moves, half of them of the last games, that networks are asked about for a fit
 _LEAST = 2.0**-40  # a move that a model rules out surprises it by no more than 40 bits
 
 
@@ -182,7 +182,7 @@ class KnownPerson:
 
         Args:
           settings: by which the other side prepares; with its seed, games are drawn where they have more than
-            500 moves of the person, or 150 where people stand behind its games.
+            500 moves of the person, or 60 where people stand behind its games.
           engines: whose searches.
           model: of the earlier games.
           since: the year.
@@ -308,19 +308,26 @@ def model_person(
         spec = behind if like is None else like.spec
         return spec, policy_of(spec)
 
-    def fitted(drawn: list[int]) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None]]:
+    def fitted(
+        drawn: list[int],
+    ) -> tuple[list[int], EnginesFit | None, Sequence[CountFit | None], _Rolled | None]:
         """By some of the older games, and as large a part of the others; to all games policies are fitted."""
         looked = [*drawn, *later[: math.ceil(len(later) * len(drawn) / len(older))]]
         part = dataclasses.replace(person, table=_some(person.table, looked))
         like = part.engines_behind(engines.opponent, before) if behind == FITTED else None
         if not (hurried or people) or not len(years):
-            return looked, like, (None, None)
+            return looked, like, (None, None), None
         prior = person.behind(behind_all(like)[1])
-        rolling, odds, among = rolled(person.table, looked, prior)  # of all games, too: all is searched
+        known = rolling, odds, among = rolled(person.table, looked, prior)  # of all games: all is searched
         every = len(looked) == len(when)
-        return looked, like, (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
+        fits = (None, None) if every else rolling.fits(odds, [before, math.inf], among=among)
+        return looked, like, fits, known
 
-    _, (looked, like, fits) = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
+    if people:  # which takes seconds
+        found = fitted(older.tolist())
+    else:
+        _, found = sample_in_time(older.tolist(), fitted, seed=seed, share=_SHARE, first=_FIRST)
+    looked, like, fits, known = found
     spec, prior = behind_all(like)
     doubt = None
     if any_before and distrusts:
@@ -330,7 +337,8 @@ def model_person(
     model = person.policy(prior, fit=fits[1])
     settings = dataclasses.replace(settings, opponent=person.spec(model, spec, rolling=fits[1] is None))
     engines.known[settings.opponent] = model
-    bits = _predicted(person.table, looked, model, first) if any_before else None
+    known = known or (rolled(person.table, looked, model.prior) if any_before else None)
+    bits = _predicted(known, first) if any_before and known is not None else None
     return ModelledPerson(person, settings, model, spec, like, doubt, first, bits, len(looked))
 
 
@@ -341,9 +349,10 @@ def spec_policy(spec: str, engine: StoredEngine, *, trusted: bool) -> PolicyLike
     return opponents.opponent_policy(ChessGame(), spec, engine, trusted=trusted)
 
 
-def rolled(
-    table: GameTable, looked: Sequence[int], prior: PolicyLike | None
-) -> tuple[RollingCounts, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+_Rolled = tuple[RollingCounts, npt.NDArray[np.float64], npt.NDArray[np.bool_]]
+
+
+def rolled(table: GameTable, looked: Sequence[int], prior: PolicyLike | None) -> _Rolled:
     """Counts of all games, what is behind them for the moves of those looked at, and which these are."""
     rolling = RollingCounts(table)
     among = np.isin(table.game[table.own], looked)
@@ -352,11 +361,9 @@ def rolled(
     return rolling, odds[rolling.moves], among[rolling.moves]
 
 
-def _predicted(
-    table: GameTable, looked: Sequence[int], model: GamesPolicy, since: float
-) -> tuple[float, float, int] | None:
+def _predicted(known: _Rolled, since: float) -> tuple[float, float, int] | None:
     """Bits a move from a year on, fitted to the years before, and of how many; None without either."""
-    rolling, prior, among = rolled(table, looked, model.prior)
+    rolling, prior, among = known
     (fit,) = rolling.fits(prior, [since], among=among)
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
     late = among & (rolling.year >= since)
