@@ -34,7 +34,8 @@ from precomp_games.policies.rows import as_batch_policy
 
 _ANALYST = chess.SearchLimit(nodes=20_000)
 _SPREAD, _NEAR = 200, 100  # of people's ratings; to what they are rounded
-_PLIES, _OWN_PLIES, _BOOK_PLIES = 60, 30, 24  # half-moves that are looked at
+_PLIES, _OWN_PLIES, _BOOK_PLIES = 60, 30, 26  # half-moves that are looked at
+_BAND = 6  # half-moves of a class of known positions
 _LEAST = 20  # games of a move that is compared, of a position that is known, and of what is in a table
 _FITTED = 4000  # moves that half-life and alpha are fitted to
 _BATCH = 64
@@ -238,8 +239,8 @@ def check_clocks(
     """Seconds of all later moves, and of the player's by how many of its earlier games had the position."""
     seconds = as_rows(people_checks.check_seconds(people, drawn.parted(_LAST.value)[1].moves))
     show("Seconds of moves, in ten classes by what was expected", seconds)
-    plot(folder / "seconds.png", seconds, "speed", "spent", "expected seconds of a move", "seconds", log=True)
-    met, found = collections.Counter[int](), dict[tuple[int, int], list[TimedMove]]()
+    plot(folder / "seconds.png", seconds, "speed", "spent", "expected seconds of a move", "seconds")
+    met, found = collections.Counter[int](), dict[tuple[int, int, int], list[TimedMove]]()
     for _, record in games.part(later=False):
         met.update({record.keys[ply] for ply in plies_of(record, _BOOK_PLIES)})
     for k, record in games.part(later=True):
@@ -252,14 +253,20 @@ def check_clocks(
                 times = met[record.keys[ply]]
                 of = (record.speed, record.control, sum(ratings_of(record)) / 2.0, ply)
                 move = TimedMove(k, record.year or 0.0, *of, len(states[ply].legal_actions()), spent)
-                kind = SPEEDS.index(record.speed), int(times > 0) + int(times >= _LEAST)
+                often = int(times > 0) + int(times >= _LEAST)
+                kind = SPEEDS.index(record.speed), (ply - 2) // _BAND, often
                 found.setdefault(kind, []).append(move)
     known = []
-    for (speed, often), moves in sorted(found.items()):
+    for (speed, band, often), moves in sorted(found.items()):
         numbers, real = (np.array([getattr(x, name) for x in moves]) for name in ("game", "seconds"))
         if len(np.unique(numbers)) >= _LEAST:
             expected = float(expected_seconds(people.times_at(SPEEDS[speed], 1500.0), moves).mean())
-            row = {"speed": SPEEDS[speed], "met": ("never", f"under {_LEAST}", f"{_LEAST} or more")[often]}
+            plies = f"{2 + _BAND * band} to {1 + _BAND * (band + 1)}"
+            row = {
+                "speed": SPEEDS[speed],
+                "half-moves": plies,
+                "met": ("never", f"under {_LEAST}", f"{_LEAST} or more")[often],
+            }
             mean, error = people_checks.mean_of_games(real, numbers)
             known.append({**row, "moves": len(moves), "expected": expected, "spent": mean, "error": error})
     show("Seconds of the player's moves, by how often earlier games had met the position", known)
@@ -306,10 +313,11 @@ def check_choices(games: Games, people: PeopleFit, engine: Any, folder: pathlib.
             rows.append((position, numbers[name], k, real - even, *(each - even for each in values)))
     columns = np.array(rows).T
     choices = off_policy.Choices(*columns[:3].astype(np.int64), *columns[3:])
-    slopes = {
-        "best move against others": off_policy.move_slope(choices, _LEAST, seed=FLAGS.seed),
-        "positions against each other": off_policy.position_slope(choices, seed=FLAGS.seed),
-    }
+    sides = np.array([each.current_player() for each in before])[choices.position]
+    slopes = {"best move against others": off_policy.move_slope(choices, _LEAST, seed=FLAGS.seed)}
+    for player, color in enumerate(("White", "Black")):
+        of_side = choices.only(sides == player)
+        slopes[f"positions as {color}"] = off_policy.position_slope(of_side, seed=FLAGS.seed)
     table = [
         {
             "by": name,
@@ -365,8 +373,6 @@ def plot(
     real: str,
     x: str,
     y: str,
-    *,
-    log: bool = False,
 ) -> None:
     """What was real against what was expected, a curve for each of what `by` says."""
     with common.figure(path, figsize=(5.0, 4.4), dpi=90) as (figure, panel):
@@ -377,14 +383,13 @@ def plot(
                 [(row["expected"], row[real], 2.0 * row["error"]) for row in rows if row[by] == name]
             )
             panel.errorbar(*of.T, fmt=common.curve_style(k), ms=3.5, lw=1.0, capsize=2, label=name)
-        scales = {"xscale": "log", "yscale": "log"} if log else {}
-        panel.set(xlabel=x, ylabel=f"{y} (two standard errors)", **scales)
+        panel.set(xlabel=x, ylabel=f"{y} (two standard errors)")
         panel.legend()
         figure.tight_layout()
 
 
 def plot_slopes(path: pathlib.Path, slopes: Mapping[str, off_policy.Slope]) -> None:
-    with common.figure(path, 1, len(slopes), figsize=(8.4, 4.0), dpi=90) as (figure, panels):
+    with common.figure(path, 1, len(slopes), figsize=(10.0, 3.4), dpi=80) as (figure, panels):
         for panel, (name, of) in zip(panels, slopes.items(), strict=True):
             x, y, errors = np.array(of.points).T
             panel.errorbar(x, y, errors, fmt="o", ms=2.5, lw=0.4, alpha=0.6)

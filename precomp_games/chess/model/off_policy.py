@@ -5,7 +5,7 @@ ratings say, after the move that an evaluation finds best and after the others, 
 has seen: positions are compared with themselves. The slope of real differences on predicted ones is 1 where
 what is promised comes. It is taken through the origin, since which of two moves is called the better one is
 a matter of sign. A second slope, with an intercept, goes over positions: it compares openings with each
-other, which a player also chooses.
+other, which a player also chooses; by color, since whoever has White is better off and scores more.
 
 Differences are weighted by their inverse variances, as if games were alike. Positions share games: errors are
 those of a bootstrap that draws games, with all of their positions.
@@ -49,6 +49,10 @@ class Choices:
     real: Floats
     predicted: Floats
     before: Floats
+
+    def only(self, which: npt.NDArray[np.bool_]) -> Choices:
+        """Some of them."""
+        return Choices(*(getattr(self, field.name)[which] for field in dataclasses.fields(self)))
 
 
 @dataclasses.dataclass(frozen=True)
