@@ -34,7 +34,7 @@ from precomp_games.policies.rows import as_batch_policy
 
 _ANALYST = chess.SearchLimit(nodes=20_000)
 _SPREAD, _NEAR = 200, 100  # of people's ratings; to what they are rounded
-_PLIES, _OWN_PLIES, _BOOK_PLIES = 60, 30, 26  # half-moves that are looked at
+_PLIES, _OWN_PLIES, _BOOK_PLIES = 60, 30, 24  # half-moves that are looked at
 _BAND = 6  # half-moves of a class of known positions
 _LEAST = 20  # games of a move that is compared, of a position that is known, and of what is in a table
 _FITTED = 4000  # moves that half-life and alpha are fitted to
@@ -254,14 +254,14 @@ def check_clocks(
                 of = (record.speed, record.control, sum(ratings_of(record)) / 2.0, ply)
                 move = TimedMove(k, record.year or 0.0, *of, len(states[ply].legal_actions()), spent)
                 often = int(times > 0) + int(times >= _LEAST)
-                kind = SPEEDS.index(record.speed), (ply - 2) // _BAND, often
+                kind = SPEEDS.index(record.speed), ply // _BAND, often
                 found.setdefault(kind, []).append(move)
     known = []
     for (speed, band, often), moves in sorted(found.items()):
         numbers, real = (np.array([getattr(x, name) for x in moves]) for name in ("game", "seconds"))
         if len(np.unique(numbers)) >= _LEAST:
             expected = float(expected_seconds(people.times_at(SPEEDS[speed], 1500.0), moves).mean())
-            plies = f"{2 + _BAND * band} to {1 + _BAND * (band + 1)}"
+            plies = f"{max(2, _BAND * band)} to {_BAND * (band + 1) - 1}"
             row = {
                 "speed": SPEEDS[speed],
                 "half-moves": plies,
