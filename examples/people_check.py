@@ -338,16 +338,20 @@ def check_choices(games: Games, people: PeopleFit, engine: Any, folder: pathlib.
 
 def check_speed(games: Games) -> dict[str, float]:
     """Milliseconds of a position on one core in batches, the making of what a network sees included."""
-    states = [each.state for each in games.drawn(True, _PLIES, 10 * _BATCH)]
-    times = []
-    for _ in range(5):
-        policy = chess.opponent_policy(chess.ChessGame({"max_plies": 1000}), "human(rating=1500)")
-        ask, began = as_batch_policy(policy), time.process_time()
-        for first in range(0, len(states), _BATCH):
-            ask(states[first : first + _BATCH])
-        times.append(1000.0 * (time.process_time() - began) / len(states))
-    print(f"\nA network: {min(times):.2f} ms a position, of five runs up to {max(times):.2f}")
-    return {"milliseconds": min(times), "most": max(times), "positions": len(states)}
+    apart = [each.state for each in games.drawn(True, _PLIES, 10 * _BATCH)]
+    whole = itertools.chain.from_iterable(states_of(record) for _, record in games.part(later=True))
+    found = {}
+    for name, states in (("whole games", list(itertools.islice(whole, len(apart)))), ("drawn", apart)):
+        times = []
+        for _ in range(5):
+            policy = chess.opponent_policy(chess.ChessGame({"max_plies": 1000}), "human(rating=1500)")
+            ask, began = as_batch_policy(policy), time.process_time()
+            for first in range(0, len(states), _BATCH):
+                ask(states[first : first + _BATCH])
+            times.append(1000.0 * (time.process_time() - began) / len(states))
+        found[name] = min(times)
+        print(f"A network, {name}: {min(times):.2f} ms a position, of five runs up to {max(times):.2f}")
+    return found
 
 
 def show(title: str, rows: Sequence[dict[str, Any]]) -> None:

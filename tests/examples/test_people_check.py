@@ -60,7 +60,7 @@ def test_all_parts_are_checked(tmp_path):
     best, white, black = found["off_policy"]
     assert best["positions"] == len(best["points"]) == 5
     assert min(white["positions"], black["positions"]) >= 2
-    assert found["speed"]["milliseconds"] > 0.0
+    assert min(found["speed"].values()) > 0.0
     for name in ("replies", "values", "seconds", "off_policy"):
         assert (tmp_path / "out" / f"{name}.png").stat().st_size > 10_000
 
