@@ -21,8 +21,9 @@ optimistic   What continuing a line may still bring, as a guess: a node of reach
 With a budget, the optimistic order finds a price by itself: entries are dear at first, and cost half as much
 whenever nothing on the best line promises anything any more, until the set that is best at that price is
 twice as large as the budget, or lambda is reached. So what is worth most of all is followed before anything
-else is, and g is 0.1: that finds more by as many evaluations than any fixed price that was tried, and fills
-the budget sooner (docs/menus.md).
+else is. That finds more by as many evaluations than any fixed price that was tried, and fills the budget
+sooner (docs/menus.md). There g is 0.1 at first; then it is what the tree has shown, by which its start would
+have been hoped to be worth what it is known to be, from 0.03 to 0.1: people's values gain less than engines'.
 
 With a budget, the set that is taken is the best one of at most so many entries among those opened
 (`frontier`). The same program on upper values, where an unopened node is an entry worth the most there is,
@@ -34,10 +35,12 @@ by position, among what was opened. No set is worth more than the upper value at
 What is chosen by estimates is chosen for their errors, too. So somebody may look deeper at what was found,
 who would be too slow for all that is looked at (`check`). At each position of the best set its menu takes the
 place of sigma_pre's, and its value that of the evaluator; so it does with values where lines leave the set
-most often, at as many positions as the set has entries. The most reached ones come first, a quarter of them
-at once, since they say whether the rest is worth a look. What was opened stays, the search goes on a little,
-by a thirty-second, and the best set is chosen again, until all of it was looked at. After four times as many
-positions as a set had, it is chosen from what was looked at. So each entry is on a menu of who looked deeper.
+most often, at twice as many positions as the set has entries. The most reached ones come first, a quarter of
+them at once, since they say whether the rest is worth a look. That is done whenever nothing promises anything
+at a price, before it falls: what follows then grows from what is sound, and little has to be given up. The
+last quarter of the evaluations comes between looks at the best set. Menus are asked for at one and a half
+times as many positions as the budget has; then the best set of these is taken, and its ends are valued until
+it stays. So each entry is on a menu of who looked deeper.
 
 Source: `precomputation`, Algorithm 1; the certified order is best-first branch and bound's. The optimistic
 order is ours; its constants were set by trying.
@@ -72,9 +75,11 @@ Check = tuple[Any, Any]
 
 _Taken = tuple[list[Branch], float, float]  # a set, what it is worth, what none exceeds
 _ROUNDS = 6  # in which what is known is followed
+_BEFORE = 0.75  # of the evaluations there may be, before what is best by all of them is looked at deeper
 _FEWEST = 16  # positions that are looked at deeper at once, or a quarter of the set
-_LOOKS = 4  # times the size of the set, positions are looked at deeper
-_ROUND = 32  # after that, one may be evaluated for so many that there were
+_LOOKS = 1.5  # times the budget, menus are asked for
+_STOPS = 2  # times the size of the set, ends of lines are valued
+_ROUND = 32  # after a look, one may be evaluated for so many that there were
 
 
 def _check(value: Any, name: str) -> Check | None:
@@ -152,11 +157,10 @@ def best_first_precomputation(
         falls = budget is not None and order == "optimistic"
         if falls:
             search.begin_dear()
-        work = _Work(search, budget, gap, batch, time_limit, show, enough, improved, falls)
-        exhausted = work.grow(max_evaluations)
-        chosen, lower, upper = work.known(max_evaluations)
-        if check is not None:
-            chosen, lower, upper = work.check(*check)
+        work = _Work(search, budget, gap, batch, time_limit, show, enough, improved, falls, check)
+        most = math.inf if max_evaluations is None else max_evaluations
+        exhausted = work.grow(most if check is None else _BEFORE * most)
+        chosen, lower, upper = work.known(most) if check is None else work.checked(most)
     exact = exhausted and order == "certified" and budget is None and key is None
     return search.result(chosen, lower, upper, budget is None, reached=upper - lower <= gap or exact)
 
@@ -174,18 +178,23 @@ class _Work:
     enough: Callable[[], bool] | None
     improved: Improved | None
     falls: bool
+    deeper: Check | None
     stopped: bool = False
+    looked: set[int] = dataclasses.field(default_factory=set)  # positions whose menus are the deeper ones
+    valued: set[int] = dataclasses.field(default_factory=set)  # and whose values are
 
-    def grow(self, most: int | None) -> bool:
+    def grow(self, most: float) -> bool:
         """Looks at more, up to so many evaluations in all; whether there was nothing left."""
         search, left = self.search, self.batch
         while not self.stopped:
-            if most is not None:
-                left = min(self.batch, most - search.evaluations)
+            if most < math.inf:
+                left = min(self.batch, int(most) - search.evaluations)
                 if left < 1:
                     break
             narrow = search.upper - search.lower <= self.gap
             if narrow or not search.work(left):
+                if self.look(search.chosen()):
+                    continue
                 if self.falls and self.budget is not None and search.cheapen(self.budget):
                     continue
                 return not narrow  # certified: nothing is unknown, and what is left of the gap is rounding
@@ -197,36 +206,54 @@ class _Work:
             self.stopped = self.enough is not None and self.enough()
         return False
 
-    def known(self, most: int | None, within: set[int] | None = None) -> _Taken:
+    def known(self, most: float, within: set[int] | None = None) -> _Taken:
         """The best set of what is open, once what it knows is followed."""
         search = self.search
         for _ in range(_ROUNDS):
             taken = search.taken(self.budget, self.time_limit, within)
-            if not search.by_position or not search.follow_known(
-                taken[0], math.inf if most is None else most
-            ):
+            if not search.by_position or not search.follow_known(taken[0], most):
                 return taken
         return search.taken(self.budget, self.time_limit, within)
 
-    def check(self, sigma_pre: Any, evaluator: Any) -> _Taken:
-        """Looks deeper at what is best, until that stays so."""
-        search, looked, valued, most = self.search, set[int](), set[int](), _FEWEST
-        while len(looked) + len(valued) < _LOOKS * most:
-            taken = self.known(None)
-            most = max(most, len(taken[0]))
-            stops = sorted(search.stops(taken[0])[0], key=_by_reach)[: len(taken[0])]
-            fresh = {each.node.place: each.node for each in taken[0] if each.node.place not in looked}
-            unsure = {node.place: node for node in stops if node.place not in valued | looked | fresh.keys()}
-            if not fresh and not unsure:
+    def look(self, chosen: list[Branch]) -> bool:
+        """Looks deeper at a set and at where lines leave it, what is reached most first; whether at any."""
+        if self.deeper is None:
+            return False
+        members = {each.node.place: each.node for each in chosen}
+        size = len(members)
+        ends = sorted(self.search.stops(chosen)[0], key=_by_reach)[: _STOPS * size]
+        left = {node.place: node for node in ends if node.place not in self.valued | members.keys()}
+        fresh = [node for node in members.values() if node.place not in self.looked]
+        fresh = sorted(fresh, key=_by_reach)[: self.looks_left(size)]
+        first = sorted((*fresh, *left.values()), key=_by_reach)[: max(_FEWEST, size // 4)]
+        if not first:
+            return False
+        entries = [node for node in first if node.place in members]
+        stops = [node for node in first if node.place not in members]
+        self.search.correct(entries, stops, *self.deeper)
+        self.looked |= {node.place for node in entries}
+        self.valued |= {node.place for node in first}
+        return True
+
+    def looks_left(self, size: int) -> int:
+        """How many more menus are asked for, where the best set has so many positions."""
+        most = _LOOKS * (size if self.budget is None else self.budget)
+        return max(0, max(_FEWEST, int(most)) - len(self.looked))
+
+    def checked(self, most: float) -> _Taken:
+        """The best set of what was looked at deeper, once the best of what is open was.
+
+        most: no more evaluations than this, but for what replaced moves lead to.
+        """
+        while True:
+            taken = self.known(most)
+            if not self.looks_left(len(taken[0])) or not self.look(taken[0]):
+                break
+            self.grow(min(most, self.search.evaluations * (_ROUND + 1) // _ROUND))
+        while True:
+            taken = self.known(0, self.looked)
+            if not self.look(taken[0]):
                 return taken
-            first = sorted((*fresh.values(), *unsure.values()), key=_by_reach)[: max(_FEWEST, most // 4)]
-            chosen = [node for node in first if node.place in fresh]
-            ends = [node for node in first if node.place not in fresh]
-            search.correct(chosen, ends, sigma_pre, evaluator)
-            looked |= {node.place for node in chosen}
-            valued |= {node.place for node in ends}
-            self.grow(search.evaluations * (_ROUND + 1) // _ROUND)
-        return self.known(0, looked)
 
 
 def _by_reach(node: Node) -> float:

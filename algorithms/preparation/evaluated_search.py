@@ -47,7 +47,7 @@ SearchOrder = Annotated[str, checks.one_of(ORDERS)]
 _LOWER, _UPPER, _HOPED = range(3)  # the values of a node
 _HOPE, _MOST_HOPE, _LEAST_HOPE = 0.28, 0.7, 0.3
 _MORE = 9 / 8  # as many evaluations as when something was done last, and it is done again
-_HOPE_WHERE_PRICES_FALL = 0.1
+_HOPE_WHERE_PRICES_FALL, _HOPE_AT_LEAST = 0.1, 0.03
 _DEAR = 2.0**-6  # what an entry costs at first, of the range of utilities
 
 
@@ -157,9 +157,18 @@ class BestFirstSearch:
         chosen = self.chosen()
         if (len({branch.node.place for branch in chosen}) if self.by_position else len(chosen)) > 2 * budget:
             return False
+        shown = self._shown_hope()
+        self._optimism = min(max(shown, _HOPE_AT_LEAST), _HOPE_WHERE_PRICES_FALL)
         self.tree.price = max(self.problem.penalty, self.tree.price / 2.0)
         self.resum()
         return True
+
+    def _shown_hope(self) -> float:
+        """The g with which the whole tree would have been hoped to be worth what it is known to be."""
+        first = self.tree.root.entries[0]
+        unprepared = first.known + sum(self._stop(node, _LOWER) for node in first.children)
+        hoped = (self.problem.high - unprepared) * (math.log10(self.problem.range / self.tree.price) - 1.0)
+        return (self.lower - unprepared) / hoped if hoped > 0.0 else math.inf
 
     def revalue(self) -> None:
         """Asks again what stopping is worth at all nodes that were evaluated, parents first."""

@@ -171,7 +171,9 @@ def leaf_value(settings: PreparationSettings, analyst: EngineLike) -> EngineEval
         utility = named_calibration(settings)
     else:
         utility = engine_policies.score_utility(settings.evaluation, settings.scale_cp, analyst.engine_id)
-    return EngineEvaluation(analyst, settings.analyst_limit, settings.multipv, utility)
+    # Of thousands that are evaluated, hundreds need a menu: one line alone errs less by as much work.
+    lines = 1 if settings.evaluation == "people" and settings.menu > 1 else settings.multipv
+    return EngineEvaluation(analyst, settings.analyst_limit, lines, utility)
 
 
 def check_opponent(settings: PreparationSettings, opponent: EngineLike | None) -> None:

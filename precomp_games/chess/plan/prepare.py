@@ -21,6 +21,7 @@ from precomp_games.algorithms.preparation.evaluated_search import ORDERS
 from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
 from precomp_games.chess.data.book import Book, BookExit
 from precomp_games.chess.data.move_counts import CountsPolicy
+from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import RULES_OF_CHESS, ChessState, action_of, board_key, move_of, position_key
 from precomp_games.chess.model.engine_policies import EngineEvaluation, pov_score
 from precomp_games.chess.model.model import (
@@ -350,9 +351,11 @@ def _deeper(
     """What the analyst's searches at `check_limit` allow to memorize, and say of where lines stop."""
     if settings.check_limit is None:
         return None
-    value = policies.leaf_value
+    value, limit = policies.leaf_value, settings.check_limit
     if isinstance(value, EngineEvaluation):
-        value = dataclasses.replace(value, limit=settings.check_limit)
+        if value.multipv == 1 and limit.nodes is not None:  # as many as each of the menu's lines has
+            limit = SearchLimit(nodes=-(-limit.nodes // settings.multipv))
+        value = dataclasses.replace(value, limit=limit)
     deeper = dataclasses.replace(settings, analyst_limit=settings.check_limit)
     return book_choice(deeper, engines.analyst), value
 
