@@ -207,3 +207,12 @@ def test_settings_name_a_speed_and_a_rating(tmp_path):
     with pytest.raises(ValueError, match="expected speed to be"):
         PreparationSettings(speed="fast")
     assert settings.kind.score_name == "People's score" and "people's rated games" in settings.kind.note()
+
+
+def test_evaluations_ask_for_one_line_where_few_positions_need_a_menu():
+    engine = HashEngine()
+    for menu, evaluation, lines in ((4, "people", 1), (1, "people", 2), (4, "linear", 4)):
+        settings = PreparationSettings(menu=menu, evaluation=evaluation)
+        policies = preparation_policies(settings, engine)
+        assert policies.leaf_value.multipv == lines
+        assert policies.sigma_pre[0].multipv == settings.multipv

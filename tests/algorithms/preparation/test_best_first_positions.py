@@ -8,6 +8,7 @@ import pytest
 
 from precomp_games import Menu
 from precomp_games.algorithms import best_first_precomputation, best_precomputation
+from precomp_games.algorithms.preparation import best_first
 from precomp_games.algorithms.preparation.evaluated_search import BestFirstSearch
 from precomp_games.algorithms.preparation.partial_tree import PreparationProblem
 from tests import reference
@@ -166,6 +167,29 @@ def test_a_set_that_was_looked_at_deeper(price, cases):
             assert budget is None or found.paid <= budget
             changed += found.rows != alone.rows
     assert changed > cases(10)
+
+
+def test_how_much_is_looked_at_deeper(cases, monkeypatch):
+    """Menus of one and a half times the budget are asked for, and each position once."""
+    monkeypatch.setattr(best_first, "_FEWEST", 1)
+    asked, most = [], 0
+    for seed in range(cases(8)):
+        game, _, sigma, player = _case(seed, 7)
+        asked.clear()
+        deeper, valued = _deeper(seed)
+
+        def told(state, deeper=deeper):
+            asked.append(str(state))
+            return deeper.entries(state)
+
+        pre = Menu.of_actions()
+        options = {"order": "optimistic", "price": "positions", "position_key": str, "budget": 2, "gap": 0.0}
+        best_first_precomputation(
+            game, pre, sigma, 1e-4, player, evaluation(seed), check=(Menu(told), valued), **options
+        )
+        assert len(asked) == len(set(asked)) <= 3
+        most = max(most, len(asked))
+    assert most == 3
 
 
 @pytest.mark.parametrize("key", [None, str])
