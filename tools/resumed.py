@@ -102,7 +102,7 @@ def _run(name: str, folder: pathlib.Path) -> str:
 
 
 _KNOWN = re.compile(
-    r"input|black|white|((black|white)/)?(result\.json|book\.(bin|pgn)|opponent\.npz|(memory|plan|positions)\.csv)"
+    r"input|black|white|((black|white)/)?(result\.json|book\.(bin|pgn)|traps\.pgn|opponent\.npz|(memory|plan|positions)\.csv)"
     r"|sparring\.json|(games|last|without|last_\d{1,20})\.pgn|rounds\.csv|.*\.sqlite(-wal|-shm|-journal)?|run"
     r"|report\.html|policy\.npz|nash_conv\.png|study\.pgn|lichess[\w-]*\.pgn|[\w-]+\.(csv|pgn)"
 )

@@ -82,8 +82,8 @@ _OF_PEOPLE: Mapping[str, Any] = {
     "menu_window_cp": 60.0,
     "price": "positions",
     "budget": 100,
-    "analyst_nodes": 10_000,
-    "max_evaluations": 4_000,
+    "analyst_nodes": 5_000,
+    "max_evaluations": 6_500,
     "check_nodes": 200_000,
     "min_probability": 0.02,
 }

@@ -165,6 +165,7 @@ def table():
         "player": Arg("A", "Nobody"),
         "max_games": Arg(5, 0),
         "max_plies": Arg(9, 0),
+        "numbers": Arg([0], ["one"]),
         "report": Arg(face.GameReport(), face.GameReport),
         "keys": counts.keys,
         "alpha": 1.0,

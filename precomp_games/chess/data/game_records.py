@@ -25,7 +25,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import chess
 import chess.pgn
@@ -134,7 +134,7 @@ def read_games(
     setups: bool = False,
     copies: bool = False,
     clocks: bool = False,
-    numbers: Collection[int] | None = None,
+    numbers: Annotated[Collection[int], checks.each_of(int)] | None = None,
     key: Key = position_hash,
     report: GameReport | None = None,
 ) -> Iterator[GameRecord]:
@@ -181,7 +181,8 @@ def read_games(
             )
     reader = functools.partial(_Game, wanted, excluded, min(max_plies, MAX_PLIES), setups, key, clocks)
     seen = None if copies else dict[int, float | None]()
-    return _records(path, wanted, reader, max_games, report, seen, numbers)
+    only = None if numbers is None else frozenset(numbers)
+    return _records(path, wanted, reader, max_games, report, seen, only)
 
 
 def _records(
