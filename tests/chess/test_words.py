@@ -140,3 +140,9 @@ def test_names_of_openings():
     assert opening_name(board) == "D11 Slav Defense: Modern Line"  # by another order of moves
     board.push_san("h5")
     assert opening_name(board) is None
+
+
+def test_a_rating_that_is_none_is_told_as_unknown():
+    for rating, told in (("1600", "1600"), ("abc", "unknown"), ("mixture(a=uniform)", "unknown")):
+        settings = PreparationSettings(opponent=f"human(rating={rating})")
+        assert OpponentWords(settings, "Stockfish").title == f"players rated about {told}"

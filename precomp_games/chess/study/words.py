@@ -317,7 +317,12 @@ def _limits(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _rating(spec: Mapping[str, Any]) -> str:
-    return f"{spec.get('rating', 1500.0):.0f}" if "engine" not in spec else "as an engine says"
+    """The rating of people, where a spec, which may come from anywhere, has one."""
+    if "engine" in spec:
+        return "as an engine says"
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return f"{float(spec.get('rating', 1500.0)):.0f}"
+    return "unknown"
 
 
 def _engine_words(spec: Mapping[str, Any], engine: str) -> str:
