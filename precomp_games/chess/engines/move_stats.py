@@ -10,8 +10,9 @@ Cost: one such search a position, one after the other.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import chess
@@ -116,28 +117,20 @@ class StatsEngine:
         return {move: row.get(move, 0.0) / total for move in board.legal_moves}
 
 
-class _in_time:
+@contextlib.asynccontextmanager
+async def _in_time(engine: EngineProcess, command: str) -> AsyncIterator[None]:
     """Ends an engine that does not answer in time, or as UCI has it, with an error that says so."""
-
-    def __init__(self, engine: EngineProcess, command: str) -> None:
-        self._engine, self._command = engine, command
-        self._limit = asyncio.timeout(_SECONDS)
-
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-
-    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
-        why = ""
-        try:
-            await self._limit.__aexit__(kind, error, trace)
-        except TimeoutError:
-            why = f"no answer in {_SECONDS:g} seconds"
-        if isinstance(error, chess.engine.EngineError):  # which python-chess's errors of a process are, too
-            why = str(error)
-        if why:
-            await self._engine.kill()
-            asked = f"{self._command!r} to say how likely it finds moves"
-            raise EngineError(f"expected {asked}, got {why}{self._engine.last_words()}") from None
+    try:
+        async with asyncio.timeout(_SECONDS):
+            yield
+        return
+    except TimeoutError:
+        why = f"no answer in {_SECONDS:g} seconds"
+    except chess.engine.EngineError as error:  # which python-chess's errors of a process are, too
+        why = str(error)
+    await engine.kill()
+    asked = f"{command!r} to say how likely it finds moves"
+    raise EngineError(f"expected {asked}, got {why}{engine.last_words()}")
 
 
 class _StatsCommand(chess.engine.BaseCommand[dict[str, float]]):
