@@ -194,11 +194,13 @@ def random_efg(
     scale: float = 1.0,
     lottery: bool = False,
     shown: float = 0.0,
+    general: bool = False,
 ) -> pyspiel.Game:
     """A zero-sum game in which each player sees a random part of what the others did.
 
     Perfect recall holds because a player's information set is named by its own past and what it saw.
     Utilities are multiplied by `scale`. A game that ends in a lottery is worth the same whatever is played.
+    Of general sum, each player has utilities of its own.
     With the probability `shown` all that was done is shown at a depth: proper subgames begin there.
     """
     rng = np.random.default_rng(seed)
@@ -218,7 +220,7 @@ def random_efg(
                 ends = [-1.0, 0.5, 2.0]
                 text.chance({"x": 0.3, "y": 0.1, "z": 0.6})
             for u in ends:
-                text.leaf(u * scale)
+                text.leaf(u * scale, round(float(rng.uniform(-3, 1)), 6) * scale if general else None)
             return
         p = order[d]
         if p == 0:

@@ -37,6 +37,7 @@ sequence after it), coarse notions for fewer.
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -127,7 +128,7 @@ class Equilibrium(Result):
 
 @public
 def efce_lp(
-    game: pyspiel.Game | SequenceGame,
+    game: SequenceGame | pyspiel.Game | str | pathlib.PurePath,
     *,
     objective: Objective = "welfare",
     notion: Notion = "efce",
@@ -138,7 +139,8 @@ def efce_lp(
     """Computes a best correlated equilibrium.
 
     Args:
-      game: two players, perfect recall, no chance that makes triangles; utilities of any sum.
+      game: two players, perfect recall, no chance that makes triangles; utilities of any sum. By its name or
+        its file, as for `solve`, itself, or walked already.
       objective: what to maximize: "welfare", "smaller" (of both utilities), a player, 0 or 1, or a pair of
         weights.
       notion: "efce", extensive-form correlated equilibria; "efcce", coarse ones; "nfcce", normal-form coarse

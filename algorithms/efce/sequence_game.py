@@ -31,12 +31,13 @@ from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
 from precomp_games.policies.rows import chance_outcomes, legal_actions
+from precomp_games.tree.base_game import given_game
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..sequence_form import PlayerSequences, SequencesBuilder
 
 CorrelatedGame = Annotated[
-    pyspiel.Game, checks.Check(lambda game, name: checks.check_game(game, constant_sum=False, strings=True))
+    Any, checks.Check(lambda game, name: given_game(game, constant_sum=False, strings=True))
 ]
 """A sequential game of two players with information state strings, chance explicit; utilities of any sum."""
 

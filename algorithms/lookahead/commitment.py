@@ -41,6 +41,7 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
+from precomp_games.tree.base_game import AnySumGame
 
 from .evaluation_functions import StrategyPolicy, evaluate_histories
 from .follower import (
@@ -121,7 +122,7 @@ class Commitment(Result):
 
 @public
 def commit_against_lookahead(
-    game: checks.GeneralSumGame,
+    game: AnySumGame,
     rational_player: checks.Player,
     lookahead: checks.PositiveInt,
     evaluation: EvaluationFunction,
@@ -158,7 +159,7 @@ def commit_against_lookahead(
 
 @public
 def commit_against_types(
-    game: checks.GeneralSumGame,
+    game: AnySumGame,
     rational_player: checks.Player,
     types: Types,
     weights: Sequence[float] | None = None,

@@ -36,6 +36,7 @@ from open_spiel.python import policy as openspiel_policy
 from precomp_games._support import checks
 from precomp_games._support.checks import public
 from precomp_games.policies.rows import PolicyLike, as_batch_policy, infoset_key, legal_actions
+from precomp_games.tree.base_game import AnySumGame, Game
 from precomp_games.tree.facts import CHANCE, TERMINAL
 
 from ..programs import LinearProgramError, ProgramBuilder
@@ -75,7 +76,7 @@ class StrategyPolicy(openspiel_policy.Policy):
 
 
 @public
-def equilibrium(game: checks.Game, lexicographic: bool = True) -> StrategyPolicy:
+def equilibrium(game: Game, lexicographic: bool = True) -> StrategyPolicy:
     """An equilibrium of a two-player zero- or constant-sum game of perfect recall, see above.
 
     Args:
@@ -169,7 +170,7 @@ class NodeValues:
 
 @public
 def equilibrium_values(
-    game: checks.GeneralSumGame, player: checks.Player, policy: PolicyLike | None = None
+    game: AnySumGame, player: checks.Player, policy: PolicyLike | None = None
 ) -> NodeValues:
     """Each history's expected value to `player` if both play `policy` from there on (16).
 

@@ -49,6 +49,7 @@ from precomp_games.policies.rows import (
     legal_actions,
     policy_rows,
 )
+from precomp_games.tree.base_game import AnySumGame
 
 from .sequence_form import Recent
 
@@ -185,7 +186,7 @@ class LookaheadOutcome(Result):
 
 @public
 def evaluate_against_lookahead(
-    game: checks.GeneralSumGame,
+    game: AnySumGame,
     strategy: PolicyLike,
     rational_player: checks.Player,
     lookahead: checks.PositiveInt,
@@ -379,7 +380,7 @@ class LookaheadPolicy(Shown, openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: checks.GeneralSumGame,
+        game: AnySumGame,
         rational_player: checks.Player,
         strategy: PolicyLike,
         lookahead: checks.PositiveInt,

@@ -201,7 +201,12 @@ class Decisions(Shown):
                 "expected a tree with policies that are computed during play, got that of a game alone: "
                 f"{tree}"
             )
+        if tree.value_of not in (None, player):
+            got = f"player {player}: the game is of general sum, and only the other one's utilities are kept"
+            raise ArgumentError(f"expected the tree's precomputing player, {1 - player}, got {got}")
         arrays, played = tree.arrays, tree.sigma
+        if player == 1 and len(tree.value_1):  # as if player 0 had what it lacks
+            arrays = arrays._replace(value=-tree.value_1)
         if component is not None:
             assert tree.mixture is not None
             played, value = tree.mixture.component(component, played, tree.value)

@@ -35,9 +35,10 @@ from precomp_games._support.results import Axes, Result, axes_of
 from precomp_games.policies import rows
 from precomp_games.policies.mixtures import drawn_once, refuse_mixture
 from precomp_games.policies.rows import Menu, PolicyLike
+from precomp_games.tree.base_game import given_game
 from precomp_games.tree.meta_strategy import Alternative, PrecomputationPolicy
 
-PerfectGame = Annotated[pyspiel.Game, checks.Check(lambda game, name: checks.check_game(game, perfect=True))]
+PerfectGame = Annotated[Any, checks.Check(lambda game, name: given_game(game, perfect=True))]
 """A game inside of the model, of perfect information."""
 
 

@@ -26,6 +26,7 @@ from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Shown
 from precomp_games.policies.rows import legal_actions, policy_rows
 from precomp_games.policies.specs import make_policy, register_policy
+from precomp_games.tree.base_game import AnySumGame
 
 from .depth_first import (
     MinimaxResult,
@@ -51,7 +52,7 @@ class SearchPolicy(Shown, openspiel_policy.Policy):
     @public
     def __init__(
         self,
-        game: checks.GeneralSumGame,
+        game: AnySumGame,
         search: Search,
         *,
         scored: Search | None = None,
@@ -135,9 +136,7 @@ class SoftmaxPolicy(Shown, openspiel_policy.Policy):
     """Plays each move with a probability proportional to exp(score / temperature)."""
 
     @public
-    def __init__(
-        self, game: checks.GeneralSumGame, policy: SearchPolicy, temperature: checks.PositiveFloat
-    ) -> None:
+    def __init__(self, game: AnySumGame, policy: SearchPolicy, temperature: checks.PositiveFloat) -> None:
         """Initializes the policy.
 
         Args:

@@ -51,7 +51,7 @@ from .equilibrium import meta_equilibrium
 from .exploitability import MetaExploitability, Solved, answered
 from .refinement import Refinement, certified, profile_of, refined
 from .regret_minimization import CFR_VARIANTS
-from .tables import AnyGame, Policies, strategy_by, table_of, tree_of
+from .tables import AnyGame, ConstantSumGame, Policies, strategy_by, table_of, tree_of
 
 METHODS = ("exact", *CFR_VARIANTS)
 """Names of the methods that `solve` knows."""
@@ -121,7 +121,7 @@ class Equilibrium(Solved):
 
 @public
 def solve(
-    game: AnyGame,
+    game: ConstantSumGame,
     *,
     method: _Method = "exact",
     refine: bool = False,
@@ -133,9 +133,9 @@ def solve(
     """Computes an equilibrium of a two-player zero-sum (or constant-sum) game with perfect recall.
 
     Args:
-      game: its name, as `pyspiel.load_game` takes it; the game; or its tree, `HistoryTree.of_game(game)`,
-        which saves expanding it again. Games in which players move at once are solved as OpenSpiel's
-        `turn_based_simultaneous_game` of them.
+      game: its name, as `pyspiel.load_game` takes it; an .efg file's path; the game; or its tree,
+        `HistoryTree.of_game(game)`, which saves expanding it again. Games in which players move at once are
+        solved as OpenSpiel's `turn_based_simultaneous_game` of them.
       method: "exact", or a variant of regret minimization: one of `METHODS`.
       refine: whether it is to be an equilibrium of every proper subgame, also of those to which play does not
         come: see `zero_sum.refinement`. `refinement` of the result certifies it. Of method="exact" only.
@@ -253,7 +253,7 @@ def best_response(game: AnyGame, policy: Policies, player: checks.Player) -> Bes
     """A player's best response to the other's policy.
 
     Args:
-      game: as for `solve`.
+      game: as for `solve`, of any sum.
       policy: of both players, or a pair; the player's own is not asked.
       player: 0 or 1.
 
@@ -272,7 +272,7 @@ def nash_conv(game: AnyGame, policy: Policies) -> float:
     """What both players could gain by best responses to a policy, added up; twice its exploitability.
 
     Args:
-      game: as for `solve`.
+      game: as for `solve`, of any sum.
       policy: of both players, or a pair.
 
     Raises:
@@ -280,5 +280,8 @@ def nash_conv(game: AnyGame, policy: Policies) -> float:
     """
     tree = tree_of(game)
     strategies = [strategy_by(tree, each, i) for i, each in enumerate(policy)]
-    best = sum(Decisions.against(tree, i, strategies[1 - i], alone=True).best().value for i in (0, 1))
-    return best - tree.utility_sum
+    decisions = [Decisions.against(tree, i, strategies[1 - i], alone=True) for i in (0, 1)]
+    best = sum(each.best().value for each in decisions)
+    if tree.of_constant_sum:
+        return best - tree.utility_sum
+    return best - sum(each.value(own.memorize).value for each, own in zip(decisions, strategies, strict=True))

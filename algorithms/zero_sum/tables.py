@@ -30,9 +30,9 @@ from precomp_games._support.checks import ArgumentError, one_line, public, shown
 from precomp_games._support.config import memory_limit
 from precomp_games._support.files import read_archive, write_archive
 from precomp_games.policies.rows import as_batch_policy, legal_actions, policy_rows
-from precomp_games.tree.base_game import loaded_game, named_game
+from precomp_games.tree.base_game import Game, given_game, loaded_game
 from precomp_games.tree.history_tree import HistoryTree
-from precomp_games.tree.meta_strategy import MetaStrategy, adjusted
+from precomp_games.tree.meta_strategy import MetaStrategy, adjusted, check_constant_sum
 
 _FORMAT = "precomp-games policy 1"
 _TOLERANCE = 1e-6  # of sums of probabilities, as everywhere
@@ -40,27 +40,21 @@ _TOLERANCE = 1e-6  # of sums of probabilities, as everywhere
 Policies = Annotated[Any, checks.Check(checks.check_pair)]
 """A policy of both players, or one for each (`PolicyLike`); the function gets a pair."""
 
-AnyGame = Annotated[
-    str | pyspiel.Game | HistoryTree, checks.Check(lambda value, name: _game_or_tree(value, name))
-]
-"""A base game: by the name that OpenSpiel loads it by, as it is, or expanded already."""
+ConstantSumGame = Annotated[Any, checks.Check(lambda value, name: _game_or_tree(value, True))]
+"""A base game of constant sum: as `tree.base_game` says, or expanded already."""
+
+AnyGame = Annotated[Any, checks.Check(lambda value, name: _game_or_tree(value, False))]
+"""The same, of any sum."""
 
 
-def _game_or_tree(value: Any, name: str) -> Any:
-    if isinstance(value, HistoryTree):
-        if value.may_stop:
-            raise ArgumentError(
-                f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}"
-            )
-        return value
-    if isinstance(value, str):
-        value = named_game(value)
-    if (
-        isinstance(value, pyspiel.Game)
-        and value.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
-    ):
-        value = pyspiel.convert_to_turn_based(value)
-    return checks.check_game(value)
+def _game_or_tree(value: Any, constant_sum: bool) -> Any:
+    if not isinstance(value, HistoryTree):
+        return given_game(value, constant_sum=constant_sum)
+    if value.may_stop:
+        raise ArgumentError(
+            f"expected a tree of a base game alone, as HistoryTree.of_game() makes, got {shown(value)}"
+        )
+    return check_constant_sum(value) if constant_sum else value
 
 
 def tree_of(game: pyspiel.Game | HistoryTree) -> HistoryTree:
@@ -288,7 +282,7 @@ def save_policy(policy: openspiel_policy.TabularPolicy, path: checks.FilePath) -
 
 
 @public
-def load_policy(path: checks.FilePath, game: checks.Game | None = None) -> openspiel_policy.TabularPolicy:
+def load_policy(path: checks.FilePath, game: Game | None = None) -> openspiel_policy.TabularPolicy:
     """Reads what `save_policy` wrote.
 
     Args:

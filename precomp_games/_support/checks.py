@@ -392,13 +392,15 @@ def check_game(
         raise ArgumentError(f"expected a pyspiel.Game, got {shown(game)}")
     kind = game.get_type()
     got, turns = f"got {kind.short_name}", "pyspiel.convert_to_turn_based() makes it one"
-    sums = (kind.Utility.ZERO_SUM, kind.Utility.CONSTANT_SUM)
     knows_all = kind.information == kind.Information.PERFECT_INFORMATION
     needs_strings, sampled = strings or not knows_all, kind.ChanceMode.SAMPLED_STOCHASTIC
     for wrong, expected in (
         (game.num_players() != 2, f"a two-player game, {got} with {game.num_players()} players"),
         (kind.dynamics != kind.Dynamics.SEQUENTIAL, f"a sequential game, {got}, a simultaneous one; {turns}"),
-        (constant_sum and kind.utility not in sums, f"a zero-sum or constant-sum game, {got}"),
+        (
+            constant_sum and not of_constant_sum(game),
+            f"a zero-sum or constant-sum game, {got}; {TAKES_ANY_SUM}",
+        ),
         (kind.chance_mode == sampled, f"explicit chance nodes, {got} with sampled ones"),
         (perfect and not knows_all, f"a game of perfect information, {got}"),
         (needs_strings and not kind.provides_information_state_string, f"information state strings, {got}"),
@@ -437,8 +439,22 @@ def check_turn(state: Any, player_id: Any, game: pyspiel.Game | str | None = Non
     return player
 
 
+TAKES_ANY_SUM = (
+    "those of any sum are for best_response, nash_conv, to_efg, "
+    "best_precomputation against a fixed opponent, "
+    "algorithms.efce and algorithms.lookahead"
+)
+"""Where to go with a game that is refused for its sum."""
+
+
+def of_constant_sum(game: pyspiel.Game) -> bool:
+    """Whether a game says that its players' utilities add up to a constant."""
+    sums = pyspiel.GameType.Utility
+    return game.get_type().utility in (sums.ZERO_SUM, sums.CONSTANT_SUM)
+
+
 def utility_sum(game: pyspiel.Game) -> float:
-    """The constant that both players' utilities add up to (0 for a zero-sum game)."""
+    """The constant that both players' utilities add up to (0 also where there is none)."""
     total = game.utility_sum()
     return 0.0 if total is None else float(total)
 
@@ -555,10 +571,6 @@ Seed = Annotated[int | Sequence[int], Check(check_seed)]
 """What numpy's generators start from."""
 FilePath = Annotated[str | os.PathLike[str], Check(check_path)]
 """A path, which the function gets as text."""
-Game = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value))]
-"""A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
-GeneralSumGame = Annotated[pyspiel.Game, Check(lambda value, name: check_game(value, constant_sum=False))]
-"""The same, of any sum."""
 
 
 def public(function: _F) -> _F:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import functools
 import math
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from typing import Any
@@ -43,17 +44,19 @@ _Node = tuple[int, Any, Sequence[Any]]
 
 
 @public
-def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game) -> str:
+def to_efg(source: MetaPrecomputationGame | HistoryTree | pyspiel.Game | str | pathlib.PurePath) -> str:
     """A game as text.
 
     Args:
       source: a meta-game in either form; a tree, which stands for the meta-game on it in the audit form, or
-        for the game itself where it is of a game alone; or any game that `HistoryTree.of_game` takes.
+        for the game itself where it is of a game alone; or whatever `HistoryTree.of_game` takes.
 
     Raises:
       ValueError: `source` is none of these, or the game cannot be made of the tree.
     """
-    if isinstance(source, pyspiel.Game) and not isinstance(source, MetaPrecomputationGame):
+    if isinstance(source, pyspiel.Game | str | pathlib.PurePath) and not isinstance(
+        source, MetaPrecomputationGame
+    ):
         source = HistoryTree.of_game(source)
     if isinstance(source, HistoryTree) and not source.may_stop:
         return "".join(_written(efg_name(source.game_string), 0, _nodes_of_game(source)))
@@ -97,7 +100,8 @@ def _nodes_of_game(tree: HistoryTree) -> Callable[[int], _Node]:
         player, children = int(tree.player[h]), tree.children(h)
         if not children:
             value = float(tree.value[h])
-            return TERMINAL, f"{_decimal(value)} {_decimal(tree.utility_sum - value)}", ()
+            other = float(tree.value_1[h]) if len(tree.value_1) else tree.utility_sum - value
+            return TERMINAL, f"{_decimal(value)} {_decimal(other)}", ()
         if player == CHANCE:
             part = slice(children.start, children.stop)
             told = list(zip(tree.action[part].tolist(), tree.sigma[part].tolist(), strict=True))

@@ -69,6 +69,7 @@ from precomp_games._support.checks import ArgumentError, public
 from precomp_games.policies.rows import action_words
 from precomp_games.tree.facts import CHANCE, TERMINAL
 from precomp_games.tree.history_tree import HistoryTree
+from precomp_games.tree.meta_strategy import check_constant_sum
 
 FORMS = ("audit", "reweighted")
 """The forms of charging for memory."""
@@ -134,6 +135,7 @@ class MetaRules:
         Raises:
           ValueError: the tree cannot be played out, or the reweighted form would be wrong on it.
         """
+        check_constant_sum(tree)
         if tree.stop_value != "backup":
             wanted = 'a tree with stop_value="backup", where sigma is known after stops'
             raise ArgumentError(f"expected {wanted}, got {tree.stop_value!r}")

@@ -1,6 +1,6 @@
 """What a history is worth when nobody prepares any further: u^sigma(h), exact, sampled, or evaluated.
 
-Three ways, all for player 0 and in the base game's utility:
+Three ways, all in the base game's utility, and for player 0; in a game of general sum, for who prepares:
 
   * `ExactValues()`: dynamic programming over every continuation under sigma.
   * `RolloutValues(epsilon, delta)`: est(h, K) of Algorithms 1 and 2, the mean of K games played by sigma.
@@ -54,7 +54,8 @@ class LeafContext:
       position_key: The caller's promise of which states of one level are the same, or None.
       min_probability: See `policy_rows`.
       utility_range: R = u_max - u_min.
-      bounds: The game's: no utility of player 0 lies beyond.
+      bounds: The game's: no utility lies beyond.
+      player: Whose utility is asked for.
       max_states: Refuse to look at more states below the leaves than this.
       memory: Told of the states, and refuses what does not fit.
       alike: Called with states and what sigma answered there, to refuse what differs within an information
@@ -66,6 +67,7 @@ class LeafContext:
     min_probability: float
     utility_range: float
     bounds: tuple[float, float] = (-math.inf, math.inf)
+    player: int = 0
     max_states: int = 50_000_000
     memory: MemoryMeter = dataclasses.field(default_factory=MemoryMeter)
     alike: Callable[[Sequence[Any], PolicyRows], None] | None = None
@@ -197,7 +199,9 @@ class ExactValues:
                 looked_at = context.memory.watched("looked at", here.states, len(here.states))
                 over = np.array([state.is_terminal() for state in looked_at], bool)
                 value = np.zeros(len(over))
-                value[over] = [here.states[k].returns()[0] for k in np.flatnonzero(over).tolist()]
+                value[over] = [
+                    here.states[k].returns()[context.player] for k in np.flatnonzero(over).tolist()
+                ]
                 goes_on = np.flatnonzero(~over)
                 states = [here.states[k] for k in goes_on.tolist()]
                 rows = asked_rows(ask, states, context.memory)
@@ -267,7 +271,7 @@ class RolloutValues:
             arrivals: dict[tuple[int, RolloutState], int] = {}
             for leaf, here, count in visits:
                 if here.returns is not None:
-                    total[leaf] += count * here.returns[0]
+                    total[leaf] += count * here.returns[context.player]
                     continue
                 for reached, drawn in rollouts.step(here, count, streams[leaf]):
                     arrivals[leaf, reached] = arrivals.get((leaf, reached), 0) + drawn
@@ -286,5 +290,5 @@ class RolloutValues:
 
 # A way to value histories, level by level or, `deferred`, in one call for all levels. It is called with the
 # states of each level (a state's level is its number of actions so far) and a `LeafContext`. It returns
-# u^sigma for player 0, an array per level, and how many games were sampled for that.
+# u^sigma for `context.player`, an array per level, and how many games were sampled for that.
 LeafValues = ExactValues | RolloutValues | EvaluatedValues

@@ -46,6 +46,7 @@ def read_tree(kind: type[_Tree], path: str) -> _Tree:
             utility_sum=float(head["utility_sum"]),
             stop_value=str(head["stop_value"]),
             cut_for=str(head.get("cut_for", "infosets")),
+            value_of=head.get("value_of"),
             infoset_keys=None if keys is None else tuple(map(str, keys)),
             work=dict(head["work"]),
             **arrays,
@@ -102,6 +103,8 @@ def _claims(tree: TreeFacts, n: int, m: int) -> Iterator[tuple[str, Any]]:
     yield "sigma_pre", ((tree.sigma_pre >= 0.0) & (tree.sigma_pre <= 1.0)).all()
     yield "action", (tree.action[1:] >= 0).all() and (tree.action < _MOST_ACTION).all()
     yield "value", np.isfinite(tree.value[~inner]).all()
+    yield "value_1", not len(tree.value_1) or (not tree.may_stop and np.isfinite(tree.value_1[~inner]).all())
+    yield "value_of", tree.value_of in (None, 0, 1) and (tree.may_stop or tree.value_of is None)
     yield "weight", (np.isfinite(tree.weight) & (tree.weight >= 0.0)).all()
     yield "action", ((np.diff(tree.action[1:]) > 0) | (np.diff(tree.parent[1:]) > 0)).all()
     decisions = np.flatnonzero(tree.infoset >= 0)

@@ -1,11 +1,19 @@
-"""Base games, loaded from strings: of users, and of trees' files."""
+"""Base games as users give them, and loaded from the strings of trees' files.
+
+What functions take as a `Game` or an `AnySumGame` is a `pyspiel.Game`; its name, as `pyspiel.load_game` takes
+it; or the path of a Gambit file, which ends in ".efg". A game in which players move at once is taken as turns
+that hide what the other one did (`pyspiel.convert_to_turn_based`).
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from typing import Annotated, Any
 
 import pyspiel
 
+from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, did_you_mean, one_line, shown
 from precomp_games.policies.specs import parsed_call
 
@@ -21,12 +29,34 @@ def names_files(game_string: str) -> str:
     return next(filter(_NAMES_FILES.search, names), "")
 
 
-def named_game(text: str) -> pyspiel.Game:
-    """OpenSpiel's `load_game`, of a user's own string, without its list of all games where the name is wrong.
+def given_game(value: Any, **kinds: bool) -> pyspiel.Game:
+    """A game as users give it, see above; `kinds` of games are those of `checks.check_game`.
 
     Raises:
-      ValueError: there is no such game, or it has no such parameter.
+      ValueError: it is none, or none of that kind.
     """
+    if isinstance(value, str | os.PathLike):
+        value = named_game(str(value))
+    simultaneous = pyspiel.GameType.Dynamics.SIMULTANEOUS
+    if isinstance(value, pyspiel.Game) and value.get_type().dynamics == simultaneous:
+        value = pyspiel.convert_to_turn_based(value)
+    return checks.check_game(value, **kinds)
+
+
+Game = Annotated[Any, checks.Check(lambda value, name: given_game(value))]
+"""A game inside of the model: for two players, sequential, of constant sum, with explicit chance."""
+AnySumGame = Annotated[Any, checks.Check(lambda value, name: given_game(value, constant_sum=False))]
+"""The same, of any sum."""
+
+
+def named_game(text: str) -> pyspiel.Game:
+    """The game that a user's own string names, to OpenSpiel's `load_game` or as the path of an .efg file.
+
+    Raises:
+      ValueError: there is no such game, or it has no such parameter; or the file is none, or no such file.
+    """
+    if text.endswith(".efg"):
+        return _efg_game(text)
     name = text.partition("(")[0]
     if name not in pyspiel.registered_names():
         hint = did_you_mean(name, pyspiel.registered_names())
@@ -38,6 +68,17 @@ def named_game(text: str) -> pyspiel.Game:
         return pyspiel.load_game(arguments.pop("name"), arguments)
     except pyspiel.SpielError as error:
         raise ArgumentError(f"expected an OpenSpiel game, got {shown(text)} ({one_line(error)})") from None
+
+
+def _efg_game(path: str) -> pyspiel.Game:
+    if not os.path.isfile(path):
+        raise ArgumentError(f"expected an .efg file, got {shown(path)}, where there is none")
+    try:
+        return pyspiel.load_game("efg_game", {"filename": path})
+    except (pyspiel.SpielError, RuntimeError, IndexError, ValueError) as error:
+        raise ArgumentError(
+            f"expected a game that OpenSpiel reads, got {shown(path)} ({one_line(error)})"
+        ) from None
 
 
 def loaded_game(game_string: str) -> pyspiel.Game:

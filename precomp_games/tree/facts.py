@@ -49,11 +49,11 @@ COLUMNS = {
 ARRAYS = COLUMNS | {"infoset_player": np.int8}
 """All arrays that every tree has, and their types."""
 
-OPTIONAL = {"entry": np.int16, "weight": np.float64, "cut_menus": np.bool_}
+OPTIONAL = {"entry": np.int16, "weight": np.float64, "cut_menus": np.bool_, "value_1": np.float64}
 """Arrays that a tree may have, and their types."""
 
 GOES_WITHOUT_SAYING = {"entry": 0, "weight": 1.0, "cut_menus": False}
-"""What these are where nothing is said: they are empty where all of their numbers are that."""
+"""What most of these are where nothing is said: they are empty where all of their numbers are that."""
 
 _ALIKE = 1e-6  # of R: less than this between the values of a tree's leaves is no scale
 
@@ -174,18 +174,20 @@ class TreeFacts(_Entries):
     cut_for: str = "infosets"
     weight: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     cut_menus: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+    value_1: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    value_of: int | None = None
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """A digest of all but penalties, weights, `work` and `policies`. It tells damage, and is no seal."""
         hashed = hashlib.sha256(json.dumps(self.header(), sort_keys=True).encode())
-        for name, kind in (ARRAYS | {"entry": np.int16}).items():
+        for name, kind in (ARRAYS | {"entry": np.int16, "value_1": np.float64}).items():
             hashed.update(np.ascontiguousarray(getattr(self, name), kind).tobytes())
         return hashed.hexdigest()
 
     def header(self) -> dict[str, Any]:
         """What identifies a tree besides its arrays."""
-        return {
+        return ({} if self.value_of is None else {"value_of": self.value_of}) | {
             "format": FORMAT,
             "game": self.game_string,
             "utility_range": self.utility_range,
@@ -198,6 +200,11 @@ class TreeFacts(_Entries):
     def may_stop(self) -> bool:
         """Whether players may stop; in the tree of a base game alone they choose an entry everywhere."""
         return self.stop_value != NEVER
+
+    @property
+    def of_constant_sum(self) -> bool:
+        """Whether what one player gets says what the other one gets."""
+        return self.value_of is None and not len(self.value_1)
 
     @property
     def num_histories(self) -> int:

@@ -27,7 +27,7 @@ from precomp_games._support.files import packed, unpacked
 from precomp_games._support.results import Result, as_json
 from precomp_games.policies.rows import Menu, MinProbability, PolicyLike, as_batch_policies
 from precomp_games.tree.arrays import check_arrays, read_tree, write_fields
-from precomp_games.tree.base_game import loaded_game
+from precomp_games.tree.base_game import AnySumGame, loaded_game
 from precomp_games.tree.expansion import options
 from precomp_games.tree.expansion.levels import expand
 from precomp_games.tree.facts import ARRAYS, NEVER, OPTIONAL, TreeFacts
@@ -74,6 +74,11 @@ class HistoryTree(Result, TreeFacts):
         empty where all menus have one entry. Entries are numbered over the whole tree, see `first_entry`.
       weight: float64[m], how many penalties memorizing an information state costs: 0 where it is known
         already. Empty where it is 1 everywhere. `infoset_weight` and `infoset_penalty` have it for all.
+      value_1: float64[n], player 1's utility where the game is over and its players' utilities add up to no
+        constant; NaN elsewhere. Empty where they do, or where one player's is all that is kept.
+      value_of: The player whose utility is all that is kept, in a game whose utilities add up to no constant.
+        `value` is then what player 0 would have if the other one had what this one lacks: player 1's utility
+        with the other sign. None in the tree of a game alone, and where they add up to a constant.
       cut_menus: bool[m], where truncate="values" left an entry out that cannot pay. Empty where nowhere.
       policies: Each player's sigma. Files do not hold it; it is None in a tree that was loaded.
       mixture: What the components of a mixed opponent play and are worth; None without one, and in a tree
@@ -85,7 +90,7 @@ class HistoryTree(Result, TreeFacts):
     @public
     def from_game(
         cls,
-        game: checks.Game,
+        game: AnySumGame,
         *,
         sigma_pre: PolicyLike | Sequence[PolicyLike],
         sigma: PolicyLike | Sequence[PolicyLike],
@@ -103,8 +108,9 @@ class HistoryTree(Result, TreeFacts):
         """Expands a base game.
 
         Args:
-          game: a sequential game of two players, of zero or constant sum, with perfect recall. Perfect recall
-            is checked on what is expanded; a game that forgets something only beyond that is not noticed.
+          game: a sequential game of two players with perfect recall. Perfect recall is checked on what is
+            expanded; a game that forgets something only beyond that is not noticed. Where utilities add up to
+            no constant, one player has a finite penalty, and its utility is the only one that counts.
           sigma_pre: what a player can memorize: a policy, or a `Menu` of which it may choose an entry; one
             for both, or a pair. None stands for a player who never memorizes. What it and sigma answer is the
             same at all histories of an information state, up to 1e-6: nobody can play anything else.
@@ -116,7 +122,8 @@ class HistoryTree(Result, TreeFacts):
           weight: a function from a state to how many penalties it costs the mover to memorize its information
             state (or position): 0 where it is known already, and is kept however rare. None: 1 everywhere.
           leaf_value: where u^sigma of cut leaves comes from: "exact", which looks at everything below them,
-            `RolloutValues`, or an evaluation function. Against a mixture, a list has one for each component.
+            `RolloutValues`, or an evaluation function, which says what player 0 gets; where utilities add up
+            to no constant, the player who prepares. Against a mixture, a list has one for each component.
           truncate: what is left out because it cannot be worth memorizing. "reach" leaves out what is reached
             too seldom (Lemma 3). "values" leaves out as well what the values of stopping rule out meanwhile;
             it needs perfect information and an evaluation function (`expansion.pruning`). Under
@@ -148,6 +155,11 @@ class HistoryTree(Result, TreeFacts):
         if stop_value == "evaluate" and np.isfinite(costs).all():
             wanted = 'one player with an infinite penalty for stop_value="evaluate"'
             raise ArgumentError(f"expected {wanted}, got penalties {costs}")
+        value_of = None
+        if not checks.of_constant_sum(game):
+            if np.isfinite(costs).sum() != 1:
+                checks.check_game(game)
+            value_of = int(np.argmin(costs))
         mixture = options.mixture_of(sigma_pre, policies, costs)
         how = options.ExpansionOptions(
             sigma_pre=as_batch_policies(sigma_pre, "sigma_pre", menus=True),
@@ -163,6 +175,7 @@ class HistoryTree(Result, TreeFacts):
             position_key=options.key_of(game, costs, price, position_key, sigma),
             min_probability=min_probability,
             max_histories=max_histories,
+            value_of=value_of,
         )
         return cls(**expand(game, how), policies=policies)
 
@@ -170,7 +183,7 @@ class HistoryTree(Result, TreeFacts):
     @public
     def of_game(
         cls,
-        game: checks.Game,
+        game: AnySumGame,
         *,
         max_histories: checks.PositiveInt = 50_000_000,
     ) -> HistoryTree:
@@ -214,7 +227,7 @@ class HistoryTree(Result, TreeFacts):
         return loaded_game(self.game_string)
 
     @public
-    def with_game(self, game: checks.Game) -> HistoryTree:
+    def with_game(self, game: AnySumGame) -> HistoryTree:
         """The same tree on its base game, which its string does not load.
 
         Games that were read from text, such as `pyspiel.load_efg_game(text)`, are not in files and pickles
@@ -246,7 +259,10 @@ class HistoryTree(Result, TreeFacts):
         if state.current_player() != self.player[history]:
             return False
         if state.is_terminal():
-            return bool(np.isclose(state.returns()[0], self.value[history], rtol=1e-9, atol=0.0))
+            first, second = state.returns()
+            returns = [-second if self.value_of == 1 else first, second]
+            values = [column[history] for column in (self.value, self.value_1) if len(column)]
+            return bool(np.isclose(returns[: len(values)], values, rtol=1e-9, atol=0.0).all())
         infoset = int(self.infoset[history])
         return infoset < 0 or self.infoset_keys is None or self.infoset_of(state) == infoset
 

@@ -361,7 +361,7 @@ def check_meta_tree(tree: Any) -> HistoryTree:
     Raises:
       ValueError: it is none.
     """
-    if (played := check_played_tree(tree)).may_stop:
+    if (played := check_constant_sum(check_played_tree(tree))).may_stop:
         return played
     raise ArgumentError(f"expected the tree of a meta-game, got that of a game alone: {tree}")
 
@@ -376,6 +376,18 @@ def check_played_tree(tree: Any) -> HistoryTree:
         return tree
     wanted = 'a HistoryTree with stop_value="backup", where both players\' sigma are known'
     raise ArgumentError(f"expected {wanted}, got {shown(tree)}")
+
+
+def check_constant_sum(tree: HistoryTree) -> HistoryTree:
+    """A tree on which what one player gets is what the other one lacks.
+
+    Raises:
+      ValueError: it is none.
+    """
+    if tree.of_constant_sum:
+        return tree
+    got = f"that of {tree.game_string}; {checks.TAKES_ANY_SUM}"
+    raise ArgumentError(f"expected the tree of a zero-sum or constant-sum game, got {got}")
 
 
 def check_memorization_set(value: Any, tree: HistoryTree, player: int) -> npt.NDArray[np.int64]:

@@ -60,10 +60,6 @@ _FORGETS_WHAT_IT_SAW = [
     [
         (lambda: pyspiel.load_game("kuhn_poker(players=3)"), "expected a two-player game, .* 3 players"),
         (lambda: pyspiel.load_game("blackjack"), "expected a two-player game, .* 1 players"),
-        (lambda: pyspiel.load_game("matrix_pd"), "expected a sequential game, got matrix_pd"),
-        (lambda: pyspiel.load_game("goofspiel"), "expected a sequential game, got goofspiel"),
-        (lambda: pyspiel.load_game("bargaining"), "expected a zero-sum or constant-sum game, got bargaining"),
-        (lambda: efg(*_GENERAL_SUM), "expected a zero-sum or constant-sum game, got efg_game"),
         (_sampled, "expected explicit chance nodes, got python_test_sampled_tree"),
         (lambda: pyspiel.load_game("dark_chess"), "expected information state strings, got dark_chess"),
         (lambda: pyspiel.load_game("phantom_go(board_size=3)"), "expected information state strings"),
@@ -105,8 +101,17 @@ def test_what_is_forgotten_from_beyond_w():
         HistoryTree.from_game(efg(*lines), sigma_pre=first, sigma=last, penalties=(0.3, math.inf))
 
 
-def test_a_simultaneous_game_made_sequential_is_accepted():
-    game = pyspiel.convert_to_turn_based(pyspiel.load_game("matrix_mp"))
+@pytest.mark.parametrize("game", [efg(*_GENERAL_SUM), "bargaining", "matrix_pd"])
+@pytest.mark.parametrize("penalties", [0.01, math.inf])
+def test_games_of_general_sum_are_for_one_preparing_player(game, penalties):
+    with pytest.raises(
+        ValueError, match=r"constant-sum game, got .*; those of any sum are for best_response"
+    ):
+        HistoryTree.from_game(game, sigma_pre=first, sigma=uniform, penalties=penalties)
+
+
+def test_a_simultaneous_game_is_made_sequential():
+    game = pyspiel.load_game("matrix_mp")
     tree = HistoryTree.from_game(game, sigma_pre=first, sigma=uniform, penalties=(0.1, math.inf))
     tree.check()
     assert tree.num_infosets == 1

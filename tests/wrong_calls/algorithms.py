@@ -116,7 +116,7 @@ def table():
             pyspiel.load_game("kuhn_poker(players=3)"),
             pyspiel.load_game("matrix_rps"),
             board,
-            "tic_tac_toe",
+            "tic_tac_to",
         ),
         "sigma_pre": Arg(random_policy(1), *no_policies),
         "sigma": Arg(sigma, *no_policies, (sigma, None), ("uniform", sigma)),
@@ -150,7 +150,7 @@ def table():
         "save_policy.policy": Arg(table_of_kuhn, kuhn_policy, {}),
         "save_policy.path": Arg(f"{folder()}/saved.npz", fine=["nonsense"]),
         "load_policy.path": Arg(kept_policy, True, 1, "a\0b", fine=["nonsense"]),
-        "load_policy.game": Arg(kuhn, game, "kuhn_poker"),
+        "load_policy.game": Arg(kuhn, game, "kuhn_pokr"),
         "state": Arg(
             decision, meta_start, game.new_initial_state(), kuhn_start, kuhn_start.child(0).child(1), board
         ),

@@ -40,7 +40,8 @@ def table():
     sigma = Arg(uniform, other_tabular, lambda state: None, lambda state: {7: 1.0}, [other_tabular] * 2)
     return {
         # history trees
-        "game": Arg(kuhn, start, pyspiel.load_game("matrix_pd")),
+        "game": Arg(kuhn, start, pyspiel.load_game("kuhn_poker(players=3)")),
+        "make_policy.game": Arg(kuhn, start, pyspiel.load_game("matrix_pd")),
         "with_game.game": Arg(kuhn, leduc),
         "sigma_pre": sigma,
         "sigma": sigma,

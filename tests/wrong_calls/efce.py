@@ -23,7 +23,7 @@ def table():
     plan = efce.CorrelationPlan.of(whole, jittered)
     xi = np.array(plan.xi)
     tabular = policy.TabularPolicy(game)
-    no_games = [pyspiel.load_game("kuhn_poker"), pyspiel.load_game("matrix_pd")]
+    no_games = [pyspiel.load_game("kuhn_poker"), pyspiel.load_game("kuhn_poker(players=3)")]
 
     other_game = battleship(1, 3, 2)
     other_whole = efce.SequenceGame.of(other_game)
@@ -51,7 +51,7 @@ def table():
         "Mediator()": mediator,
         # games, subgames, pairs
         "game": Arg(game, *no_games),
-        "SequenceGame.of.game": Arg(game, pyspiel.load_game("matrix_pd"), pyspiel.load_game("backgammon")),
+        "SequenceGame.of.game": Arg(game, "sherif", pyspiel.load_game("backgammon")),
         **{f"{of}.game": Arg(whole, game) for of in _SEQUENCE_GAMES},
         "public_moves.game": Arg(game, *no_games, pyspiel.load_game("tic_tac_toe")),
         "public": Arg(public, lambda state: [1], lambda state: None, None),

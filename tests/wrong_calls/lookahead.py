@@ -18,9 +18,8 @@ def table():
     kuhn, other = pyspiel.load_game("kuhn_poker"), random_tree(3, depth=3)
     start = kuhn.new_initial_state()
     no_games = [
-        "kuhn_poker",
+        "kuhn_pokr",
         pyspiel.load_game("kuhn_poker(players=3)"),
-        pyspiel.load_game("matrix_mp"),
         pyspiel.load_game("liars_dice_ir(dice_sides=3,numdice=1)"),
         start,
     ]

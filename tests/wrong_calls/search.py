@@ -12,7 +12,6 @@ from tests.wrong_calls import Arg, answering
 def table():
     game = pyspiel.load_game("tic_tac_toe")
     three_players = pyspiel.load_game("pig(players=3)")
-    simultaneous = pyspiel.load_game("matrix_mp")
     state = _after(game, 0, 3, 1, 4)
     over = _after(game, 0, 3, 1, 4, 2)
     chance = _after(pyspiel.load_game("pig"), 0)
@@ -22,14 +21,14 @@ def table():
         chance,
         hidden,
         three_players.new_initial_state(),
-        simultaneous.new_initial_state(),
+        pyspiel.load_game("matrix_mp").new_initial_state(),
         game,
     ]
     asked = Arg(state, *unsearchable, pyspiel.load_game("connect_four").new_initial_state())
     search = functools.partial(minimax, budget=SearchBudget(depth=2))
     policy = SearchPolicy(game, search)
     return {
-        "game": Arg(game, "tic_tac_toe", three_players, simultaneous),
+        "game": Arg(game, "tic_tac_to", three_players),
         "known_of.game": game,  # any game
         "state": Arg(state, *unsearchable),
         "player_id": Arg(0, 1, True),

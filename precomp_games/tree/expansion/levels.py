@@ -123,7 +123,7 @@ class _Expander:
             level.weight = self._weights(level)
             level.infoset = self._memorizable(level)
             needed = level.leaves() | self._evaluated(level)
-            level.value, value_row = self.values.of_level(level, needed, self.size)
+            level.value, value_row, value_1 = self.values.of_level(level, needed, self.size)
             self._rule_out(level)
             if self.perfect_information:  # every history that may be memorized is an information state
                 kept = np.flatnonzero(level.infoset >= 0)
@@ -137,6 +137,7 @@ class _Expander:
                 infoset=level.infoset,
                 value=level.value,
                 value_row=value_row,
+                value_1=value_1,
                 position=None if ids is None else ids[level.position],
             )
             if self.size + count + len(edges.source) > self.options.max_histories:
@@ -228,7 +229,9 @@ class _Expander:
         deferred = any(values.deferred for values in options.leaf_values)
         if options.truncate != "values" or deferred or not self.perfect_information:
             return {}
-        most = (self.game.max_utility(), self.utility_sum - self.game.min_utility())
+        most = [self.game.max_utility()] * 2
+        if options.value_of is None:
+            most[1] = self.utility_sum - self.game.min_utility()
         finite = [i for i in (0, 1) if np.isfinite(options.penalties[i])]
         return {i: StopBounds(i, options.penalties[i], most[i]) for i in finite}
 
@@ -366,6 +369,7 @@ class _Expander:
             "utility_range": options.utility_range,
             "utility_sum": self.utility_sum,
             "stop_value": options.stop_value,
+            "value_of": options.value_of,
             "cut_for": "nothing" if options.truncate == "none" else options.price,
             "infoset_keys": None if keys is None else tuple(keys),
             "work": work,

@@ -47,6 +47,7 @@ class ExpansionOptions:
     position_key: Callable[[Any], Hashable] | None = None
     min_probability: float = 0.0
     max_histories: int
+    value_of: int | None = None  # see `HistoryTree`
 
     def advice(self) -> str:
         """What may be changed about a tree that is too large, before what limits it; see `MemoryMeter`."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, at_history, utility_sum
+from precomp_games._support.checks import ArgumentError, at_history, of_constant_sum, utility_sum
 from precomp_games.policies.leaf_values import LeafContext
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicies
@@ -56,6 +56,7 @@ class TreeValues:
         """Nothing is valued yet; `opponent` is a `MixedOpponent`, or None."""
         self.evaluations = self.games = 0
         self._utility_sum = utility_sum(game)
+        self._constant_sum = of_constant_sum(game)
         self._options, self._positions, alike = options, positions, positions.alike
         self._opponent: MixedOpponent | None = opponent
         self._by_component = len(options.leaf_values) > 1
@@ -68,6 +69,7 @@ class TreeValues:
                 utility_range=options.utility_range,
                 bounds=(game.min_utility(), game.max_utility()),
                 max_states=options.max_histories,
+                player=options.value_of or 0,
                 alike=None if alike is None else functools.partial(alike.hold, names=names),
                 memory=positions.memory,
             )
@@ -75,7 +77,9 @@ class TreeValues:
         ]
         self._waiting: list[_Waiting] = []
 
-    def of_level(self, level: Level, needed: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    def of_level(
+        self, level: Level, needed: np.ndarray, first: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """u^sigma of a level's histories that need one or are over, NaN elsewhere and where it comes later.
 
         Args:
@@ -84,16 +88,20 @@ class TreeValues:
           first: how many histories the levels before have.
 
         Returns:
-          float64[n], and int32[n], see `TreeMixture.value_row`.
+          float64[n]; int32[n], see `TreeMixture.value_row`; and float64[n], `HistoryTree.value_1`, or None.
         """
         states, position, player = self._positions.states, level.position, level.player
         value, rows = np.full(len(player), np.nan), np.full(len(player), -1, np.int32)
+        both = not self._constant_sum and self._options.value_of is None
+        value_1 = np.full(len(player), np.nan) if both else None
         over = np.flatnonzero(player == TERMINAL)
         if len(over):
-            returns = np.zeros(len(states))
+            returns = np.zeros((len(states), 2))
             for k in np.unique(position[over]).tolist():
-                returns[k] = self._utility(states[k])
-            value[over] = returns[position[over]]
+                returns[k] = self._utilities(states[k])
+            value[over] = returns[position[over], 0]
+            if value_1 is not None:
+                value_1[over] = returns[position[over], 1]
         histories = np.flatnonzero(needed & (player != TERMINAL))
         asked = np.zeros(len(states), bool)
         asked[position[histories]] = True
@@ -110,19 +118,20 @@ class TreeValues:
         elif chosen:
             (answers,) = self._answers([chosen])
             value[histories], rows[histories] = self._worth(waiting, answers)
-        return value, rows
+        return value, rows, value_1
 
-    def _utility(self, state: Any) -> float:
-        """Player 0's utility where the game is over.
+    def _utilities(self, state: Any) -> tuple[float, float]:
+        """What `HistoryTree.value` and player 1's utility are where the game is over.
 
         Raises:
           ValueError: the players' utilities do not add up to what the game says.
         """
         first, second = state.returns()
-        if not abs(first + second - self._utility_sum) <= _ROUNDING * (1.0 + abs(first) + abs(second)):
+        slack = _ROUNDING * (1.0 + abs(first) + abs(second))
+        if self._constant_sum and not abs(first + second - self._utility_sum) <= slack:
             said, got = f"to {self._utility_sum:g}, as the game says", f"{first} and {second}"
             raise ArgumentError(f"expected utilities that add up {said}, got {got} {at_history(state)}")
-        return float(first)
+        return float(-second if self._options.value_of == 1 else first), float(second)
 
     def fill_in(self, value: np.ndarray, rows: np.ndarray) -> None:
         """Writes what wanted to see all positions at once, into arrays of the whole tree."""
@@ -136,6 +145,8 @@ class TreeValues:
         columns = []
         for values, context in zip(self._options.leaf_values, self._contexts, strict=True):
             answers, games = values(levels, context)
+            if context.player == 1:
+                answers = [-answer for answer in answers]
             self.games += games
             columns.append(answers)
         return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
