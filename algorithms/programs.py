@@ -93,12 +93,12 @@ class LinearProgramError(Unnamed, RuntimeError):
     status: HiGHS's own word for why, such as "Infeasible" or "Time limit reached".
     """
 
-    def __init__(self, status: str) -> None:
-        super().__init__(f"HiGHS found no optimum: {status}")
-        self.status = status
+    def __init__(self, status: str, why: str = "") -> None:
+        super().__init__(f"HiGHS found no optimum: {status}{why and f'; {why}'}")
+        self.status, self._why = status, why
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinearProgramError, (self.status,), vars(self)  # to come back from another process
+        return LinearProgramError, (self.status, self._why), vars(self)  # to come back from another process
 
 
 class Clock:

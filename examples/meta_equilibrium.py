@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> None:
         ("who prepares", "utility of player 0", "size 0", "size 1", ""),
     )
     for strategy, best in zip(solved.strategies, alone, strict=True):
-        plan, known = strategy.plan(), set(best.memorization_set.tolist())
+        plan, known = strategy.realization_plan(), set(best.memorization_set.tolist())
         likely = sorted(range(len(plan)), key=lambda k: (-plan[k], k))
         shown = [k for k in likely if plan[k] > 1e-3][: _STATES.value]
         if shown:
@@ -109,7 +109,7 @@ def main(argv: Sequence[str]) -> None:
             common.print_table(rows, ("probability", "alone too", "information state"))
     if folder:
         result["memorized"] = [
-            {name_of(tree, k): float(x) for k, x in enumerate(strategy.plan()) if x > 0.0}
+            {name_of(tree, k): float(x) for k, x in enumerate(strategy.realization_plan()) if x > 0.0}
             for strategy in solved.strategies
         ]
         common.write_json(folder / "result.json", result)

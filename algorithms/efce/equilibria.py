@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -49,7 +50,7 @@ from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.kernels import kernel
 from precomp_games._support.results import Result
 
-from ..programs import Clock
+from ..programs import Clock, LinearProgramError
 from .constraints import DeviatorState, RefinementProblem, add_gradient
 from .correlation_plans import Blueprint, CorrelationPlan, uniform_blueprint
 from .refinement import Incentives, PlanProgram
@@ -81,17 +82,18 @@ Objective = Annotated[
 
 
 def _check_floors(value: Any, name: str) -> Any:
-    """None, or float64[2]; -infinity where there is no floor."""
-    if value is None:
-        return None
-    floors = checks.check_numbers(value, 2, name, finite=False)
+    """float64[2]; -infinity where there is no floor."""
+    given = [None, None] if value is None else value
+    if isinstance(given, list | tuple):
+        given = [-np.inf if floor is None else floor for floor in given]
+    floors = checks.check_numbers(given, 2, name, finite=False)
     if np.inf in floors:
-        raise ArgumentError(f"expected {name} to be two numbers, -infinity for none, got {shown(value)}")
+        raise ArgumentError(f"expected {name} to be two numbers, None for no floor, got {shown(value)}")
     return floors
 
 
-Floors = Annotated[tuple[float, float] | np.ndarray | None, checks.Check(_check_floors)]
-"""What each player must have at least, in utility; -math.inf for no floor."""
+Floors = Annotated[Sequence[float | None] | np.ndarray | None, checks.Check(_check_floors)]
+"""What each player must have at least, in utility; None or -math.inf for no floor."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -153,7 +155,7 @@ def efce_lp(
     Raises:
       ValueError: the game is not as above, or a part of one, or too large for the memory; no such objective
         or notion, floors that are no pair of numbers, or a limit that is not positive.
-      LinearProgramError: infeasible (with floors only), or out of time.
+      LinearProgramError: no equilibrium keeps the floors, or out of time.
     """
     clock = Clock(time_limit)
     if not isinstance(game, SequenceGame):
@@ -170,7 +172,7 @@ def efce_lp(
         known = -float(worth @ settled)
         row = program.row([(utility + player, -1.0)], known, known)
         program.put(np.full(len(leaf), row), leaf, worth)
-    least = np.full(2, -np.inf) if floors is None else np.asarray(floors)
+    least = np.asarray(_check_floors(floors, "floors"))  # its default is not checked
     floor_row = [
         program.row([(utility + i, 1.0)], (floor - center[i]) / scale[i]) if floor > -np.inf else -1
         for i, floor in enumerate(least)
@@ -188,7 +190,13 @@ def efce_lp(
         weights = np.ones(2) if isinstance(objective, str) else np.asarray(objective)
         unit = float(np.abs(weights * scale).max()) or 1.0
         program.set_costs({utility + i: weights[i] * scale[i] / unit for i in (0, 1)})
-    plan, solution = parts.solve(program.built(), clock, vertex)
+    try:
+        plan, solution = parts.solve(program.built(), clock, vertex)
+    except LinearProgramError as error:
+        if "infeasible" not in error.status.lower() or not np.isfinite(least).any():
+            raise
+        why = f"no {notion} gives the players the floors {shown(least.tolist())}"
+        raise LinearProgramError(error.status, why) from None
     if smaller:  # whose multipliers are the weights of a mean
         weights = np.maximum(solution.duals[least_row], 0.0)
         weights /= weights.sum()

@@ -115,5 +115,5 @@ def restricted_nash(
 
 def _cost(strategy: MetaStrategy) -> float:
     """What a strategy is expected to pay for memorizing."""
-    plan, prices = strategy.plan(), strategy.tree.infoset_penalty[strategy.tree.entry_infoset]
+    plan, prices = strategy.realization_plan(), strategy.tree.infoset_penalty[strategy.tree.entry_infoset]
     return float(plan[plan > 0.0] @ prices[plan > 0.0])

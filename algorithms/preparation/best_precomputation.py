@@ -394,7 +394,7 @@ def memorized_states(strategy: MetaStrategy, opponent: MetaStrategy | None = Non
     tree = strategy.tree
     decisions = Decisions.against(tree, strategy.player, opponent)
     gain, _ = decisions.gains()
-    net_gain, plan = decisions.value(strategy.memorize).advantage, strategy.plan()
+    net_gain, plan = decisions.value(strategy.memorize).advantage, strategy.realization_plan()
     best = decisions.best().advantage
     return [
         _memorized_state(

@@ -104,7 +104,7 @@ class DoubleOracle:
             run = RegretMinimization(self.tree, WARM_UP_VARIANT)
             run.advance(_WARM_UP)
             own, other = run.strategies()
-            self.plan = own.plan() + other.plan()
+            self.plan = own.realization_plan() + other.realization_plan()
             self._allow(self.plan > _LEAST_PLAN)
             return
         if not begun:

@@ -116,7 +116,7 @@ class Equilibrium(Solved):
 
         Entry e is action `tree.entry_action[e]` at information state `tree.entry_infoset[e]`.
         """
-        return scipy.sparse.coo_array(self.strategies[player].plan()[np.newaxis])
+        return scipy.sparse.coo_array(self.strategies[player].realization_plan()[np.newaxis])
 
 
 @public

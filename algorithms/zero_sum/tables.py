@@ -127,7 +127,7 @@ def table_of(
 ) -> openspiel_policy.TabularPolicy:
     """Both players' strategies of a base game as OpenSpiel's table."""
     played = strategies[0].memorize + strategies[1].memorize
-    plan = strategies[0].plan() + strategies[1].plan()
+    plan = strategies[0].realization_plan() + strategies[1].realization_plan()
     reach = np.where(tree.previous >= 0, plan[tree.previous], 1.0)
     keys, rows = _distinct(tree, reach)
     by_player = not set(keys[0]).isdisjoint(keys[1])

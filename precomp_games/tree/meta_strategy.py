@@ -204,8 +204,8 @@ class MetaStrategy(Result):
         Args:
           tree: see the class.
           player: 0 or 1.
-          plan: float[E], in [0, 1], as `plan()` gives it. Where it is greater than before, it is what was
-            before.
+          plan: float[E], in [0, 1], as `realization_plan()` gives it. Where it is greater than before, it is
+            what was before.
 
         Raises:
           ValueError: these are not probabilities for the tree's entries.
@@ -217,7 +217,7 @@ class MetaStrategy(Result):
         memorize = np.divide(x, above, out=np.zeros(tree.num_entries), where=above > 0.0)
         return cls(tree, player, adjusted(tree, memorize, player))
 
-    def plan(self) -> npt.NDArray[np.float64]:
+    def realization_plan(self) -> npt.NDArray[np.float64]:
         """The realization plan: float64[E], the probability that an entry is memorized; 0 at the other's."""
         return realization_plan(self.tree, self.memorize)
 
@@ -234,7 +234,7 @@ class MetaStrategy(Result):
     @property
     def expected_size(self) -> float:
         """E|S|, the expected number of memorized information states."""
-        return float(self.plan().sum())
+        return float(self.realization_plan().sum())
 
     @property
     def largest_size(self) -> int:
@@ -269,7 +269,7 @@ class MetaStrategy(Result):
 
     def _parts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Where the part of [0, 1] of each entry begins and ends, see `mixture`."""
-        tree, plan = self.tree, self.plan()
+        tree, plan = self.tree, self.realization_plan()
         start, end = np.zeros(len(plan)), np.zeros(len(plan))
         _lay_out(tree.first_entry, tree.previous, plan, start, end)
         return start, end
@@ -321,7 +321,7 @@ def strategy_columns(tree: HistoryTree, *strategies: MetaStrategy) -> dict[str, 
         "infoset": names[tree.entry_infoset],
         "action": tree.entry_action,
         "probability": np.sum([each.memorize for each in strategies], axis=0),
-        "plan": np.sum([each.plan() for each in strategies], axis=0),
+        "plan": np.sum([each.realization_plan() for each in strategies], axis=0),
     }
 
 

@@ -94,10 +94,10 @@ def test_entropy_bounds():
 def test_a_strategy_is_whole_and_small(tree):
     strategy = meta_equilibrium(tree, iterations=50).strategies[0]
     size = len(pickle.dumps(strategy))
-    plan = strategy.plan()  # its passes over the tree are not pickled
+    plan = strategy.realization_plan()  # its passes over the tree are not pickled
     assert len(pickle.dumps(strategy)) <= size + 1000
     again = _again(strategy)
-    assert again.plan().tolist() == plan.tolist() and not again.memorize.flags.writeable
+    assert again.realization_plan().tolist() == plan.tolist() and not again.memorize.flags.writeable
     rival = MetaStrategy.of_set(tree, 1, [])
     assert meta_exploitability(tree, (again, rival)) == meta_exploitability(tree, (strategy, rival))
 
@@ -109,7 +109,7 @@ def test_policies(tree):
     cases = [(best.policy(), [state for state in book if state.current_player() == 0])]
     for strategy in found.strategies:
         own = np.flatnonzero((tree.infoset >= 0) & (tree.player == strategy.player))
-        states = [tree.state(h) for h in own if strategy.plan()[tree.infoset[h]] > 0.0]
+        states = [tree.state(h) for h in own if strategy.realization_plan()[tree.infoset[h]] > 0.0]
         cases.append((strategy.policy(), states))
     policy = MetaGamePolicy(MetaPrecomputationGame(tree), found.strategies)
     cases.append((policy, [policy.game.new_initial_state().child(1).child(0)]))

@@ -88,7 +88,7 @@ def table():
         "strategy": halves[0],
         "strategies": strategies,
         "memorize": halves[0].memorize,
-        "plan": halves[0].plan(),
+        "plan": halves[0].realization_plan(),
         "rng": np.random.default_rng(1),
         "memorization_set": Arg(learned, *no_sets),
         "own_entries": Arg([], rival, [10**6]),

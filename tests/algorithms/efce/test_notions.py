@@ -201,9 +201,12 @@ def test_matrix_games_by_hand(example):
     # A fair coin tells them where to meet.
     fair = efce.efce_lp(bos, objective="smaller", vertex=True)
     assert fair.value == pytest.approx(2.5)
-    with pytest.raises(LinearProgramError, match="nfeasible"):
+    with pytest.raises(
+        LinearProgramError, match=r"nfeasible; no efce gives the players the floors \[2.6, 2.5\]"
+    ):
         efce.efce_lp(bos, floors=(2.6, 2.5))
-    assert efce.efce_lp(bos, objective=0, floors=(-np.inf, 2.5)).value == pytest.approx(2.5, abs=1e-7)
+    for floors in ((None, 2.5), [None, 2.5], np.array([-np.inf, 2.5])):
+        assert efce.efce_lp(bos, objective=0, floors=floors).value == pytest.approx(2.5, abs=1e-7)
 
 
 def test_pure_equilibria_are_among_nash_payoffs(example, cases):

@@ -120,10 +120,10 @@ def test_mixtures_and_plans_there_and_back(cases):
             assert len(mixture) <= tree.num_entries + 1
             back = (
                 _of_mixture(tree, player, mixture),
-                MetaStrategy.of_plan(tree, player, strategy.plan()),
+                MetaStrategy.of_plan(tree, player, strategy.realization_plan()),
             )
             for each in back:
-                np.testing.assert_allclose(each.plan(), strategy.plan(), atol=1e-12)
+                np.testing.assert_allclose(each.realization_plan(), strategy.realization_plan(), atol=1e-12)
             sets = {tuple(members.tolist()) for _, members in mixture}
             assert {tuple(strategy.draw(rng).tolist()) for _ in range(5)} <= sets
 

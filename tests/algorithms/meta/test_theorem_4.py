@@ -172,5 +172,5 @@ def test_equilibria_are_mixed(kind):
     found = meta_equilibrium(truth.tree, iterations=20_000, target_nash_conv=1e-4)
     assert sum(_incentives(truth, found.strategies)) == pytest.approx(found.nash_conv, abs=1e-9)
     for strategy in found.strategies:
-        plan = strategy.plan()
+        plan = strategy.realization_plan()
         assert ((plan > 0.05) & (plan < 0.95)).any()

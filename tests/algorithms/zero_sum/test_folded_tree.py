@@ -37,7 +37,7 @@ def _plain(tree, variant, iterations):
                 continue
             found = Decisions.against(tree, i, MetaStrategy(tree, 1 - i, current))
             stop, after = found.stop, found.after
-            plans += rule.weight * MetaStrategy(tree, i, current).plan()
+            plans += rule.weight * MetaStrategy(tree, i, current).realization_plan()
             for k in np.flatnonzero(tree.infoset_player == i)[::-1]:
                 menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
                 worth = np.append(after[1:][menu] - tree.infoset_penalty[k], stop[k])

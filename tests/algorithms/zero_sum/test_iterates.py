@@ -42,7 +42,7 @@ def test_the_same_strategies_after_every_iteration(variant, solver, kind, seed, 
             if iteration % 5 == 0:
                 back = strategies_from_policy(game, average)
                 for one, other in zip(ours.strategies(), back, strict=True):
-                    np.testing.assert_allclose(one.plan(), other.plan(), atol=1e-10)
+                    np.testing.assert_allclose(one.realization_plan(), other.realization_plan(), atol=1e-10)
 
 
 def test_where_nobody_comes_all_actions_are_alike():
@@ -67,7 +67,7 @@ def test_predictive_discounted_cfr_plus_is_the_papers(kind, seed, policies):
         ours.advance(1)
         current = np.empty(tree.num_entries)
         current[ours.decisions.tree_entry] = ours.state.current
-        plans = [strategy.plan() for strategy in ours.strategies()]
+        plans = [strategy.realization_plan() for strategy in ours.strategies()]
         for k in theirs.plan:
             menu = slice(tree.first_entry[k], tree.first_entry[k + 1])
             np.testing.assert_allclose(current[menu], theirs.strategy[k][1:], atol=1e-10)

@@ -86,7 +86,7 @@ def test_predictive_iterates_are_the_papers(variant, discounted, name):
             entries = slice(tree.first_entry[infoset], tree.first_entry[infoset + 1])
             name_of = tree.key(infoset)
             np.testing.assert_allclose(current[entries], theirs.strategy[name_of], atol=1e-10)
-            plan = ours.strategies()[tree.infoset_player[infoset]].plan()[entries]
+            plan = ours.strategies()[tree.infoset_player[infoset]].realization_plan()[entries]
             np.testing.assert_allclose(plan, theirs.average(name_of), atol=1e-10)
 
 
@@ -108,7 +108,7 @@ def test_what_the_result_gives(tmp_path):
     for player in (0, 1):
         plan = found.realization_plan(player)
         assert plan.shape == (1, found.tree.num_entries) and plan.nnz < found.tree.num_entries
-        np.testing.assert_array_equal(plan.toarray()[0], found.strategies[player].plan())
+        np.testing.assert_array_equal(plan.toarray()[0], found.strategies[player].realization_plan())
     assert found.tree.entry_action.tolist() == [0, 1] * found.tree.num_infosets
     frame = found.to_frame()
     assert list(frame.columns) == ["player", "infoset", "action", "probability", "plan"]
