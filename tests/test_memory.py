@@ -62,7 +62,7 @@ def test_limits_of_control_groups(tmp_path, monkeypatch):
 
 
 def test_resident_memory_grows_with_what_is_held():
-    memory._give_back()  # or it is held in what other tests have freed
+    memory.give_back()  # or it is held in what other tests have freed
     before = resident_memory()
     held = bytearray(64 * 2**20)
     for k in range(0, len(held), 4096):
@@ -75,7 +75,7 @@ def used(monkeypatch):
     """[what the process has], as a test says it; nothing is given back."""
     used = [1e6]
     monkeypatch.setattr(memory, "resident_memory", lambda: used[0])
-    monkeypatch.setattr(memory, "_give_back", lambda: None)
+    monkeypatch.setattr(memory, "give_back", lambda: None)
     return used
 
 
@@ -104,7 +104,7 @@ def test_what_follows_is_estimated_by_what_came(used):
 
 def test_memory_that_was_freed_is_given_back_first(used, monkeypatch):
     used[0] = 2e9
-    monkeypatch.setattr(memory, "_give_back", lambda: used.__setitem__(0, 0.5e9))
+    monkeypatch.setattr(memory, "give_back", lambda: used.__setitem__(0, 0.5e9))
     MemoryMeter(1e9).check(0.4e9)
 
 

@@ -141,7 +141,7 @@ class _Guard(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, _Guard())
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Lets the C library return what is free to the system, where it can."""
     getattr(ctypes.CDLL(None), "malloc_trim", abs)(0)
 
@@ -211,7 +211,7 @@ class MemoryMeter:
     def _hold(self, used: float, ahead: float) -> None:
         if used + ahead > self.limit and not self._trimmed:
             self._trimmed = True
-            _give_back()
+            give_back()
             used = resident_memory()
         if used + ahead > self.limit:
             raise ArgumentError(

@@ -366,13 +366,19 @@ def joined_rows(
     """The distinct edges that answers of several policies are about, in order of (position, action).
 
     Args:
-      answers: (int64[asked], which positions it was asked about; what it answered) of each policy.
+      answers: (int64[asked], which positions it was asked about, in order; what it answered) of each policy.
       count: how many positions there are.
 
     Returns:
       `start`, `action` and `entry` as `PolicyRows` has them; before the last, float64[policies, edges],
       0 where a policy was not asked or does not play the action.
     """
+    spoke = [k for k, (_, rows) in enumerate(answers) if len(rows.action)]
+    if len(spoke) == 1:  # there is nothing to join, and all is in order
+        at, rows = answers[spoke[0]]
+        columns, counts = np.zeros((len(answers), len(rows.action))), np.zeros(count, np.int64)
+        columns[spoke[0]], counts[at] = rows.probability, np.diff(rows.start)
+        return np.append(0, np.cumsum(counts)), rows.action, columns, rows.entry
     position = np.concatenate([np.repeat(at, np.diff(rows.start)) for at, rows in answers])
     action = np.concatenate([rows.action for _, rows in answers])
     order = np.lexsort((action, position))

@@ -32,7 +32,7 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, at_history, utility_sum
 from precomp_games._support.config import bar, memory_limit
-from precomp_games._support.memory import MemoryMeter
+from precomp_games._support.memory import BLOCK, MemoryMeter, give_back
 from precomp_games.policies.rows import check_infoset_keys
 from precomp_games.tree.expansion.options import ExpansionOptions
 from precomp_games.tree.expansion.positions import AlikeRows, Edges, LevelPositions
@@ -120,6 +120,8 @@ class _Expander:
         while len(level.position):
             count = len(level.position)
             self.memory.begin(f"at level {depth}, with {self.size + count} histories")
+            if count > BLOCK:
+                give_back()  # what the states of the level before took, in pieces that arrays do not fit into
             level.weight = self._weights(level)
             level.infoset = self._memorizable(level)
             needed = level.leaves() | self._evaluated(level)
@@ -152,7 +154,11 @@ class _Expander:
                 entry=edges.distinct.entry[edges.kind],
                 edge_row=edges.row,
             )
+            distinct, kind = edges.distinct, edges.kind
             level = self._next(level, edges)
+            del edges  # as the level before: states take what there is
+            level.position = self.positions.advance(distinct, kind)
+            level.player = self.positions.mover[level.position]
             self.size += count
             self.show(self.size, f"level {depth}")
             depth += 1
@@ -160,17 +166,17 @@ class _Expander:
 
     def _root(self) -> Level:
         stopped = np.isinf(self.options.penalties).astype(np.float64)  # who never memorizes, before the start
-        return Level(
-            parent=np.zeros(1, np.int64),
+        root = Level(
+            parent=np.zeros(1, np.int32),
             entry=np.zeros(1, np.int16),
             played=np.ones(1, bool),
-            position=np.zeros(1, np.int32),
-            player=self.positions.mover,
             chance=np.ones(1),
             memorizing=[1.0 - stopped[:1], 1.0 - stopped[1:]],
             stopped=[stopped[:1], stopped[1:]],
-            past=None if self.perfect_information else [(np.full(1, -1), np.full(1, -1))] * 2,
+            past=None if self.perfect_information else [(np.full(1, -1, np.int32),) * 2] * 2,
         )
+        root.position, root.player = np.zeros(1, np.int32), self.positions.mover
+        return root
 
     def _append(self, **columns: Any) -> None:
         for name, column in columns.items():
@@ -260,7 +266,7 @@ class _Expander:
             decides, gone = bounds.add_level(level, value, own, leaf, shared)
             ended = gone | (own & ~decides)
             level.infoset[ended] = -1
-            level.memorizing[i][ended] = 0.0
+            level.forget(i, ended)
 
     # -- edges and the next level ------------------------------------------------------------------
 
@@ -281,11 +287,12 @@ class _Expander:
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         self.memory.check(total * _BYTES_AN_EDGE + (self.size + len(player) + total) * _BYTES_AT_THE_END)
-        kind = np.arange(total) + np.repeat(distinct.start[:-1][where] - (ends - counts), counts)
+        kind = np.arange(total, dtype=np.int32)
+        kind += np.repeat((distinct.start[:-1][where] - (ends - counts)).astype(np.int32), counts)
         pre_here = decides | (player[goes_on] == CHANCE)
         pre = np.where(np.repeat(pre_here, counts), distinct.sigma_pre[kind], 0.0)
         sigma = np.where(np.repeat(sigma_here, counts), distinct.sigma[kind], 0.0)
-        source, edge_row = np.repeat(goes_on, counts), None
+        source, edge_row = np.repeat(goes_on.astype(np.int32), counts), None
         if self.opponent is not None:
             own = player[source] == self.opponent.player
             edge_row = self.opponent.step(own, source, kind, distinct.components, sigma, pre)
@@ -295,16 +302,13 @@ class _Expander:
         return LevelEdges(source, kind, distinct, pre, sigma, edge_row)
 
     def _next(self, level: Level, edges: LevelEdges) -> Level:
-        """Carries the reaches over the edges, and goes on to the positions behind them."""
+        """Carries the reaches over the edges; the positions behind them are not there yet."""
         source, mover = edges.source, level.player[edges.source]
-        used = np.zeros(len(edges.distinct.action), bool)
-        used[edges.kind] = True
-        position = self.positions.advance(edges.distinct, used)[edges.kind]
         chance, by_chance = level.chance[source], mover == CHANCE
         chance[by_chance] *= edges.sigma[by_chance]
         memorizing = [level.memorizing[i][source] for i in (0, 1)]
         stopped = [level.stopped[i][source] for i in (0, 1)]
-        here, did = level.infoset[source], edges.distinct.action[edges.kind]
+        here, did = level.infoset[source], edges.distinct.action[edges.kind].astype(np.int32)
         past = []
         for i in (0, 1):
             own = mover == i
@@ -320,8 +324,6 @@ class _Expander:
             parent=source,
             entry=edges.distinct.entry[edges.kind],
             played=edges.sigma > 0.0,
-            position=position,
-            player=self.positions.mover[position],
             chance=chance,
             memorizing=memorizing,
             stopped=stopped,
@@ -334,6 +336,7 @@ class _Expander:
             keys = self.information.keys
             check_infoset_keys(self.game, keys)
             self._append(infoset_player=self.information.players, weight=self.information.weights)
+        give_back()  # what the states took
         arrays = {
             name: np.concatenate([np.zeros(0, kind), *self.chunks.pop(name)]) for name, kind in _KINDS.items()
         }

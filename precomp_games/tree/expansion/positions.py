@@ -15,24 +15,28 @@ and the history, for each information state. Where information is perfect nothin
 
 from __future__ import annotations
 
+import array
 import functools
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
 from precomp_games._support.checks import ArgumentError, shown
-from precomp_games._support.memory import MemoryMeter, in_blocks
+from precomp_games._support.game_facts import Utilities
+from precomp_games._support.memory import BLOCK, MemoryMeter, in_blocks
 from precomp_games.policies import rows
 from precomp_games.policies.mixtures import component_name
 from precomp_games.tree.expansion.options import ExpansionOptions
-from precomp_games.tree.facts import CHANCE
+from precomp_games.tree.facts import CHANCE, TERMINAL
 
 _SPOT_TOLERANCE = 1e-9
 _TOLERANCE = 1e-6  # as of sums: networks that answer batches of float32 numbers are no more exact
 _BYTES_AN_ANSWER = 80  # of a policy, a number: what joining takes, measured (tests/test_memory.py)
+_AT_ONCE = 256  # states that are there before those of them go that nobody needs
 _NOBODY = int(pyspiel.PlayerId.INVALID)  # -1 is chance
 
 
@@ -61,40 +65,55 @@ class AlikeRows:
 
     def __init__(self) -> None:
         """Nothing has been answered."""
-        self._index: dict[tuple[str, str], int] = {}  # of (policy, information state)
-        self._histories: list[list[int]] = []
+        self._index: dict[str, dict[str, int]] = {}  # by policy, of information states
+        self._histories: list[bytes] = []  # of int32
         self._rows = rows.NO_ROWS
 
-    def hold(self, states: Sequence[Any], answers: rows.PolicyRows, names: tuple[str, str]) -> None:
+    def hold(
+        self,
+        states: Sequence[Any],
+        answers: rows.PolicyRows,
+        names: tuple[str, str],
+        infosets: Iterable[str] | None = None,
+    ) -> None:
         """Compares what was answered at states with what was answered before, and among them.
 
         Args:
           states: what was asked about, wherever the game goes on; chance is passed over.
           answers: the answers.
           names: whose they are, by player; what has one name is compared.
+          infosets: the movers' information state strings, where they are known.
 
         Raises:
           ValueError: two histories of one information state have different answers.
         """
         which, new = [], []
-        index, histories = self._index, self._histories
-        for k, state in enumerate(states):
+        index, histories = [self._index.setdefault(name, {}) for name in names], self._histories
+        told = map(infoset_string, states) if infosets is None else infosets
+        for k, (state, infoset) in enumerate(zip(states, told, strict=True)):
             player, first = state.current_player(), -1
             if player >= 0:
-                key = names[player], state.information_state_string(player)
-                first = index.setdefault(key, len(histories))
+                first = index[player].setdefault(infoset, len(histories))
                 if first == len(histories):
-                    histories.append(state.history())
+                    histories.append(array.array("i", state.history()).tobytes())
                     new.append(k)
             which.append(first)
         if new:
             self._rows = rows.stacked([self._rows, rows.taken(answers, np.array(new))])
-        wrong = _first_difference(self._rows, answers, np.array(which, np.int64), _TOLERANCE)
-        if wrong < 0:
-            return
-        state, first = states[wrong], which[wrong]
+        for begin in range(0, len(which), BLOCK):  # what is compared is copied
+            block = np.arange(begin, min(begin + BLOCK, len(which)))
+            seen = np.array(which[begin : begin + BLOCK], np.int64)
+            wrong = _first_difference(self._rows, rows.taken(answers, block), seen, _TOLERANCE)
+            if wrong >= 0:
+                self._reject(states, answers, names, begin + wrong, which[begin + wrong])
+
+    def _reject(
+        self, states: Sequence[Any], answers: rows.PolicyRows, names: tuple[str, str], wrong: int, first: int
+    ) -> NoReturn:
+        state = states[wrong]
         player, game = state.current_player(), state.get_game()
-        asked = (self._rows, first, histories[first]), (answers, wrong, state.history())
+        before = np.frombuffer(self._histories[first], np.int32).tolist()
+        asked = (self._rows, first, before), (answers, wrong, state.history())
         there, here = (
             f"{_row(each, k)} after {', '.join(rows.action_words(game, path))!r}" for each, k, path in asked
         )
@@ -103,6 +122,12 @@ class AlikeRows:
             f"and {here}, which player {player} cannot tell apart; nobody can play what looks at hidden "
             "things, or draws an answer anew at each history (as MCTS does)"
         )
+
+
+def infoset_string(state: Any) -> str:
+    """The mover's information state string, nothing at chance's."""
+    player = state.current_player()
+    return str(state.information_state_string(player)) if player >= 0 else ""
 
 
 def _row(answers: rows.PolicyRows, k: int) -> str:
@@ -133,14 +158,21 @@ def _first_difference(known: rows.PolicyRows, new: rows.PolicyRows, which: np.nd
 class LevelPositions:
     """Steps from one level's positions to the next one's.
 
-    states: the current level's positions. keys: theirs. mover: int8[n], who moves there.
-    policy_queries: rows asked of policies so far. alike, memory: what hears of answers, and of states.
+    states: the current level's positions; without a key, None where the game is over: of these the utility is
+    all that anybody asks for. keys: theirs. mover: int8[n], who moves there. utilities: float64[n, 2], the
+    players' where the game is over. policy_queries: rows asked of policies so far. alike, memory: what hears
+    of answers, and of states.
     """
 
     def __init__(
-        self, root: Any, options: ExpansionOptions, alike: AlikeRows | None, memory: MemoryMeter
+        self,
+        root: Any,
+        options: ExpansionOptions,
+        alike: AlikeRows | None,
+        memory: MemoryMeter,
     ) -> None:
         """Starts at the root; `alike` compares answers where information is imperfect."""
+        self._over = Utilities(root.get_game())
         self.policy_queries = 0
         self._mixed_player, mixture = options.mixture or (_NOBODY, None)
         self._key, self.alike, self.memory = options.position_key, alike, memory
@@ -156,25 +188,53 @@ class LevelPositions:
         self._ids: dict[Hashable, int] = {}
         self._merges = 0
         self._doubles: list[tuple[int, Any]] = []
+        self._strings: list[str | None] = []  # of the level
         self._enter([root])
 
-    def _enter(self, reached: list[Any]) -> np.ndarray:
-        """Goes on to the distinct ones of states; returns which of them stands for each."""
-        distinct = rows.DistinctStates(self._key)
-        which = distinct.add(reached)
+    def _enter(self, reached: Iterable[Any]) -> np.ndarray:
+        """Goes on to the distinct ones of states, as they are made; returns which of them stands for each."""
+        states: list[Any] = []
+        index: dict[Hashable, int] = {}
+        which, movers = array.array("i"), array.array("b")
+        utilities = [np.zeros((0, 2))]
         self._doubles = []
-        new = 0
-        for state, k in zip(reached, which, strict=True) if len(distinct.states) < len(reached) else ():
+        coming = iter(reached)
+        while block := list(itertools.islice(coming, _AT_ONCE)):
+            new = block if self._key is None else self._distinct(block, index, which)
+            moving = [state.current_player() for state in new]
+            movers.extend(moving)
+            over = [mover == TERMINAL for mover in moving]
+            utilities.append(self._over.of_all(list(itertools.compress(new, over))))
+            if self._key is None:
+                new = [None if ended else state for state, ended in zip(new, over, strict=True)]
+            states += new
+        self.states, self.keys = states, list(index)
+        self._strings = [None] * len(states)
+        self.mover, self.utilities = np.array(movers), np.zeros((len(states), 2))
+        self.utilities[self.mover == TERMINAL] = np.concatenate(utilities)
+        return np.arange(len(states), dtype=np.int32) if self._key is None else np.array(which)
+
+    def _distinct(self, states: list[Any], index: dict[Hashable, int], which: array.array[int]) -> list[Any]:
+        """The states that come first with their keys; writes down all keys, and who stands for each state."""
+        assert self._key is not None
+        found = []
+        for state in states:
+            new = len(index)
+            k = index.setdefault(self._key(state), new)
+            which.append(k)
             if k == new:
-                new += 1
+                found.append(state)
                 continue
             self._merges += 1
             if self._merges & (self._merges - 1) == 0:  # the 1st, 2nd, 4th, 8th, ... of the tree
                 self._doubles.append((k, state))
-        self.states, self.keys = distinct.states, distinct.keys
-        looked_at = self.memory.watched("looked at", self.states, len(self.states))
-        self.mover = np.array([state.current_player() for state in looked_at], np.int8)
-        return np.array(which, np.int32)
+        return found
+
+    def infoset_string(self, position: int) -> str:
+        """That of the mover at one of the level's positions, asked for once."""
+        if (name := self._strings[position]) is None:
+            name = self._strings[position] = infoset_string(self.states[position])
+        return name
 
     def ids(self) -> np.ndarray | None:
         """int32[n]: the positions' numbers in the whole tree; None without a key."""
@@ -197,7 +257,7 @@ class LevelPositions:
             states = [self.states[k] for k in asked.tolist()]
             answer = rows.asked_rows(ask, states, self.memory)
             if self.alike is not None:
-                self.alike.hold(states, answer, names)
+                self.alike.hold(states, answer, names, map(self.infoset_string, asked.tolist()))
             answers.append((asked, answer))
         self._spot_check(wanted)
         self.memory.check(_BYTES_AN_ANSWER * sum(len(answer.action) for _, answer in answers))
@@ -207,19 +267,33 @@ class LevelPositions:
         return Edges(start, action, columns[0], columns[1], entry, np.ascontiguousarray(columns[2:].T))
 
     def advance(self, edges: Edges, used: np.ndarray) -> np.ndarray:
-        """Goes on to the positions behind the edges marked in `used` (bool[edges]).
+        """Goes on to the positions behind edges.
+
+        Args:
+          edges: those of the level.
+          used: int[n], which of them, the same ones more than once.
 
         Returns:
-          int32[edges]: the new position behind each used edge.
+          int32[n]: the new position behind each.
         """
-        taken = np.flatnonzero(used)
+        is_used = np.zeros(len(edges.action), bool)
+        is_used[used] = True
+        taken = np.flatnonzero(is_used)
         owner = np.repeat(np.arange(len(self.states)), np.diff(edges.start))[taken]
-        parents = self.states
-        made = (parents[where].child(action) for where, action in in_blocks(owner, edges.action[taken]))
-        reached = list(self.memory.watched("states", made, len(taken)))
+        made = self._children(owner, edges.action[taken])
         behind = np.zeros(len(edges.action), np.int32)
-        behind[taken] = self._enter(reached)
-        return behind
+        behind[taken] = self._enter(self.memory.watched("states", made, len(taken)))
+        return np.asarray(behind[used])
+
+    def _children(self, owner: np.ndarray, action: np.ndarray) -> Iterator[Any]:
+        """The states behind edges; each position is let go when its last child is made."""
+        waiting, at = self.states[::-1], -1
+        parent: Any = None
+        self.states, self._strings = [], []
+        for where, move in in_blocks(owner, action):
+            while at < where:
+                parent, at = waiting.pop(), at + 1
+            yield parent.child(move)
 
     def _spot_check(self, wanted: list[np.ndarray]) -> None:
         """Compares a few states with the ones that stand for them."""

@@ -43,13 +43,15 @@ Cost: a numpy pass over the tree so far for each level, so quadratic in the numb
 
 from __future__ import annotations
 
+import array
 import dataclasses
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from precomp_games._support.checks import ArgumentError
+from precomp_games._support.memory import in_blocks
 from precomp_games.tree.expansion.positions import LevelPositions
 from precomp_games.tree.facts import TERMINAL
 
@@ -62,11 +64,11 @@ class Level:
       parent: Index into the level above.
       entry: The entry of the parent's mover's menu that leads here.
       played: Whether sigma plays the edge that leads here.
-      position: Index into the level's positions.
-      player: Who moves.
       chance: c. memorizing[i]: m_i. stopped[i]: b_i. before[i]: m_i as the level began.
       past: By player, its last information state among the ancestors and what it did there, -1 where there is
         none; None for perfect information, which does not need them.
+      position: Index into the level's positions.
+      player: Who moves.
       weight: How many penalties it costs the mover to memorize.
       infoset: The mover's information state where it may memorize, -1 elsewhere.
       value: See `HistoryTree`.
@@ -75,19 +77,19 @@ class Level:
     parent: np.ndarray
     entry: np.ndarray
     played: np.ndarray
-    position: np.ndarray
-    player: np.ndarray
     chance: np.ndarray
     memorizing: list[np.ndarray]
     stopped: list[np.ndarray]
     past: list[tuple[np.ndarray, np.ndarray]] | None
+    position: np.ndarray = dataclasses.field(init=False)
+    player: np.ndarray = dataclasses.field(init=False)
     before: list[np.ndarray] = dataclasses.field(init=False)
     weight: np.ndarray = dataclasses.field(init=False)
     infoset: np.ndarray = dataclasses.field(init=False)
     value: np.ndarray = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        self.before = [memorizing.copy() for memorizing in self.memorizing]
+        self.before = list(self.memorizing)
 
     def may_memorize(self, i: int) -> np.ndarray:
         """bool[n]: i's turns where it is memorizing still."""
@@ -95,9 +97,16 @@ class Level:
 
     def stop_memorizing(self, i: int, histories: np.ndarray) -> None:
         """Ends i's memorizing at histories that it still can have come to memorizing."""
-        memorizing, stopped = self.memorizing[i], self.stopped[i]
-        stopped[histories] = np.maximum(stopped[histories], memorizing[histories])
-        memorizing[histories] = 0.0
+        stopped = self.stopped[i]
+        stopped[histories] = np.maximum(stopped[histories], self.memorizing[i][histories])
+        self.forget(i, histories)
+
+    def forget(self, i: int, histories: np.ndarray) -> None:
+        """Ends i's memorizing at histories; `before` stays as it was."""
+        if len(histories):
+            if self.memorizing[i] is self.before[i]:
+                self.memorizing[i] = self.before[i].copy()
+            self.memorizing[i][histories] = 0.0
 
     def leaves(self) -> np.ndarray:
         """Where the game is over, or nobody can memorize any more."""
@@ -126,14 +135,13 @@ class InformationStates:
 
     def __init__(self, game_name: str, positions: LevelPositions, never_cut: set[Hashable]) -> None:
         self.keys: list[str] = []
-        self.players: list[int] = []
-        self.weights: list[float] = []
+        self.players, self.weights = array.array("b"), array.array("d")
         self._game_name, self._positions = game_name, positions
         self._never_cut = never_cut
         self._cut: set[Hashable] = set()
-        self._index: dict[Hashable, int] = {}
-        self._bound: list[float] = []
-        self._met: list[tuple[int, int, float]] = []
+        self._index: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        self._bound = array.array("d")
+        self._past = array.array("i"), array.array("q")  # the information state before each, the action there
 
     def group(
         self, player: int, level: Level, own: np.ndarray, bound: np.ndarray, threshold: float
@@ -155,59 +163,70 @@ class InformationStates:
           Reopened: see the module docstring.
         """
         assert level.past is not None
-        told = [column[own] for column in (*level.past[player], level.weight)]
-        infoset = np.full(len(own), -1, np.int32)
-        names: dict[int, str] = {}
         local: dict[str, int] = {}
-        members = np.zeros(len(own), np.int64)
-        for k, where in enumerate(level.position[own].tolist()):
-            if where not in names:
-                names[where] = self._positions.states[where].information_state_string(player)
-            members[k] = local.setdefault(names[where], len(local))
-        sums = np.bincount(members, weights=bound, minlength=len(local))
-        order = np.argsort(members, kind="stable")
-        ends = np.cumsum(np.bincount(members, minlength=len(local)))
-        for (name, group), histories in zip(local.items(), np.split(order, ends[:-1]), strict=bool(local)):
-            met = set(zip(*(column[histories].tolist() for column in told), strict=True))
-            infoset[histories] = self._find(player, name, met, float(sums[group]), threshold)
-        return infoset
+        name_of = self._positions.infoset_string
+        numbers = (local.setdefault(name_of(k), len(local)) for (k,) in in_blocks(level.position[own]))
+        members = np.fromiter(numbers, np.int32, len(own))
+        names, first = list(local), np.unique(members, return_index=True)[1]
+        told = []
+        for column, reject in zip(
+            (*level.past[player], level.weight), (self._forgets, self._forgets, self._differ), strict=True
+        ):
+            here = column[own]
+            told.append(here[first])
+            for wrong in np.flatnonzero(here != told[-1][members])[:1].tolist():
+                reject(player, names[members[wrong]])
+        sums = np.bincount(members, weights=bound, minlength=len(names))
+        each = zip(names, sums.tolist(), *(column.tolist() for column in told), strict=True)
+        found = [self._find(player, name, most, threshold, *past) for name, most, *past in each]
+        return np.array(found, np.int32)[members]
+
+    def _forgets(self, player: int, name: str) -> NoReturn:
+        where = f"where player {player} forgets its own past in information state {name!r}"
+        raise ArgumentError(f"expected a game with perfect recall, got {self._game_name}, {where}")
+
+    def _differ(self, player: int, name: str) -> NoReturn:
+        same = "the same at all histories of an information state"
+        raise ArgumentError(f"expected weight to be {same}, got different ones in {name!r}")
 
     def _find(
-        self, player: int, name: str, met: set[tuple[int, int, float]], bound: float, threshold: float
+        self,
+        player: int,
+        name: str,
+        bound: float,
+        threshold: float,
+        previous: int,
+        choice: int,
+        weight: float,
     ) -> int:
         """The index of an information state, new or known; -1 if it is cut.
 
-        `met` has what its histories say of the player's past, and of what memorizing costs.
+        `previous` and `choice` are what its histories say of the player's past, see `Level`.
         """
-        key = (player, name)
-        index = self._index.get(key)
+        index = self._index[player].get(name)
         if index is not None:
-            met.add(self._met[index])
-        if len({past[:2] for past in met}) > 1:
-            where = f"where player {player} forgets its own past in information state {name!r}"
-            raise ArgumentError(f"expected a game with perfect recall, got {self._game_name}, {where}")
-        if len(met) > 1:
-            same = "the same at all histories of an information state"
-            raise ArgumentError(f"expected weight to be {same}, got different ones in {name!r}")
-        if index is not None:
+            if (self._past[0][index], self._past[1][index]) != (previous, choice):
+                self._forgets(player, name)
+            if self.weights[index] != weight:
+                self._differ(player, name)
             return index
+        key = (player, name)
         if key in self._cut:
             raise Reopened(key)
-        (own,) = met
-        previous, _, weight = own
         if previous >= 0:
             bound = min(bound, self._bound[previous])
         if bound < threshold * weight and key not in self._never_cut:
             self._cut.add(key)
             return -1
-        self._index[key] = len(self.keys)
+        self._index[player][name] = index = len(self.keys)
         self.keys.append(name)
         self.players.append(player)
         self.weights.append(weight)
         # Short histories say too little of an information state that was reopened for its long ones.
         self._bound.append(np.inf if key in self._never_cut else bound)
-        self._met.append(own)
-        return len(self.keys) - 1
+        for column, past in zip(self._past, (previous, choice), strict=True):
+            column.append(past)
+        return index
 
 
 @dataclasses.dataclass

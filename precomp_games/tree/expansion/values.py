@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
-from precomp_games._support.checks import ArgumentError, at_history, of_constant_sum, utility_sum
+from precomp_games._support.checks import of_constant_sum
 from precomp_games.policies.leaf_values import LeafContext
 from precomp_games.policies.mixtures import component_name
 from precomp_games.policies.rows import BatchPolicies
@@ -39,9 +39,6 @@ class _Waiting(NamedTuple):
     posterior: np.ndarray | None
 
 
-_ROUNDING = 1e-9  # of sums of utilities
-
-
 class TreeValues:
     """Values of one expansion.
 
@@ -55,7 +52,6 @@ class TreeValues:
     ) -> None:
         """Nothing is valued yet; `opponent` is a `MixedOpponent`, or None."""
         self.evaluations = self.games = 0
-        self._utility_sum = utility_sum(game)
         self._constant_sum = of_constant_sum(game)
         self._options, self._positions, alike = options, positions, positions.alike
         self._opponent: MixedOpponent | None = opponent
@@ -88,20 +84,20 @@ class TreeValues:
           first: how many histories the levels before have.
 
         Returns:
-          float64[n]; int32[n], see `TreeMixture.value_row`; and float64[n], `HistoryTree.value_1`, or None.
+          float64[n]; int32[n], see `TreeMixture.value_row`, int32[0] without a mixed opponent; and
+          float64[n], `HistoryTree.value_1`, or None.
         """
         states, position, player = self._positions.states, level.position, level.player
-        value, rows = np.full(len(player), np.nan), np.full(len(player), -1, np.int32)
+        value = np.full(len(player), np.nan)
+        rows = np.full(0 if self._opponent is None else len(player), -1, np.int32)
         both = not self._constant_sum and self._options.value_of is None
         value_1 = np.full(len(player), np.nan) if both else None
         over = np.flatnonzero(player == TERMINAL)
         if len(over):
-            returns = np.zeros((len(states), 2))
-            for k in np.unique(position[over]).tolist():
-                returns[k] = self._utilities(states[k])
-            value[over] = returns[position[over], 0]
+            utilities = self._positions.utilities[position[over]]
+            value[over] = -utilities[:, 1] if self._options.value_of == 1 else utilities[:, 0]
             if value_1 is not None:
-                value_1[over] = returns[position[over], 1]
+                value_1[over] = utilities[:, 1]
         histories = np.flatnonzero(needed & (player != TERMINAL))
         asked = np.zeros(len(states), bool)
         asked[position[histories]] = True
@@ -117,28 +113,15 @@ class TreeValues:
             self._waiting.append(waiting)
         elif chosen:
             (answers,) = self._answers([chosen])
-            value[histories], rows[histories] = self._worth(waiting, answers)
+            self._write(value, rows, histories, waiting, answers)
         return value, rows, value_1
-
-    def _utilities(self, state: Any) -> tuple[float, float]:
-        """What `HistoryTree.value` and player 1's utility are where the game is over.
-
-        Raises:
-          ValueError: the players' utilities do not add up to what the game says.
-        """
-        first, second = state.returns()
-        slack = _ROUNDING * (1.0 + abs(first) + abs(second))
-        if self._constant_sum and not abs(first + second - self._utility_sum) <= slack:
-            said, got = f"to {self._utility_sum:g}, as the game says", f"{first} and {second}"
-            raise ArgumentError(f"expected utilities that add up {said}, got {got} {at_history(state)}")
-        return float(-second if self._options.value_of == 1 else first), float(second)
 
     def fill_in(self, value: np.ndarray, rows: np.ndarray) -> None:
         """Writes what wanted to see all positions at once, into arrays of the whole tree."""
         if self._deferred:
             answers = self._answers([waiting.states for waiting in self._waiting])
             for waiting, answer in zip(self._waiting, answers, strict=True):
-                value[waiting.histories], rows[waiting.histories] = self._worth(waiting, answer)
+                self._write(value, rows, waiting.histories, waiting, answer)
 
     def _answers(self, levels: list[list[Any]]) -> list[np.ndarray]:
         """float64[positions, 1 or K] of each level."""
@@ -151,11 +134,14 @@ class TreeValues:
             columns.append(answers)
         return [np.stack(answers, axis=1) for answers in zip(*columns, strict=True)]
 
-    def _worth(self, waiting: _Waiting, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray | int]:
-        """(what histories are worth, their rows of values by component)."""
+    def _write(
+        self, value: np.ndarray, rows: np.ndarray, at: np.ndarray, waiting: _Waiting, answers: np.ndarray
+    ) -> None:
+        """Writes what histories are worth, and their rows of values by component."""
         if waiting.posterior is None or self._opponent is None:
-            return answers[waiting.which, 0], -1
-        return self._opponent.valued(waiting.posterior, waiting.which, answers)
+            value[at] = answers[waiting.which, 0]
+        else:
+            value[at], rows[at] = self._opponent.valued(waiting.posterior, waiting.which, answers)
 
 
 def _against(options: ExpansionOptions, number: int) -> tuple[BatchPolicies, tuple[str, str]]:
