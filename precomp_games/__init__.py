@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from precomp_games.games.clock import ClockGame, SearchClock
     from precomp_games.meta_game.gambit import to_efg
     from precomp_games.meta_game.game import MetaPrecomputationGame
+    from precomp_games.policies.bots import NetworkPolicy
     from precomp_games.policies.leaf_values import RolloutValues
     from precomp_games.policies.mixtures import MixturePolicy
     from precomp_games.policies.rows import Menu
@@ -33,6 +34,7 @@ else:
             "games.clock": "ClockGame SearchClock",
             "meta_game.gambit": "to_efg",
             "meta_game.game": "MetaPrecomputationGame",
+            "policies.bots": "NetworkPolicy",
             "policies.leaf_values": "RolloutValues",
             "policies.mixtures": "MixturePolicy",
             "policies.rows": "Menu",
@@ -59,6 +61,7 @@ __all__ = [
     "Menu",
     "MetaPrecomputationGame",
     "MixturePolicy",
+    "NetworkPolicy",
     "RolloutValues",
     "SearchClock",
     "cluster_client",

@@ -96,6 +96,12 @@ def end_of(line: str, most: int = 80) -> str:
     return line if len(line) <= most else f"... {line[4 - most :].partition(' ')[2]}"
 
 
+def ends_of(text: str, most: int = 60) -> str:
+    """Returns a text, or its two ends where it is longer than so many characters: states differ at both."""
+    half = (most - 5) // 2
+    return text if len(text) <= most else f"{text[: most - 5 - half]} ... {text[-half:]}"
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:z.4f}"  # no -0.0000

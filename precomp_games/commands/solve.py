@@ -31,8 +31,6 @@ from precomp_games.commands import _app, _files, _flags
 from precomp_games.meta_game.gambit import to_efg
 from precomp_games.tree.history_tree import HistoryTree
 
-_LONGEST = 60  # characters of an information state in the table
-
 
 @dataclasses.dataclass
 class Flags:
@@ -116,8 +114,7 @@ def _rows(tree: HistoryTree, result: Equilibrium, count: int) -> list[tuple[Any,
             for e in range(tree.first_entry[k], tree.first_entry[k + 1])
             if played[e] >= 5e-4
         ]
-        name = " ".join(tree.key(k).split())
-        name = name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"
+        name = _files.ends_of(" ".join(tree.key(k).split()))
         rows.append((int(tree.infoset_player[k]), float(reach[k]), ", ".join(moves), name or "(start)"))
     return rows
 

@@ -3,6 +3,8 @@
 A policy is an `open_spiel.python.policy.Policy`, or any callable `state -> {action: probability}`. One
 that can answer many states together (an engine pool, a neural network) has a method
 `action_probabilities_batch(states) -> [{action: probability}, ...]`; the others are asked state by state.
+In place of dictionaries an answer may be an array, [actions] or [states, actions], over all of the game's
+actions; what it gives to illegal ones is left out. `policies.bots` makes policies of bots and networks.
 
 Rows of a whole batch are kept as flat arrays (`PolicyRows`), because that is what the expansion of a
 history tree multiplies with.
@@ -37,6 +39,7 @@ import pyspiel
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, at_history, public, shown
 from precomp_games._support.memory import BLOCK, MemoryMeter
+from precomp_games.policies.bots import BotRow
 
 BatchPolicy = Callable[[Sequence[Any]], Sequence[Mapping[int, float]]]
 """What every policy is turned into: `states -> one {action: probability} per state`."""
@@ -50,6 +53,7 @@ LeastProbability = Annotated[float, checks.Ge(0.0), checks.Lt(1.0)]
 """The same, up to any share; what makes trees asks for a `MinProbability`."""
 
 _SUM_TOLERANCE = 1e-6
+_OF_FLOATS = 1e-4  # the same, of arrays whose numbers may be float32
 _MOST_ENTRIES = 2**15
 _LEAST = 1e-9  # of a probability that a menu has an entry for; smaller ones are rounding
 
@@ -82,20 +86,24 @@ def as_batch_policy(policy: PolicyLike, name: str = "policy") -> BatchPolicy:
     Raises:
       ValueError: `policy` is none of them; `name` says which argument it was, of which function.
     """
-    if hasattr(policy, "action_probabilities_batch"):
+    if isinstance(policy, pyspiel.Bot):
+        return _OneByOne(BotRow(policy))
+    made = not isinstance(policy, type)  # a class was meant to be an instance
+    if made and hasattr(policy, "action_probabilities_batch"):
         batch: BatchPolicy = policy.action_probabilities_batch
         return batch
     ask = getattr(policy, "action_probabilities", policy)
-    if not callable(ask):
+    if not (made and callable(ask)):
         raise ArgumentError(
-            f"expected {name} to be an OpenSpiel Policy, an object with action_probabilities_batch(states), "
-            f"or a function from a state to {{action: probability}}, got {shown(policy)}"
+            f"expected {name} to be an OpenSpiel Policy or Bot, a NetworkPolicy(network), an object with "
+            f"action_probabilities_batch(states), or a function from a state to {{action: probability}}, got "
+            f"{shown(policy)}"
         )
     return _OneByOne(ask)
 
 
 PolicyLike = Annotated[Any, checks.Check(lambda value, name: as_batch_policy(value, name) and value)]
-"""An OpenSpiel `Policy`, an object with `action_probabilities_batch`, or `state -> {action: probability}`."""
+"""An OpenSpiel `Policy` or `Bot`, one that has `action_probabilities_batch`, or `state -> {action: p}`."""
 
 
 def as_batch_menu(menu: Any, name: str) -> Any:
@@ -166,16 +174,17 @@ def policy_rows(
         asked = f"the states that it is asked about, such as that {at_history(states[0])}"
         got = f"of {states[0].get_game()}, got KeyError: {error}; is it a policy of another game?"
         raise ArgumentError(f"expected {name} to know {asked} {got}") from error
+    if hasattr(answers, "__array__"):
+        answers = list(np.atleast_1d(as_array(answers)))
     if not isinstance(answers, Sequence) or len(answers) != len(states):
         got = f"{len(answers)} rows" if isinstance(answers, Sequence) else repr(answers)
         raise ArgumentError(f"expected {name} to answer {len(states)} states, got {got}")
+    if not all(type(answer) is dict for answer in answers):
+        answers = [_as_row(state, answer, name) for state, answer in zip(states, answers, strict=True)]
     lengths: list[int] = []
     actions: list[int] = []
     probabilities: list[float] = []
     for state, answer in zip(states, answers, strict=True):
-        if type(answer) is not dict and not isinstance(answer, Mapping):
-            where = at_history(state)
-            raise ArgumentError(f"expected {name} to give {{action: probability}} {where}, got {answer!r}")
         if not (legal := set(legal_actions(state))).issuperset(answer) and any(
             p != 0.0 for action, p in answer.items() if action not in legal
         ):
@@ -292,7 +301,8 @@ class _SupportMenu:
 
     def entries_batch(self, states: Sequence[Any]) -> list[list[int]]:
         """The menu at each of several states, actions in increasing order."""
-        return [sorted(a for a, p in row.items() if p >= _LEAST) for row in self.policy(states)]
+        rows = map(_as_row, states, self.policy(states), itertools.repeat("policy"))
+        return [sorted(a for a, p in row.items() if p >= _LEAST) for row in rows]
 
 
 def menu_rows(menu: Any, states: Sequence[Any], *, name: str, min_probability: float = 0.0) -> PolicyRows:
@@ -565,6 +575,32 @@ class DistinctStates:
                 self.states.append(state)
             indices.append(index)
         return indices
+
+
+def as_array(answer: Any) -> npt.NDArray[Any]:
+    """An array, of whatever library's; those of torch may be about to learn, and elsewhere."""
+    for leave in ("detach", "cpu"):
+        answer = getattr(answer, leave, lambda answer=answer: answer)()
+    return np.asarray(answer)
+
+
+def _as_row(state: Any, answer: Any, name: str) -> Mapping[int, float]:
+    """{action: probability} of an answer; where it is an array, without what it gives to illegal actions.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    if isinstance(answer, Mapping):
+        return answer
+    row, kinds = None, "{action: probability}"
+    if hasattr(answer, "__array__"):
+        row, most = checks.real_array(as_array(answer)), state.get_game().num_distinct_actions()
+        kinds += f", or {most} probabilities, one for each action of the game,"
+    if row is None or row.shape != (most,) or not abs(row.sum() - 1.0) <= _OF_FLOATS:
+        raise ArgumentError(f"expected {name} to give {kinds} {at_history(state)}, got {shown(answer)}")
+    legal = legal_actions(state)
+    total = float(row[legal].sum()) or 1.0
+    return {action: float(row[action]) / total for action in legal}
 
 
 def _check_row(state: Any, answer: Mapping[int, float], name: str) -> None:

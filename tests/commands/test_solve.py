@@ -3,6 +3,7 @@
 import pyspiel
 import pytest
 
+from precomp_games import HistoryTree
 from precomp_games.algorithms import load_policy, nash_conv
 from precomp_games.commands import main
 from tests.examples.launcher import is_png, result_of
@@ -49,6 +50,18 @@ def test_perfect_information_and_moves_at_once(capsys):
     assert "Value to player 0: 0\n" in said and "(backward induction, " in said and "x(" in said
     said = _solve(capsys, "--game=matrix_rps")
     assert "Value to player 0: 0\n" in said and said.count("0.333") == 6
+
+
+def test_long_states_are_cut_in_the_middle(capsys):
+    said = _solve(capsys, "--game=goofspiel(num_cards=3,imp_info=True)", "--infosets=40")
+    rows = [line for line in said.splitlines() if " ... " in line]
+    assert rows
+    tree = HistoryTree.of_game("goofspiel(num_cards=3,imp_info=True)")
+    whole = [" ".join(tree.key(k).split()) for k in range(tree.num_infosets)]
+    for row in rows:
+        first, last = row.split(" ... ")
+        assert any(key.endswith(last) and first.endswith(key[:28]) for key in whole)
+        assert len(last) == 27
 
 
 def test_refined(capsys, tmp_path, monkeypatch):

@@ -56,6 +56,7 @@ _MENU = "what expansions ask, with states of their own"
 
 EXEMPT = {
     "precomp_games:Menu.entries_batch": _MENU,
+    "precomp_games:NetworkPolicy.action_probabilities_batch": _MENU,
     "precomp_games.algorithms.efce:Resolving": _MADE + ": of(), of_subgames() and deeper()",
 }
 """Public names that are not called, and why; results, protocols and errors go without saying."""

@@ -85,6 +85,7 @@ def table():
         "spec": Arg("cfr(iterations=2)", "cfr(10)", {"name": "cfr", "seed": 3}),
         "register_policy()": _register,
         "name": Arg("fresh", "uniform", "two words", "fresh?", ""),
+        "network": Arg(lambda tensors, masks: masks / masks.sum(axis=1, keepdims=True), {"0": {0: 1.0}}),
         "factory": Arg(lambda game, seed=0: uniform, lambda: None, lambda game, seed: None, "uniform"),
         "touches": Arg(["seed"], ["file"], "seed"),
         # the meta-game
