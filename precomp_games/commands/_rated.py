@@ -94,10 +94,11 @@ def _print(
             (u.pawn, u.pawn_error),
             (u.rating, u.rating_error),
             (u.clock, u.clock_error),
+            (u.move, u.move_error),
         )
         shown = (f"{value:.3f} +- {error:.3f}" for value, error in terms)
         table.append((row.speed, band, row.games, row.positions, *shown))
-    header = ("speed", "rating", "games", "positions", "a pawn", "400 points", "log of clocks' ratio")
+    header = ("speed", "rating", "games", "positions", "a pawn", "400 points", "log of clocks' ratio", "the move")
     _files.print_table(table, header)
     if values:
         print("\nKept out, the last games by date: bits a position, and real on predicted scores\n")

@@ -43,6 +43,7 @@ from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable
 from precomp_games.chess.data.names import fitting_names
 from precomp_games.chess.data.pgn_files import pgn_names
+from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.model.human import WHERE
 from precomp_games.chess.model.model import Engines
@@ -111,7 +112,7 @@ def define(own: flags.FlagValues) -> None:
     """Defines the flags: those of a preparation, and whose games are read."""
     _flags.define_preparation_flags(own, without=("side",))
     defaults: dict[str, Any] = {"budget": 60, "menu": 1, "penalty": 5e-4, "play_budget": 0, "minutes": 10.0}
-    # The book is to see no less than those who are behind the games.
+    # The book is to see no less than engines that are behind the games; people search nothing.
     defaults |= {"analyst_nodes": 20_000, "calibration": "people_20000", "report": True}
     _flags.define_flags(own, _chess.ShowingFlags, Flags, **defaults)
 
@@ -139,6 +140,8 @@ def run(given: flags.FlagValues) -> None:
     if behind == HUMAN and rating and not (given["evaluation"].present or given["calibration"].present):
         value: dict[str, Any] = {"evaluation": "people", "calibration": "", "rating": rating}
         value |= {"speed": person.speed} if person.speed else {}
+        if not given["analyst_nodes"].present and given.analyst_movetime_ms is None:
+            value["analyst_limit"] = SearchLimit(nodes=prepare.OF_PEOPLE["analyst_nodes"])
         each = [dataclasses.replace(settings, **value) for settings in each]
     with _chess.open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":

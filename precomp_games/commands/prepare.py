@@ -76,7 +76,7 @@ _SHORT = 10  # own moves; with fewer, what keeps a book empty may be the horizon
 _NEAR = 20  # games against a neighbor
 
 
-_OF_PEOPLE: Mapping[str, Any] = {
+OF_PEOPLE: Mapping[str, Any] = {
     "evaluation": "people",
     "menu": 4,
     "menu_window_cp": 60.0,
@@ -96,11 +96,11 @@ def suit_people(given: flags.FlagValues) -> None:
     if "human" not in policies_in(spec):
         return
     rating = parsed_spec(spec).get("rating", 1500.0)
-    defaults = dict(_OF_PEOPLE)
+    defaults = dict(OF_PEOPLE)
     if isinstance(rating, int | float):
         defaults["rating"] = float(rating)
     if given.evaluation != "people" and given["evaluation"].present:
-        defaults = {"min_probability": _OF_PEOPLE["min_probability"]}
+        defaults = {"min_probability": OF_PEOPLE["min_probability"]}
     for name, value in defaults.items():
         if not given[name].present:
             given[name].value = value

@@ -24,13 +24,14 @@ from precomp_games.chess.model.rated_games import RatedPosition
 from tests.chess.test_preparation import HashEngine
 from tests.chess.test_rated_games import ROW, TRUE
 
-BLITZ = PeopleUtility(0.25, 1.8, 1.3)
-BULLET = PeopleUtility(0.15, 1.8, 2.2)
+BLITZ = PeopleUtility(0.25, 1.8, 1.3, -0.3)
+BULLET = PeopleUtility(0.15, 1.8, 2.2, -0.1)
 
 
 def simulated(true, speed, games, *, rating=1600.0, first=0, seed=0):
     """Two positions of each game, with one result: draws are half of what is close to even."""
     rng = np.random.default_rng(seed)
+    move = round(100 * true.move / true.pawn)  # in centipawns, which evaluations count
     positions, lines = [], []
     for game in range(first, first + games):
         mean, apart = rng.normal(rating, 40), rng.normal(0, 60)
@@ -44,7 +45,7 @@ def simulated(true, speed, games, *, rating=1600.0, first=0, seed=0):
             both = tuple(clocks.tolist())[::side]
             ended = score if side == 1 else 1 - score
             positions.append(RatedPosition(game, 2000.0, speed, of, both, "", ended))
-            lines.append(Line("e2e4", side * cp, None))
+            lines.append(Line("e2e4", side * cp - move, None))
     return positions, lines
 
 
@@ -64,9 +65,9 @@ def test_a_fit_recovers_what_games_were_simulated_from():
             error = getattr(row.utility, f"{name}_error")
             assert abs(getattr(row.utility, name) - getattr(true, name)) < 3.5 * error
     # Both sides of a game are the same news twice: errors are those of one side.
-    one = [part[::2] for part in simulated(BLITZ, "blitz", 1500)]
-    alone = next(row for row in fit_people(*one) if row.band is None)
-    assert alone.utility.pawn_error == pytest.approx(whole["blitz"].utility.pawn_error, rel=0.05)
+    both = simulated(dataclasses.replace(BLITZ, move=0.0), "blitz", 1500)  # as many are ahead as behind
+    alone, twice = (fit_people(*([part[::step] for part in both]))[0].utility.pawn_error for step in (2, 1))
+    assert alone == pytest.approx(twice, rel=0.05)
 
 
 def _apart(rows):
@@ -79,7 +80,7 @@ def test_bands_of_few_games_lean_on_their_speed():
     whole, *bands = fit_people(*same)
     assert whole.band is None and [row.band for row in bands] == [900, 1200, 1500, 1800]
     for own, wide in zip(bands, alone, strict=True):
-        for name in ("pawn_error", "rating_error", "clock_error"):
+        for name in ("pawn_error", "rating_error", "clock_error", "move_error"):
             assert getattr(own.utility, name) < getattr(wide.utility, name)
     assert np.std([row.utility.pawn for row in bands]) < np.std([row.utility.pawn for row in alone])
     other = joined(same, simulated(PeopleUtility(0.9, 1.8, 1.3), "blitz", 1200, rating=2250, first=2000))
@@ -103,7 +104,8 @@ def test_later_games_say_what_predictions_are_worth():
     bits = {check.by: check.bits for check in checks}
     assert bits["nothing"] == pytest.approx(1.0)
     assert bits["both and clock"] < bits["both"] < min(bits["ratings"], bits["evaluation"]) < 1.0
-    assert bits["bands"] == pytest.approx(bits["both and clock"], abs=0.003)
+    assert bits["the move as well"] < bits["both and clock"]
+    assert bits["bands"] == pytest.approx(bits["the move as well"], abs=0.003)
     last = checks[-1]
     assert abs(last.slope - 1.0) < 3.5 * last.slope_error and checks[0].slope is None
     steep = people(dataclasses.replace(ROW, utility=PeopleUtility(0.75, 5.4, 3.9)))
@@ -118,11 +120,12 @@ def test_what_is_shipped_grows_with_all_that_is_better(speed):
         utility = fit.at(speed, rating)
         scores = [(None, -1), *((cp, None) for cp in range(-1000, 1001, 50)), (None, 1)]
         values = [utility.mover_utility(Line("e2e4", *score), chess.Board()) for score in scores]
-        assert values == sorted(values) and 0.0 < values[0] < 0.3 and values[21] == 0.5
-        assert 0.02 < utility.mover_utility(Line("e2e4", 100, None), chess.Board()) - 0.5 < 0.09
+        assert values == sorted(values) and 0.0 < values[0] < 0.3 and 0.45 < values[21] < 0.5
+        assert 0.02 < utility.mover_utility(Line("e2e4", 100, None), chess.Board()) - values[21] < 0.09
         assert utility.of_ratings(200) > 0 and utility.of_clocks(60, 60) == 0.0
         assert utility.of_clocks(60, 60, saved=5) == utility.of_clocks(65, 60) > 0 > utility.of_clocks(0, 60)
-        assert utility.mover_utility(Line("e2e4", 0, None), chess.Board(), 1.0) == pytest.approx(0.7310586)
+        even = utility.mover_utility(Line("e2e4", 0, None), chess.Board(), 1.0 - utility.move)
+        assert even == pytest.approx(0.7310586)
         times = fit.times_at(speed, rating)
         assert 0.2 < times.seconds(4) < times.seconds(30)
         assert times.clock(20) > times.clock(40) > 0.3 * times.control[0]
@@ -145,7 +148,7 @@ def test_between_bands_all_is_linear():
 
 _NONE = ["", "[]", "{}", '{"format": "precomp-games calibration 1"}', "[" * 100_000]
 _WRONG: list[tuple[str, object]] = [
-    ("format", "precomp-games people 2"),
+    ("format", "precomp-games people 1"),
     ("rows", []),
     ("rows", {"a": 1}),
     ("times", []),

@@ -30,7 +30,7 @@ def test_fits_of_a_file_are_written_and_checked_on_its_last_games(tmp_path, caps
     assert (whole.speed, whole.band, whole.positions) == ("blitz", None, 150)
     assert fit.source == "136 rated games" and fit.analyst == "nodes=20"
     assert fit.evidence["kept_out_games"] == 24
-    assert [each["by"] for each in fit.evidence["values"]][-2:] == ["both and clock", "bands"]
+    assert [each["by"] for each in fit.evidence["values"]][-2:] == ["the move as well", "bands"]
     assert "Kept out, the last games by date" in said.out and len(fit.evidence["seconds"]) == 10
     for flag, wrong in (("--speeds", "--speeds=hyper"), ("--games", "--games=none.pgn")):
         assert main(["precomp-games", "calibrate", *words, wrong]) == 1

@@ -29,8 +29,8 @@ from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit
 
 KNOTS = (2, 4, 7, 11, 16, 22, 30, 40, 60)
 """Of the mover's moves, counted from 1, those at which h is fitted."""
-KNOWN_SECONDS = 1.0
-"""What a move takes that one knows."""
+KNOWN_SECONDS = {"bullet": 0.4, "blitz": 1.0, "rapid": 1.0, "classical": 1.0}
+"""What a move takes that one knows, by speed: moves of positions that had come up in 20 games and more."""
 USUAL_MOVES = 30
 """Legal moves, where nobody has counted them; m is 0 there."""
 _RATING_KNOTS = (2, 10, 20, 40)
@@ -98,7 +98,7 @@ class ClockTimes:
 
     def saved(self, ply: int, num_moves: int = USUAL_MOVES) -> float:
         """Expected seconds that are saved where the move is known."""
-        return max(0.0, self.seconds(ply, num_moves) - KNOWN_SECONDS)
+        return max(0.0, self.seconds(ply, num_moves) - KNOWN_SECONDS[self.speed])
 
     def clock(self, ply: int, num_moves: int = USUAL_MOVES) -> float:
         """Seconds that who moves at a half-move is expected to have left; 1 at least."""

@@ -2,10 +2,11 @@
 
 For the side to move,
 
-    logit P(score) = b pawns + d (own - other rating) / 400 + c log(own / other clock)
+    logit P(score) = b pawns + d (own - other rating) / 400 + c log(own / other clock) + m
 
-pawns is the analyst's evaluation, cut at +-10, where mates are too. What moving first is worth is in it: a
-term for White says nothing more about games that were kept out. It is fitted by maximum likelihood, a draw
+pawns is the analyst's evaluation, cut at +-10, where mates are too, and m what it is worth to have the move.
+m is below nothing: whoever is to move at an evaluation has still to find the move that the evaluation
+supposes. A term for White says nothing more about games that were kept out. It is fitted by maximum likelihood, a draw
 being half a win, for each speed and for each band of ratings (both sides' mean), with errors that hold where
 a game has several positions (`regression`). A speed with few games leans on the nearest one that has more,
 whose coefficients it is expected to have give or take half of them. A band leans on its speed: bands'
@@ -46,9 +47,9 @@ from precomp_games.chess.model.engine_policies import centipawns
 from precomp_games.chess.model.rated_games import RatedPosition, band
 from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit, fit_kinds
 
-TERMS = ("pawn", "rating", "clock")
+TERMS = ("pawn", "rating", "clock", "move")
 """Of the logit, in the order of the features."""
-FORMAT = "precomp-games people 1"
+FORMAT = "precomp-games people 2"
 
 _SHIPPED = pathlib.Path(__file__).parent / "data" / "people_games.json"
 _MOST_BYTES = 1 << 20
@@ -56,7 +57,8 @@ _MOST_ROWS = 1000
 _MOST_PAWNS = 10.0
 _LEAST_CLOCK = 1.0  # seconds: less is no longer thought
 _FEWEST_GAMES = 50  # of a speed, and of a band, that has a fit
-_CENTER = np.array([0.25, 1.5, 1.0])
+_CENTER = np.array([0.25, 1.5, 1.0, 0.0])
+_SPREAD = np.array([0.125, 0.75, 0.5, 0.1])  # around it
 _LEAST_SPREAD = 0.02  # times a coefficient: of bands that do not differ
 
 Rating = Annotated[float, checks.Ge(0.0), checks.Le(5000.0)]
@@ -70,21 +72,23 @@ class PeopleUtility:
     """Expected score, in people's games of a speed and a rating, of the side to move.
 
     Attributes:
-      pawn, rating, clock: what the logit has for a pawn, for 400 points of ratings' difference, and for the
-        logarithm of the clocks' ratio.
-      pawn_error, rating_error, clock_error: their standard errors.
+      pawn, rating, clock, move: what the logit has for a pawn, for 400 points of ratings' difference, for the
+        logarithm of the clocks' ratio, and for having the move.
+      pawn_error, rating_error, clock_error, move_error: their standard errors.
     """
 
     pawn: Annotated[float, checks.Ge(0.0), checks.Le(100.0)]
     rating: _Coefficient
     clock: _Coefficient
+    move: _Coefficient = 0.0
     pawn_error: _Error = 0.0
     rating_error: _Error = 0.0
     clock_error: _Error = 0.0
+    move_error: _Error = 0.0
 
     def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
         """See `ScoreUtility`; always inside (0, 1). `beside` is added to the logit: what else is known."""
-        z = self.pawn * pawns(line) + beside
+        z = self.pawn * pawns(line) + self.move + beside
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, z))))
 
     def of_ratings(self, difference: float) -> float:
@@ -207,13 +211,14 @@ def _nearest(speed: str, known: Sequence[str]) -> str:
 
 
 def features(positions: Sequence[RatedPosition], lines: Sequence[Line]) -> Floats:
-    """float64[n, 3]: what the coefficients are multiplied by, in the order of `TERMS`."""
+    """float64[n, 4]: what the coefficients are multiplied by, in the order of `TERMS`."""
     return np.array(
         [
             (
                 pawns(line),
                 (each.ratings[0] - each.ratings[1]) / 400.0,
                 _log_ratio(*each.clocks),
+                1.0,
             )
             for each, line in zip(positions, lines, strict=True)
         ]
@@ -244,7 +249,7 @@ def fit_people(
     if not data:
         raise ArgumentError(f"expected positions of {_FEWEST_GAMES} games of a speed or more, got fewer")
     center = Coefficients(_CENTER, np.zeros((len(TERMS),) * 2))
-    whole = fit_kinds("logistic", data, SPEEDS, center, _CENTER / 2.0)
+    whole = fit_kinds("logistic", data, SPEEDS, center, _SPREAD)
     parts = {
         (speed, int(each)): which
         for speed in data
