@@ -90,15 +90,16 @@ def _print(
     for row in people.rows:
         u = row.utility
         band = "all" if row.band is None else f"{row.rating:.0f}"
-        terms = (
+        fitted = (
             (u.pawn, u.pawn_error),
             (u.rating, u.rating_error),
             (u.clock, u.clock_error),
             (u.move, u.move_error),
         )
-        shown = (f"{value:.3f} +- {error:.3f}" for value, error in terms)
+        shown = (f"{value:.3f} +- {error:.3f}" for value, error in fitted)
         table.append((row.speed, band, row.games, row.positions, *shown))
-    header = ("speed", "rating", "games", "positions", "a pawn", "400 points", "log of clocks' ratio", "the move")
+    terms = ("a pawn", "400 points", "log of clocks' ratio", "the move")
+    header = ("speed", "rating", "games", "positions", *terms)
     _files.print_table(table, header)
     if values:
         print("\nKept out, the last games by date: bits a position, and real on predicted scores\n")

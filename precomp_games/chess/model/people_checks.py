@@ -1,11 +1,11 @@
 """What fits to people's games are worth on games that took no part.
 
 Of values: the log loss, in bits a position, of the fit by bands, beside that of what is less: nothing, the
-ratings, the evaluation, both, both with the clock, and who has the move as well, each fitted to the same earlier games of that speed.
-And the slope of real scores on predicted ones, by least squares: 1 where what is promised comes, less where
-the fit promises too much. In ten classes by what was expected, what was scored. Of seconds: the same, what
-was spent. Of replies: bits a move, how often the likeliest one was played, and in ten classes of predicted
-probability, how often moves were. Errors are by game.
+ratings, the evaluation, both, both with the clock, and with the move as well, each fitted to the same
+earlier games of that speed. And the slope of real scores on predicted ones, by least squares: 1 where what
+is promised comes, less where the fit promises too much. In ten classes by what was expected, what was
+scored. Of seconds: the same, what was spent. Of replies: bits a move, how often the likeliest one was
+played, and in ten classes of predicted probability, how often moves were. Errors are by game.
 """
 
 from __future__ import annotations

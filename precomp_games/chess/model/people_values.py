@@ -6,14 +6,14 @@ For the side to move,
 
 pawns is the analyst's evaluation, cut at +-10, where mates are too, and m what it is worth to have the move.
 m is below nothing: whoever is to move at an evaluation has still to find the move that the evaluation
-supposes. A term for White says nothing more about games that were kept out. It is fitted by maximum likelihood, a draw
-being half a win, for each speed and for each band of ratings (both sides' mean), with errors that hold where
-a game has several positions (`regression`). A speed with few games leans on the nearest one that has more,
-whose coefficients it is expected to have give or take half of them. A band leans on its speed: bands'
-coefficients scatter around it by a standard deviation that all bands together say, by DerSimonian and Laird's
-moments, and a band's estimate is the most likely one given that. Where bands differ by no more than chance,
-each is its speed. Between the bands' mean ratings, coefficients are linear; beyond them, they are the last
-ones.
+supposes. A term for White says nothing more about games that were kept out. It is fitted by maximum
+likelihood, a draw being half a win, for each speed and for each band of ratings (both sides' mean), with
+errors that hold where a game has several positions (`regression`). A speed with few games leans on the
+nearest one that has more, whose coefficients it is expected to have give or take half of them. A band leans
+on its speed: bands' coefficients scatter around it by a standard deviation that all bands together say, by
+DerSimonian and Laird's moments, and a band's estimate is the most likely one given that. Where bands differ
+by no more than chance, each is its speed. Between the bands' mean ratings, coefficients are linear; beyond
+them, they are the last ones.
 
 The clock's effect is what a regression finds: who is ahead on the clock may also be better than the rating
 says, and a move that was played at once may be a better one. As a cause, it is an upper estimate.
