@@ -16,6 +16,7 @@ import chess
 from absl import flags
 
 from precomp_games._support.checks import one_line, pasteable
+from precomp_games.chess.data.exits import LIKELY
 from precomp_games.chess.engines import pool
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.searches import check_command, named_options
@@ -25,7 +26,7 @@ from precomp_games.chess.model.engine_policies import ANSWERS
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.preparation import Preparation, WholeTree
+from precomp_games.chess.plan.preparation import Preparation, Share, WholeTree
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.page import BookPage, report_matches, write_report
 from precomp_games.commands import _app, _flags
@@ -158,10 +159,13 @@ class ShowingFlags:
       report: Also write a page to look at the book with: report.html.
       export: Also write the book for study: lichess, pgn, anki, csv, or several of them; anki needs the extra
         precomp-games[study].
+      min_share: Of --export, studies, PGN and cards leave out replies that the opponent makes in fewer of
+        the cases, with all that follows them. 0: none.
     """
 
     report: bool = False
     export: _flags.Listed = ()
+    min_share: Share = LIKELY
 
 
 def check_exports(formats: Sequence[str]) -> None:
@@ -296,7 +300,7 @@ def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[B
         write_report(folder / "report.html", books, title)
         print(f"Page: {folder}/report.html (open it in a browser)")
     if given.export:
-        names = write_exports(folder, books, given.export, title)
+        names = write_exports(folder, books, given.export, title, given.min_share)
         print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
         if "anki" in given.export:
             print('In Anki, import cards with "Update notes: Always": so it takes over what has changed.')

@@ -30,6 +30,7 @@ from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.model.engine_policies import pov_score
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.study.drill import Drill, DrillCard
+from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.chess.study.words import pawns_text, points, why_words
 from precomp_games.commands import _app, _chess, _flags
 
@@ -139,7 +140,7 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
 
 def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tuple[int, int]:
     """Asks; returns how many answers were right, of how many."""
-    right = asked = 0
+    right, asked, said = 0, 0, BookSentences(made)
     line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
     waiting: list[tuple[DrillCard, BookPosition]] = []  # of a line that is asked from its first move
     while asked < given.questions:
@@ -162,7 +163,8 @@ def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tupl
         correct = drill.answer(card, move, _now())
         asked, right = asked + 1, right + correct
         played = " or ".join(board.san(each) for each in card.moves)
-        print(f"{'Right' if correct else 'No'}: {played}. {_why(board, card, position, move)}")
+        why = f"{_why(board, card, position, move)} {said.of_position(position, whole=False)}".rstrip()
+        print(f"{'Right' if correct else 'No'}: {played}. {why}")
         told = "" if move is None or correct else _searched(board, (card.moves[0], move), made, given.store)
         if told:
             print(told)

@@ -11,7 +11,7 @@ import chess.pgn
 import pytest
 
 from precomp_games.chess.data.book import Book, BookExit
-from precomp_games.chess.data.exits import coverage, traps, traps_pgn
+from precomp_games.chess.data.exits import coverage, mistakes, traps, traps_pgn
 from tests.chess.test_book import RANDOM_BOOKS, book_of, entry, random_book, small_book, uci
 
 
@@ -78,7 +78,7 @@ def test_traps_and_coverage_are_those_of_all_games(drawn):
     told = coverage(book, exits)
     assert not any(game.over for game in exits) and set(told) == set(in_book)
     assert told == pytest.approx(in_book)
-    expected = {}
+    expected, costs = {}, {}
     for after in filter(None, known):
         before = after[:-1]
         others = [each for each in mass if each[:-1] == before and len(each) == len(after) and each != after]
@@ -86,9 +86,11 @@ def test_traps_and_coverage_are_those_of_all_games(drawn):
         gain = value[after] / mass[after] - sum(value[each] for each in others) / rest
         likely = mass[after] >= max(0.05 * mass[before], 0.002)
         if before and before[:-1] in known and likely and gain >= 0.03:
-            was, now = (own_pawns(evaluations[each], book.side) for each in (before[:-1], after))
-            if now - was < 30:
+            later = [each for each in known if len(each) == len(after) + 2 and each[: len(after)] == after]
+            was, *now = (own_pawns(evaluations[each], book.side) for each in (before[:-1], after, *later))
+            if min(now) - was < 30:
                 continue
+            costs[before, after[-1]] = min(now) - was
             key = boards[before].epd(), after[-1]
             expected[key] = max(expected.get(key, 0.0), mass[after] * gain)
     found = traps(book, exits, evaluations)
@@ -96,6 +98,8 @@ def test_traps_and_coverage_are_those_of_all_games(drawn):
     assert worths == sorted(worths, reverse=True) and len(found) > 0
     keys = [(boards[each.history].epd(), each.reply) for each in found]
     assert dict(zip(keys, worths, strict=True)) == pytest.approx(expected)
+    every = mistakes(book, exits, evaluations)
+    assert {(each.history, each.reply): each.costs for each in every} == costs
     for each in found:
         line = (*each.history, each.reply, *each.line)
         assert all(line[:ply] in known for ply in range(len(each.history) + 1, len(line), 2))

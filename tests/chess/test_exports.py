@@ -14,8 +14,10 @@ import chess.svg
 import pytest
 
 from precomp_games.chess import Book, book_exits, write_exports, write_pgn
+from precomp_games.chess.data.book import BookExit
 from precomp_games.chess.study import studies
 from precomp_games.chess.study.exports import EXPORTS
+from precomp_games.chess.study.sentences import BookSentences
 from tests.chess.test_book import (
     RANDOM_BOOKS,
     entry,
@@ -26,7 +28,7 @@ from tests.chess.test_book import (
     small_book,
     uci,
 )
-from tests.chess.test_report import changed, hostile, page_with, replies_to, small
+from tests.chess.test_report import against_people, changed, hostile, page_with, replies_to, small
 from tests.examples.launcher import table
 from tests.random_games import uniform
 
@@ -47,28 +49,60 @@ def tree_of(game):
     return {history: node.comment for history, node in nodes.items()}
 
 
-def plain_tree(book, exits, folder):
-    write_pgn(book, folder / "plain.pgn", exits=exits)
-    return tree_of(read_back(folder / "plain.pgn"))
+def plain_tree(book, folder):
+    write_pgn(book, folder / "plain.pgn")
+    return set(tree_of(read_back(folder / "plain.pgn")))
 
 
 # -- PGN ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("seed", "side", "start", "size"), RANDOM_BOOKS)
-def test_pgn_files_have_the_tree_of_the_book(seed, side, start, size, tmp_path):
+def test_pgn_files_have_the_tree_of_the_book_and_its_sentences(seed, side, start, size, tmp_path):
     book = random_book(seed, side, start, size // 3)
     for each in (reported(book, replies_to(book)), page_with(book, [0.0] * len(book), 0.6, 0.5)):
-        expected = plain_tree(book, each.made.exits, tmp_path)
-        names = write_exports(tmp_path, [each], ["lichess", "pgn"])
+        names = write_exports(tmp_path, [each], ["lichess", "pgn"], min_share=0.0)
         (game,) = games_of(tmp_path / "arrows.pgn")
-        assert tree_of(game) == expected and game.board() == start
+        assert set(tree_of(game)) == plain_tree(book, tmp_path) and game.board() == start
         chapters = [game for name in names if "lichess" in name for game in games_of(tmp_path / name)]
-        assert {move: comment for game in chapters for move, comment in tree_of(game).items()} == expected
+        assert {move: comment for game in chapters for move, comment in tree_of(game).items()} == tree_of(
+            game
+        )
         assert {game.headers["Orientation"] for game in chapters} == {chess.COLOR_NAMES[side]}
+        said = BookSentences(each.made)
+        for history, comment in tree_of(game).items():
+            ours = len(history) % 2 == (start.turn == side)
+            expected = history and (said.of_move(history) if ours else said.of_reply(history))
+            assert " ".join(comment.split()) == (expected or "")
 
 
-def test_arrows_squares_evaluations_and_notes(tmp_path):
+def test_rare_replies_are_left_out_with_what_follows_them(tmp_path):
+    """Of four replies, a part of one in ten at most is shown; where nobody knows how likely they are, all."""
+    lines = {"e7e5": 0.6, "c7c5": 0.21, "e7e6": 0.1, "d7d5": 0.09}
+    known = [entry("", {"e2e4": 1.0})]
+    known += [entry(f"e2e4 {reply}", {"b1c3": 1.0}, reach) for reply, reach in lines.items()]
+    known += [entry("e2e4 d7d5 b1c3 d5e4", {"c3e4": 1.0}, 0.09)]
+    book = Book(chess.Board(), chess.WHITE, known)
+    exits = [BookExit(uci(f"e2e4 {r} b1c3 g8f6"), False, p, 0.5) for r, p in lines.items() if r != "d7d5"]
+    exits.append(BookExit(uci("e2e4 d7d5 b1c3 d5e4 c3e4 g8f6"), False, 0.09, 0.5))
+    for made, least, left in (
+        (exits, 0.1, 3),
+        (exits, 0.09, 4),
+        (exits, 0.3, 1),
+        (exits, 1.0, 0),
+        ((), 1.0, 4),
+    ):
+        each = page_with(book, [0.0] * len(book), 0.6, 0.5, exits=made)
+        write_exports(tmp_path, [each], ["pgn", "lichess", "anki", "csv"], min_share=least)
+        (game,) = games_of(tmp_path / "arrows.pgn")
+        assert [node.uci() for node in game.next().variations] == list(lines)[:left]
+        (study,) = games_of(tmp_path / "lichess-1.pgn")
+        assert set(tree_of(study)) == set(tree_of(game))
+        notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
+        assert len(notes) == 1 + left + (left == 4) and len(table(tmp_path / "book.csv")) == len(book)
+
+
+def test_arrows_evaluations_and_notes(tmp_path):
     after = uci("e2e4 c7c5")
     evaluations = {
         (): chess.engine.PovScore(chess.engine.Cp(31), chess.WHITE),
@@ -81,25 +115,27 @@ def test_arrows_squares_evaluations_and_notes(tmp_path):
     assert drawn == {(chess.E2, chess.E4, "green"), (chess.D2, chess.D4, "yellow")}
     assert game.eval() == evaluations[()] and "Where it begins." in game.comment
     first = game.next()
-    assert {arrow.color for arrow in first.arrows()} <= {"blue"} and first.eval() is None
+    replies = {chess.Move(arrow.tail, arrow.head): arrow.color for arrow in first.arrows()}
+    assert len(replies) == 20 and first.eval() is None  # each is one reply in twenty
+    assert {move.uci() for move, color in replies.items() if color == "blue"} == {"e7e5", "c7c5"}
     sicilian = first.variation(chess.Move.from_uci("c7c5"))
     assert sicilian.eval() == evaluations[after] and sicilian.comment.endswith("[%eval #3]")
-    assert "The Sicilian." in sicilian.comment
-    elsewhere = first.variation(chess.Move.from_uci("a7a6"))
-    assert [(arrow.tail, arrow.head, arrow.color) for arrow in elsewhere.arrows()] == [
-        (chess.A6, chess.A6, "red")
-    ]
-    assert "expected 80 points in 100 games" in elsewhere.comment
+    assert "The Sicilian." in sicilian.comment and not sicilian.nags
+    assert "Expected score: 80 of 100." in sicilian.next().comment
+    write_exports(tmp_path, [against_people()], ["pgn", "lichess"])
+    for name in ("arrows.pgn", "lichess-1.pgn"):
+        (game,) = games_of(tmp_path / name)
+        assert game.next().variation(chess.Move.from_uci("c7c5")).nags == {chess.pgn.NAG_MISTAKE}
 
 
 @pytest.mark.parametrize("most", [20, 80, 300])
 def test_studies_keep_within_the_limits(most, tmp_path, monkeypatch):
-    assert (studies.MOST_CHAPTERS, studies.MOST_NODES) == (64, 3000)
+    assert (studies.MOST_CHAPTERS, studies.MOST_NODES, studies.MOST_IN_ALL) == (64, 80, 3000)
     monkeypatch.setattr(studies, "MOST_CHAPTERS", 5)
     monkeypatch.setattr(studies, "MOST_NODES", most)
-    book = random_book(1, chess.WHITE, chess.Board(), 50)
+    book = random_book(1, chess.WHITE, chess.Board(), 150)
     each = reported(book, replies_to(book))
-    names = write_exports(tmp_path, [each], ["lichess"], "White")
+    names = write_exports(tmp_path, [each], ["lichess"], "White", min_share=0.0)
     chapters = []
     for number, name in enumerate(names, start=1):
         games = games_of(tmp_path / name)
@@ -110,11 +146,13 @@ def test_studies_keep_within_the_limits(most, tmp_path, monkeypatch):
     trees = [tree_of(game) for game in chapters]
     assert len(chapters) > 5 or most > 80
     assert max(map(len, trees)) <= most
-    assert set().union(*trees) == set(plain_tree(book, each.made.exits, tmp_path))
+    assert set().union(*trees) == plain_tree(book, tmp_path)
     titles = [game.headers["ChapterName"] for game in chapters]
     assert len(set(titles)) == len(titles) and max(map(len, titles)) <= 80
-    alike = {title.removesuffix(" (2)") for title in titles if title.endswith(" (2)")}
-    assert alike <= set(titles) and bool(alike) == (most == 20)
+    monkeypatch.setattr(studies, "MOST_IN_ALL", 3 * most)
+    shorter = write_exports(tmp_path, [each], ["lichess"], min_share=0.0)
+    sizes = [sum(len(tree_of(game)) for game in games_of(tmp_path / name)) for name in shorter]
+    assert max(sizes) <= 3 * most and sum(sizes) == sum(map(len, trees))
 
 
 def test_a_small_book_is_one_chapter(tmp_path):
@@ -130,9 +168,13 @@ def test_chapters_are_called_by_their_moves(tmp_path):
     known += [entry(f"e2e4 {reply}", {"g1f3": 1.0}, reach) for reply, reach in (("e7e5", 0.5), ("c7c5", 0.3))]
     known += [entry(f"e2e4 {line}", {"b1c3": 1.0}, 0.1) for line in lines]
     book = Book(chess.Board(), chess.WHITE, known)
-    write_exports(tmp_path, [reported(book)], ["lichess"])
+    write_exports(tmp_path, [reported(book, replies_to(book))], ["lichess"])
     titles = [game.headers["ChapterName"] for game in games_of(tmp_path / "lichess-1.pgn")]
-    assert titles == ["1. e4 e5", "1. e4 c5", "1. e4 d5"]
+    assert titles == [
+        "King's Pawn Game: 1. e4 e5",
+        "Sicilian Defense: 1. e4 c5",
+        "Scandinavian Defense: 1. e4 d5",
+    ]
 
 
 # -- Anki --------------------------------------------------------------------------------------------------
@@ -153,14 +195,16 @@ def collection(path, folder):
 
 
 def test_a_card_a_position(tmp_path):
-    each = reported(small_book())
+    each = reported(small_book(), replies_to(small_book()), spec="human(rating=1500)")
     assert write_exports(tmp_path, [each], ["anki"]) == ["cards.apkg"]
     notes, pictures = collection(tmp_path / "cards.apkg", tmp_path)
     assert len(notes) == each.made.book.distinct_positions
     by_line = {fields[0]: fields for fields in notes.values()}
     assert set(by_line) == {"(start)", "1. e4 c5", "1. e4 e5", "1. e4 e5 2. Nf3 Nc6"}
     _, board, question, move, answer, details, note = by_line["1. e4 e5 2. Nf3 Nc6"]
-    assert move == "Bb5, Bc4" and "White to move" in question and "30% of games" in details and note == ""
+    assert move == "Bb5, Bc4" and "White to move" in question and note == ""
+    assert details.startswith("You get here in 30 of 100 games. Play 3. Bb5 in 60 of 100 cases. ")
+    assert details.endswith(" Forgetting it costs 0.71 points in 100 games.")
     name = board.removeprefix('<img src="').removesuffix('">')
     expected = chess.svg.board(each.made.book.boards[3], orientation=chess.WHITE, size=360)
     assert pictures[name] == str(expected) and answer != board
@@ -270,12 +314,12 @@ def test_text_from_outside_does_nothing(words, tmp_path):
     where = uci("e2e4 c7c5")
     each = dataclasses.replace(small(), notes={where: words})
     write_exports(tmp_path, [each], EVERY, f"Book {words}")
-    expected = plain_tree(each.made.book, each.made.exits, tmp_path)
+    expected = plain_tree(each.made.book, tmp_path)
     for name in ("arrows.pgn", "lichess-1.pgn"):
         (game,) = games_of(tmp_path / name)
         node = game.next().variation(where[1])
         assert node.eval() is None and {arrow.color for arrow in node.arrows()} == {"green"}
-        assert set(tree_of(game)) == set(expected)
+        assert set(tree_of(game)) == expected
     notes, _ = collection(tmp_path / "cards.apkg", tmp_path)
     (note,) = (fields[6] for fields in notes.values() if fields[0] == "1. e4 c5")
     assert "<" not in note and ">" not in note

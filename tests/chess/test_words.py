@@ -13,6 +13,7 @@ from precomp_games.chess.study.words import (
     more_points,
     often,
     opening_name,
+    opening_of,
     parts_words,
     points,
     unseen_words,
@@ -60,6 +61,7 @@ def test_sentences():
         "1 of 2,500 games",
         "next to no game",
     ]
+    assert [often(share, "cases") for share in (1.0, 0.5)] == ["nearly every case", "50 of 100 cases"]
     assert why_words(0.02, 0.005, [("Nf3", -0.01)]) == (
         "It comes up in 1 of 50 games. Forgetting it costs 0.50 points in 100 games. "
         "Nf3 instead would bring 1.0."
@@ -134,12 +136,13 @@ def test_no_spec_and_no_path_is_shown(spec):
 
 def test_names_of_openings():
     board = chess.Board()
-    assert opening_name(board) is None
+    assert opening_name(board) is None and opening_of(board, ()) == ""
     for san in ["Nf3", "d5", "c4", "c6", "d4"]:
         board.push_san(san)
     assert opening_name(board) == "D11 Slav Defense: Modern Line"  # by another order of moves
     board.push_san("h5")
     assert opening_name(board) is None
+    assert opening_of(chess.Board(), board.move_stack) == "D11 Slav Defense: Modern Line"
 
 
 def test_a_rating_that_is_none_is_told_as_unknown():

@@ -4,7 +4,8 @@ All of it is computed from exits, how often games leave there and what is promis
 a book has after some moves is the mean of what its exits there and below promise, by their reach.
 
 A trap is a likely reply that costs its player, and to which the book knows the answer: we then have more than
-after the other replies, and the analyst finds our position better than before it. The first alone would call
+after the other replies, and the analyst finds our position better than before it, there and after our answer
+to it and each next reply that the book knows, since one short search may be wrong. The first alone would call
 good moves traps, since we have more wherever the book is long and people err later; the second alone, moves
 that people of a rating are not punished for. It is compared with the others alone, not with the mean of all
 replies, of which a mistake that half of all players make is half.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import chess
 import chess.engine
@@ -31,10 +32,12 @@ from precomp_games.chess.data.book import (
 )
 
 _History = tuple[chess.Move, ...]
-_LIKELY = 0.05  # of the replies
+LIKELY = 0.05
+"""The share of replies from which on one is no rare one."""
+MATE = 10_000
+"""Centipawns of a mate; one in n moves counts n less."""
 _GAIN = 0.03  # of a game: about half a pawn among people
 _COSTS = 30  # centipawns, by the analyst
-_MATE = 10_000  # centipawns
 _SHOWN = 5  # half-moves of what punishes it, in words
 _SELDOM = 0.002  # games that come to less are not worth telling
 
@@ -64,6 +67,7 @@ class Trap:
       reach: probability that a game comes to where it is played.
       probability: of the reply there.
       gain: what our side then has more than after the other replies, in [0, 1].
+      costs: what it costs by the analyst, in centipawns at least; a mate counts `MATE`.
       line: how the book goes on: our move, and the likeliest replies and our answers to them.
     """
 
@@ -72,6 +76,7 @@ class Trap:
     reach: float
     probability: float
     gain: float
+    costs: int
     line: _History
 
     def parts(self, start: chess.Board) -> list[str]:
@@ -97,13 +102,28 @@ class Trap:
 def traps(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.PovScore]) -> list[Trap]:
     """The traps of a book, those first that bring most in all games; of transpositions the first one.
 
+    Args: see `mistakes`.
+    """
+    found: dict[tuple[str, chess.Move], Trap] = {}
+    for trap in mistakes(book, exits, evaluations):
+        board = book.start.copy(stack=False)
+        for move in trap.history:
+            board.push(move)
+        key = board.epd(), trap.reply
+        found[key] = max(found.get(key, trap), trap, key=_worth)
+    return sorted(found.values(), key=_worth, reverse=True)
+
+
+def mistakes(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.PovScore]) -> list[Trap]:
+    """Each trap after each history that leads to it, parents first.
+
     Args:
       book: whose.
       exits: where games leave it, and what is promised there.
       evaluations: the analyst's of our positions, by the moves up to them; where there is none, no trap.
     """
-    pawns = {after: each.pov(book.side).score(mate_score=_MATE) for after, each in evaluations.items()}
-    found: dict[tuple[str, chess.Move], Trap] = {}
+    pawns = {after: each.pov(book.side).score(mate_score=MATE) for after, each in evaluations.items()}
+    found: list[Trap] = []
     nodes: list[tuple[_History, Node]] = [((), trie_with_exits(book, exits))]
     for history, node in nodes:  # grows as it goes
         nodes += [((*history, move), child) for move, child in node.children.items()]
@@ -111,18 +131,17 @@ def traps(book: Book, exits: Exits, evaluations: Mapping[_History, chess.engine.
             continue
         for reply, child in node.children.items():
             others = node.mass - child.mass
-            better = pawns.get((*history, reply), -_MATE) - pawns[history[:-1]]
-            known = child.position is not None and child.value is not None and others > 0.0
-            if not known or better < _COSTS or child.mass < max(_LIKELY * node.mass, _SELDOM):
+            here = (*history, reply)
+            known = child.position is not None and here in pawns and others > 0.0
+            if child.value is None or not known or child.mass < max(LIKELY * node.mass, _SELDOM):
                 continue
-            assert child.value is not None
+            costs = min(pawns.get(after, MATE) for after in (here, *_next_positions(here, child)))
+            costs -= pawns[history[:-1]]
             gain = child.value / child.mass - (node.value - child.value) / others
-            if gain >= _GAIN:
+            if gain >= _GAIN and costs >= _COSTS:
                 share = child.mass / node.mass
-                trap = Trap(history, reply, node.mass, share, gain, _main_line(child))
-                key = node.board.epd(), reply
-                found[key] = max(found.get(key, trap), trap, key=_worth)
-    return sorted(found.values(), key=_worth, reverse=True)
+                found.append(Trap(history, reply, node.mass, share, gain, costs, main_line(child)))
+    return found
 
 
 def _worth(trap: Trap) -> float:
@@ -130,20 +149,33 @@ def _worth(trap: Trap) -> float:
     return trap.reach * trap.probability * trap.gain
 
 
-def _main_line(node: Node) -> _History:
+def _next_positions(history: _History, node: Node) -> Iterator[_History]:
+    """Our positions in the book after our answer and a reply to it."""
+    for move, after in node.children.items():
+        for reply, child in after.children.items():
+            if child.position is not None:
+                yield (*history, move, reply)
+
+
+def main_line(node: Node) -> _History:
     """The most reached moves from a position of ours on, up to our last one that is known."""
     line: list[chess.Move] = []
     while node.position is not None:
         best = max(node.position.moves, key=lambda entry: entry.probability)
         line.append(best.move)
-        replies = node.children.get(best.move, Node(node.board)).children
-        known = [(child.mass, move) for move, child in replies.items() if child.position is not None]
-        if not known:
+        reply = answered(node.children.get(best.move, Node(node.board)))
+        if reply is None:
             break
-        _, reply = max(known, key=lambda pair: (pair[0], pair[1].uci()))
         line.append(reply)
         node = node.children[best.move].children[reply]
     return tuple(line)
+
+
+def answered(node: Node) -> chess.Move | None:
+    """The likeliest reply to which the book has an answer."""
+    known = [(move, child) for move, child in node.children.items() if child.position is not None]
+    best = max(known, key=lambda pair: (pair[1].mass or pair[1].flow, pair[0].uci()), default=None)
+    return None if best is None else best[0]
 
 
 def traps_pgn(book: Book, found: list[Trap], headers: dict[str, str]) -> str:

@@ -31,7 +31,7 @@ from precomp_games._support.files import atomic_write, read_json, write_together
 from precomp_games._support.results import Result
 from precomp_games.algorithms import MemoryFrontier
 from precomp_games.chess.data.book import Book, BookExit, BookMove, BookPosition, write_pgn, write_polyglot
-from precomp_games.chess.data.exits import Trap, coverage, traps, traps_pgn
+from precomp_games.chess.data.exits import Trap, coverage, mistakes, traps, traps_pgn
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.model.model import MODEL_FILE, ModelFiles, by_player
 from precomp_games.chess.model.played import Person, PlayedGame, ReplyGames, rests_on_guesses
@@ -414,6 +414,11 @@ class Preparation(Result):
     def traps(self) -> list[Trap]:
         """Likely replies that cost their player, those first that bring most; of an engine there are none."""
         return traps(self.book, self.exits, self.evaluations) if self.of_people else []
+
+    @property
+    def mistakes(self) -> list[Trap]:
+        """The same after each history that leads to them, in the order of the tree."""
+        return mistakes(self.book, self.exits, self.evaluations) if self.of_people else []
 
     @property
     def of_people(self) -> bool:

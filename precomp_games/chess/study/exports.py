@@ -1,12 +1,19 @@
 """Books for study: Lichess studies, PGN with arrows, cards for Anki, and a table.
 
-The PGN files have what `write_pgn` writes, and with it arrows ([%cal]: green what we play, yellow what else
-was on the menu, blue the opponent's replies that are not rare), a red square ([%csl]) where games leave the
-book, the analyst's evaluation ([%eval], in pawns for White) where it is known, and notes. Expected scores are
-told in words: they are against one opponent, which evaluations are not.
+Studies, PGN and cards are for people, so they are short: what the opponent plays in fewer than one of 20
+cases is left out there, with all that follows it; the table has the whole book. What is rare is counted where
+it is played, and not over all games: a line of likely replies is one to know however long it gets. Lines end
+with moves of ours, and likely replies to which the book has no answer are named where they are played.
+
+Comments are the sentences of `BookSentences`. The PGN files have with them arrows ([%cal]: green what we
+play, yellow what else was on the menu; the opponent's replies that are not rare are blue where the book has
+an answer, and red where it ends), a question mark at likely mistakes, the analyst's evaluation ([%eval], in
+pawns for White) where it is known, and notes. Scores are told in words: they are against one opponent, which
+evaluations are not.
 
 A card for Anki is a position, however it came about. Its GUID is that of the position and of the book's
-color, so a second import changes cards and keeps what is known of them. Boards are pictures of python-chess.
+color, so a second import changes cards and keeps what is known of them. It has the line that led there, and
+tags: the opening and its variation, the color, and the opponent. Boards are pictures of python-chess.
 
 Text from outside cannot end a comment or be taken for a command in PGN, is escaped in cards, and in the table
 gets an apostrophe before what a spreadsheet would take for a formula. Needs genanki for Anki:
@@ -23,6 +30,7 @@ import itertools
 import json
 import math
 import pathlib
+import re
 import sqlite3
 import time
 import zipfile
@@ -36,16 +44,18 @@ import chess.svg
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.files import write_together
-from precomp_games.chess.data.book import Node, book_game, percent, pgn_text, set_headers
+from precomp_games.chess.data.book import BookPosition, book_game, pgn_text, set_headers
+from precomp_games.chess.data.exits import LIKELY
+from precomp_games.chess.plan.preparation import Share
 from precomp_games.chess.study.drill import DrillCard, book_cards
 from precomp_games.chess.study.page import BookPage, BookPages, book_nodes, shown_title
+from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.chess.study.studies import studies
-from precomp_games.chess.study.words import pawns_text, points
+from precomp_games.chess.study.words import often, opening_of, pawns_text, points
 
 EXPORTS = ("lichess", "pgn", "anki", "csv")
 """What `write_exports` writes."""
 
-_RARE = 0.05  # replies that are less likely have no arrow
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MODEL = 1_716_230_417  # numbers that Anki knows a note type and a deck by, drawn once and for all
 _MOMENT = 1_700_000_000.0  # of what is written
@@ -69,6 +79,7 @@ def write_exports(
     books: BookPages,
     formats: Sequence[str] = EXPORTS,
     title: str = "Opening preparation",
+    min_share: Share = LIKELY,
 ) -> list[str]:
     """Writes books for study into a folder, all files or none; the same books give the same bytes.
 
@@ -78,6 +89,8 @@ def write_exports(
       formats: of `EXPORTS`: "lichess" writes lichess-1.pgn and so on, a study each; "pgn" arrows.pgn; "anki"
         cards.apkg; "csv" book.csv, a row for each history.
       title: of studies and decks.
+      min_share: studies, PGN and cards leave out replies that are less likely than that where they are
+        played, with all that follows them; 0: none. Where nobody knows how likely replies are, all are there.
 
     Returns:
       The files' names.
@@ -97,8 +110,9 @@ def write_exports(
     with write_together(folder) as drafts:
         for each in books:
             begin = f"{each.made.side}-" if len(books) > 1 else ""
+            said = BookSentences(each.made)
             if "lichess" in wanted or "pgn" in wanted:
-                game = _decorated(each)
+                game = _decorated(each, said, min_share)
                 if "lichess" in wanted:
                     for number, text in enumerate(studies(each.made.book, game, title), start=1):
                         (drafts / f"{begin}lichess-{number}.pgn").write_text(text, encoding="utf-8")
@@ -106,7 +120,7 @@ def write_exports(
                     set_headers(game, {"Event": title})
                     (drafts / f"{begin}arrows.pgn").write_text(pgn_text(game), encoding="utf-8")
             if "anki" in wanted:
-                _write_cards(each, drafts / f"{begin}cards.apkg", title)
+                _write_cards(each, said, drafts / f"{begin}cards.apkg", title, min_share)
             if "csv" in wanted:
                 _write_table(each, drafts / f"{begin}book.csv")
         written = sorted(path.name for path in drafts.iterdir())
@@ -122,40 +136,46 @@ def _comment(text: str) -> str:
     return text.replace("[%", "[ %")
 
 
-def _decorated(each: BookPage) -> chess.pgn.Game:
-    """A book's game with arrows, evaluations and notes."""
+def _decorated(each: BookPage, said: BookSentences, min_share: float) -> chess.pgn.Game:
+    """A book's game without rare replies, with sentences, arrows, evaluations and notes."""
     made = each.made
-    seen = None if made.person is None else made.seen or {}
-    game, nodes = book_game(made.book, made.exits, seen, each.opponent.guess)
-    for pgn_node, node, history in nodes:
-        if history in each.notes:
-            pgn_node.comment = " ".join(filter(None, (pgn_node.comment, _comment(each.notes[history]))))
-        if node is not None:
-            pgn_node.set_arrows(_arrows(node, history))
+    game, nodes = book_game(made.book, ())
+    for pgn_node, _, history in nodes:
+        before, text = pgn_node.parent, ""
+        if before is not None:
+            if said.is_rare(history, min_share):
+                before.remove_variation(pgn_node)
+                continue
+            ours = before.turn() == made.book.side
+            text = said.of_move(history) if ours else said.of_reply(history)
+            if not ours and said.is_mistake(history):
+                pgn_node.nags.add(chess.pgn.NAG_MISTAKE)
+        pgn_node.comment = " ".join(filter(None, (text, _comment(each.notes.get(history, "")))))
+        pgn_node.set_arrows(_arrows(said, history))
         if history in made.evaluations:
             pgn_node.set_eval(made.evaluations[history])
     return game
 
 
-def _arrows(node: Node, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow]:
+def _arrows(said: BookSentences, history: tuple[chess.Move, ...]) -> list[chess.svg.Arrow]:
     """What is drawn at a position."""
+    node = said.root.line(history)[-1]
     if node.position is not None:
         own = [entry.move for entry in node.position.moves if entry.probability > 0.0]
         others = [move for move, _ in node.position.others if move not in own]
         colors = [*((move, "green") for move in own), *((move, "yellow") for move in others)]
     else:
-        replies = [move for move, child in node.children.items() if child.mass > _RARE * node.mass]
-        colors = [(move, "blue") for move in replies]
-    found = [chess.svg.Arrow(move.from_square, move.to_square, color=color) for move, color in colors]
-    if node.exit is not None and not node.exit.over and history:
-        found.append(chess.svg.Arrow(history[-1].to_square, history[-1].to_square, color="red"))
-    return found
+        replies = [(move, child) for move, child in node.children.items() if child.mass > LIKELY * node.mass]
+        colors = [(move, "blue" if child.position is not None else "red") for move, child in replies]
+    return [chess.svg.Arrow(move.from_square, move.to_square, color=color) for move, color in colors]
 
 
 # -- Anki --------------------------------------------------------------------------------------------------
 
 
-def _write_cards(each: BookPage, path: pathlib.Path, title: str) -> None:
+def _write_cards(
+    each: BookPage, said: BookSentences, path: pathlib.Path, title: str, min_share: float
+) -> None:
     """A package: a database of notes, and pictures.
 
     Each note has a time that what is on it says: Anki takes over those that have changed where "Update notes"
@@ -172,13 +192,17 @@ def _write_cards(each: BookPage, path: pathlib.Path, title: str) -> None:
     deck = genanki.Deck(_DECKS[each.made.book.side], f"{title}: {side.capitalize()}".replace("::", ": :"))
     pictures: dict[str, str] = {}
     for card in book_cards(each.made.book):
-        guid = genanki.guid_for("precomp-games", card.epd, side)
-        deck.add_note(genanki.Note(model=model, fields=_fields(each, card, pictures), guid=guid))
+        ways = [way for way in card.positions if not said.is_rare(way.history, min_share)]
+        if ways:
+            ways.sort(key=lambda position: -position.reach)
+            guid = genanki.guid_for("precomp-games", card.epd, side)
+            told = {"fields": _fields(each, card, ways, said, pictures), "tags": _tags(each, ways[0])}
+            deck.add_note(genanki.Note(model=model, guid=guid, **told))
     database = path.with_name(f".{path.name}.collection")
     connection = sqlite3.connect(database)
     # As Package.write_to_file does, which leaves its database behind in the folder for temporary files.
     genanki.Package(deck).write_to_db(connection.cursor(), _MOMENT, itertools.count(int(_MOMENT * 1000)))
-    drawn = [(_drawn_time(note.fields), note.guid) for note in deck.notes]
+    drawn = [(_drawn_time(note.fields + note.tags), note.guid) for note in deck.notes]
     connection.executemany("UPDATE notes SET mod = ? WHERE guid = ?", drawn)
     connection.commit()
     connection.close()
@@ -192,26 +216,45 @@ def _write_cards(each: BookPage, path: pathlib.Path, title: str) -> None:
 
 
 def _drawn_time(fields: Sequence[str]) -> int:
-    """A time before `_MOMENT` that other fields do not have: Anki takes cards of equal times for the same."""
+    """A time before `_MOMENT` that other texts do not have: Anki takes cards of equal times for the same."""
     text = "\x1f".join(fields).encode()
     return int(_MOMENT) - int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) % 500_000_000
 
 
-def _fields(each: BookPage, card: DrillCard, pictures: dict[str, str]) -> list[str]:
-    """A card's fields, as HTML."""
+def _tags(each: BookPage, position: BookPosition) -> list[str]:
+    """The opening and its variation, the color, and the opponent; Anki nests what is behind "::"."""
+    opening = opening_of(each.made.book.start, position.history).partition(" ")[2]
+    tags = {"color": each.made.side, "opening": opening, "opponent": each.opponent.title}
+    words = {
+        name: [re.findall(r"[\w'.-]+", part) for part in text.split(": ")] for name, text in tags.items()
+    }
+    return sorted(
+        "::".join([name, *("_".join(part) for part in parts)]) for name, parts in words.items() if all(parts)
+    )
+
+
+def _fields(
+    each: BookPage,
+    card: DrillCard,
+    ways: Sequence[BookPosition],
+    said: BookSentences,
+    pictures: dict[str, str],
+) -> list[str]:
+    """A card's fields, as HTML; `ways` are the histories that are shown, the most reached first."""
     book = each.made.book
     board = chess.Board(f"{card.epd} 0 1")
-    positions = sorted(card.positions, key=lambda position: -position.reach)
-    lines = [book.start.variation_san(position.history) or "(start)" for position in positions]
+    lines = [book.start.variation_san(position.history) or "(start)" for position in ways]
     arrows = [chess.svg.Arrow(move.from_square, move.to_square, color="green") for move in card.moves]
+    reach = math.fsum(position.reach for position in card.positions)
     details = [
-        f"comes up in {percent(math.fsum(position.reach for position in positions))} of games",
-        f"forgetting it costs {points(card.worth)} points in 100 games",
+        f"You get here in {often(reach)}.",
+        said.of_position(ways[0], whole=False),
+        f"Forgetting it costs {points(card.worth)} points in 100 games.",
     ]
-    if each.made.person is not None and positions[0].history:
-        details.append(f"the last reply: {each.opponent.seen(each.made.games.get(positions[0].history))}")
-    details += [f"also after {line}" for line in lines[1:3]]
-    notes = [each.notes[position.history] for position in positions if position.history in each.notes]
+    if each.made.person is not None and ways[0].history:
+        details.append(f"The last reply: {each.opponent.seen(each.made.games.get(ways[0].history))}.")
+    details += [f"Also after {line}." for line in lines[1:3]]
+    notes = [each.notes[position.history] for position in ways if position.history in each.notes]
     moves = ", ".join(board.san(move) for move in card.moves)
     question = f"{chess.COLOR_NAMES[book.side].capitalize()} to move: what does the book play?"
     return [
@@ -220,7 +263,7 @@ def _fields(each: BookPage, card: DrillCard, pictures: dict[str, str]) -> list[s
         question,
         html.escape(moves),
         _picture(board, book.side, arrows, pictures),
-        html.escape("; ".join(details)),
+        html.escape(" ".join(filter(None, details))),
         html.escape(" ".join(notes)),
     ]
 

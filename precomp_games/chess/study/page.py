@@ -41,6 +41,7 @@ from precomp_games.chess.model.played import PlayedGame
 from precomp_games.chess.plan.preparation import PlainText, Preparation, Share, best_parts, predecessors
 from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study import words
+from precomp_games.chess.study.sentences import BookSentences
 
 _History = tuple[chess.Move, ...]
 _LONGEST_NAME = 80  # characters of what a player is called
@@ -244,7 +245,7 @@ def shown_title(books: Sequence[BookPage], title: str) -> str:
 
 def _data(each: BookPage) -> dict[str, Any]:
     """What the page's script reads of a book."""
-    made, book = each.made, each.made.book
+    made, book, said = each.made, each.made.book, BookSentences(each.made)
     parts = best_parts(book, made.gains)
     # Between one budget and the next: the positions that come in, or go for better ones.
     changes = [np.flatnonzero(more != less).tolist() for less, more in itertools.pairwise(parts)]
@@ -269,6 +270,7 @@ def _data(each: BookPage) -> dict[str, Any]:
         "gains": list(map(_short, made.gains)),
         "positions": [
             _position_data(position, board, made.evaluations.get(position.history))
+            | {"said": said.of_position(position, whole=False)}
             for position, board in zip(book.positions, book.boards, strict=True)
         ],
         "games": list(map(_game_data, made.listed_games)),

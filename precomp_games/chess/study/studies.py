@@ -1,8 +1,9 @@
 """Studies of Lichess: a game with many variations, cut into chapters by opening.
 
-A study of Lichess has at most 64 chapters, and a chapter 3,000 nodes. A chapter is what follows one of the
-moves where the book's lines first part. One that is long is cut again in the same way, and moves that are
-hardly prepared for share a chapter. Chapters stand in the order of the tree, the most reached move first. All
+A study of Lichess has at most 64 chapters; here it has 3,000 nodes at most as well, and a chapter 80, which a
+pupil can take in, but where a line cannot be cut. A chapter is what follows one of the moves where the book's
+lines first part. One that is long is cut again in the same way, and moves that are hardly prepared for share
+a chapter. Chapters stand in the order of the tree, the most reached move first. All
 together they have each node of it, and the moves before their openings once or more.
 """
 
@@ -10,15 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import textwrap
 from collections.abc import Iterator, Sequence
 
 import chess
 import chess.pgn
 
 from precomp_games.chess.data.book import Book, pgn_text, set_headers
+from precomp_games.chess.study.words import opening_of
 
 MOST_CHAPTERS = 64  # of a study
-MOST_NODES = 3000  # of a chapter, the start among them
+MOST_IN_ALL = 3000  # nodes of a study
+MOST_NODES = 80  # of a chapter, the start among them
 _LONG = 40  # positions from which on a chapter is cut again
 _FEW = 3  # positions from which on a move has a chapter of its own
 _NAME = 80  # characters of a chapter's name
@@ -133,11 +137,11 @@ def studies(book: Book, game: chess.pgn.Game, title: str) -> Iterator[str]:
     """The text of each study."""
     chapters = _cut(_whole(book, game))
     named = list(zip(_names(book, chapters), chapters, strict=True))
-    several = len(chapters) > MOST_CHAPTERS
-    for number, first in enumerate(range(0, len(chapters), MOST_CHAPTERS), start=1):
-        study = f"{title} ({number})" if several else title
+    parts = list(_divided(named))
+    for number, part in enumerate(parts, start=1):
+        study = f"{title} ({number})" if len(parts) > 1 else title
         games = []
-        for name, chapter in named[first : first + MOST_CHAPTERS]:
+        for name, chapter in part:
             made = _chapter_game(game, chapter)
             side = chess.COLOR_NAMES[book.side]
             set_headers(made, {"Event": name, "StudyName": study, "ChapterName": name, "Orientation": side})
@@ -145,8 +149,20 @@ def studies(book: Book, game: chess.pgn.Game, title: str) -> Iterator[str]:
         yield "".join(games)
 
 
+def _divided(named: Sequence[tuple[str, _Chapter]]) -> Iterator[list[tuple[str, _Chapter]]]:
+    """The chapters of each study."""
+    part: list[tuple[str, _Chapter]] = []
+    for name, chapter in named:
+        nodes = chapter.nodes + sum(each.nodes for _, each in part)
+        if part and (len(part) == MOST_CHAPTERS or nodes > MOST_IN_ALL):
+            yield part
+            part = []
+        part.append((name, chapter))
+    yield part
+
+
 def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
-    """What chapters are called: the moves before what they are about, each name once."""
+    """What chapters are called: the opening, and the moves before what they are about; each name once."""
     found: list[str] = []
     for chapter in chapters:
         named = chapter.named or len(chapter.parts) == 1
@@ -157,8 +173,12 @@ def _names(book: Book, chapters: Sequence[_Chapter]) -> list[str]:
             common = tuple(column[0] for column in same)
         line = book.start.variation_san(common)
         name = (line or "All lines") if named else f"{line}: other moves" if line else "Other moves"
-        if len(name) > _NAME:
-            name = "… " + name[2 - _NAME :].partition(" ")[2]
+        opening = opening_of(book.start, common).partition(" ")[2]
+        opening = textwrap.shorten(opening, _NAME - 30, placeholder="…")
+        room = _NAME - len(opening) - len(":  (99)")
+        if len(name) > room:
+            name = "… " + name[2 - room :].partition(" ")[2]
+        name = f"{opening}: {name}" if opening else name
         for count in itertools.count(2):
             if name not in found:
                 break
@@ -185,5 +205,6 @@ def _chapter_game(game: chess.pgn.Game, chapter: _Chapter) -> chess.pgn.Game:
         for child in old.variations:
             all_of_it = inside or id(child) in whole
             if all_of_it or id(child) in before:
-                stack.append((child, new.add_variation(child.move, comment=child.comment), all_of_it))
+                copied = new.add_variation(child.move, comment=child.comment, nags=child.nags)
+                stack.append((child, copied, all_of_it))
     return made

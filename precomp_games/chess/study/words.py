@@ -110,13 +110,13 @@ def why_words(reach: float, worth: float, others: Sequence[tuple[str, float]]) -
     return text
 
 
-def often(share: float) -> str:
+def often(share: float, what: str = "games") -> str:
     """How often something comes up, such as "12 of 100 games" or "1 of 250 games"."""
     if share >= 0.995:
-        return "every game"
+        return "every game" if what == "games" else f"nearly every {what.removesuffix('s')}"
     if share >= 0.095:
-        return f"{100.0 * share:.0f} of 100 games"
-    return f"1 of {1.0 / share:,.0f} games" if share >= 1e-6 else "next to no game"
+        return f"{100.0 * share:.0f} of 100 {what}"
+    return f"1 of {1.0 / share:,.0f} {what}" if share >= 1e-6 else f"next to no {what.removesuffix('s')}"
 
 
 def pawns_text(score: chess.engine.PovScore) -> str:
@@ -363,6 +363,15 @@ def opening_name(board: chess.Board) -> str | None:
     None where the list has no name for it: then the game's opening is that of the last position with one.
     """
     return _openings().get(_position(board))
+
+
+def opening_of(start: chess.Board, history: Sequence[chess.Move]) -> str:
+    """The opening of a line: that of its last position with a name; "" where none has one."""
+    board, found = start.copy(stack=False), opening_name(start)
+    for move in history:
+        board.push(move)
+        found = opening_name(board) or found
+    return found or ""
 
 
 @functools.cache

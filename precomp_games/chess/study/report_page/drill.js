@@ -257,7 +257,8 @@ function showQuestion(problem = "") {
         parts.push(
             element("p", {class: `verdict ${answered.right ? "" : "warn"}`}, answered.right ? "Right: " : "No. The book plays ",
                 element("b", {}, tree.answer(node))),
-            element("p", {id: "why"}, `${tree.positions[node.position].why} ${answered.right ? "" : costWords(node, answered.given)}`.trim()),
+            element("p", {id: "why"}, [tree.positions[node.position].why, answered.right ? "" : costWords(node, answered.given),
+                tree.positions[node.position].said].filter(Boolean).join(" ")),
             node.note ? element("p", {class: "note"}, element("bdi", {}, node.note)) : "",
         )
     }

@@ -172,6 +172,7 @@ function ourTurn() {
             ["forgetting it costs", here.known ? `${points(tree.worth(here))} in 100 games` : null, "worth"],
         ]),
     ]
+    if (here.known && position.said) parts.push(element("p", {class: "why"}, position.said))
     if (here.known && position.others.length) {
         const rows = position.others.map(([move, san, loss]) =>
             element("tr", {"data-move": move}, element("td", {}, san), element("td", {}, signed(-loss))))

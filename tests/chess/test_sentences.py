@@ -1,0 +1,201 @@
+"""Sentences about moves: their numbers are counted again, game by game, on small preparations."""
+
+import dataclasses
+from collections import defaultdict
+
+import chess
+import chess.engine
+import pytest
+
+from precomp_games.chess.data.book import Book, BookExit, points
+from precomp_games.chess.model.played import Person, ReplyGames
+from precomp_games.chess.study.sentences import BookSentences
+from precomp_games.chess.study.words import often
+from tests.chess.test_book import RANDOM_BOOKS, entry, random_book, uci
+from tests.chess.test_exits import evaluations_of, exits_of, own_pawns
+from tests.chess.test_report import page_with
+
+PEOPLE = "human(rating=1500)"
+
+
+def made_of(book, **facts):
+    return page_with(book, [0.0] * len(book), 0.6, 0.5, spec=PEOPLE, **facts).made
+
+
+def listed(texts, word="and"):
+    return f" {word} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+class Counted:
+    """The same sentences, by all games one after the other; each exit is one."""
+
+    def __init__(self, made):
+        self.made, self.known = made, {each.history: each for each in made.book.positions}
+        self.mass, self.value, self.seen = defaultdict(float), defaultdict(float), set()
+        for game in made.exits:
+            for ply in range(len(game.history) + 1):
+                self.mass[game.history[:ply]] += game.reach
+                self.value[game.history[:ply]] += game.reach * game.promised
+
+    def name(self, history):
+        board = self.made.book.start.copy()
+        for move in history[:-1]:
+            board.push(move)
+        return board.variation_san(history[-1:])
+
+    def after(self, history):
+        return [each for each in self.mass if len(each) == len(history) + 1 and each[:-1] == history]
+
+    def pawns(self, history):
+        return own_pawns(self.made.evaluations[history], self.made.book.side)
+
+    def costs(self, history):
+        """What a reply costs by the analyst; None where it is no mistake."""
+        before = history[:-1]
+        share, rest = self.mass[history] / self.mass[before], self.mass[before] - self.mass[history]
+        if history not in self.known or share < 0.05 or self.mass[history] < 0.002 or rest <= 0.0:
+            return None
+        more = self.value[history] / self.mass[history] - (self.value[before] - self.value[history]) / rest
+        later = [each for each in self.known if each[:-2] == history and len(each) == len(history) + 2]
+        costs = min(map(self.pawns, (history, *later))) - self.pawns(before[:-1])
+        return costs if more >= 0.03 and costs >= 30 else None
+
+    def line(self, history):
+        """From a position of the book on, by the likeliest replies that it answers."""
+        line = []
+        while history in self.known:
+            best = max(self.known[history].moves, key=lambda play: play.probability).move
+            answered = [each for each in self.after((*history, best)) if each in self.known]
+            line.append(self.name((*history, best)))
+            history = max(answered, key=lambda each: self.mass[each], default=None)
+        return line[:3]
+
+    def text(self, history):
+        before, after, position = history[:-1], self.after(history), self.known[history[:-1]]
+        share = {each: self.mass[each] / self.mass[history] for each in after}
+        told = [f"You get here in {often(position.reach)}."] if before else []
+        if len(position.moves) > 1:
+            (own,) = (play.probability for play in position.moves if play.move == history[-1])
+            told.append(f"Play {self.name(history)} in {often(own, 'cases')}.")
+        expected = min(after, key=lambda each: (-share[each], each[-1].uci()))
+        answered = [each for each in after if each in self.known]
+        main = max(answered, key=share.get, default=None)
+        plan = [] if main is None else self.line(main)
+        mistakes = {each: self.costs(each) for each in after if self.costs(each) is not None}
+        usual = max(mistakes, key=share.get, default=None)
+        punished = ""
+        if usual is not None:
+            self.seen.add("mistake" if mistakes[usual] < 5000 else "mate")
+            mate = self.made.evaluations[usual].pov(self.made.book.side).mate()
+            punished = f": it costs {mistakes[usual] / 100:.1f} pawns"
+            if mistakes[usual] >= 5000:
+                lets = self.pawns(before) < -5000
+                punished = ": it lets their mate go" if lets else f": it allows mate in {mate}"
+            if usual != main or len(plan) < 2:
+                punished += f", and you answer {self.line(usual)[0]}"
+        lost = main is not None and expected not in self.known
+        then = ", to which the book has no answer" if lost else punished if usual == expected else ""
+        mark = "?" if usual == expected else ""
+        told.append(f"Expect {self.name(expected)}{mark} in {often(share[expected], 'cases')}{then}.")
+        if usual not in (None, expected):
+            what = f"{self.name(usual)}?, in {often(share[usual], 'cases')}"
+            told.append(f"The usual mistake is {what}{punished}.")
+        if len(plan) > 1:
+            self.seen.add("plan")
+            told.append(f"Your plan against {self.name(main)} is {listed(plan)}.")
+        if main is None:
+            score = points(self.value[history] / self.mass[history])
+            told.append(f"The book ends here. Analyst's score: {score} of 100.")
+        rest = [each for each in after if each not in self.known and share[each] >= 0.05]
+        rest = sorted((each for each in rest if each != expected), key=lambda each: -share[each])
+        if main is not None and rest:
+            self.seen.add("unanswered")
+            names = list(map(self.name, rest))
+            names[3:] = names[3:] if len(names) < 5 else [f"{len(names) - 3} others"]
+            told.append(f"The book has no answer to {listed(names, 'or')}.")
+        return " ".join(told)
+
+
+def test_each_number_is_that_of_all_games():
+    found = set()
+    for seed, side, start, _ in RANDOM_BOOKS:
+        for more in range(4):
+            book = random_book(seed + 10 * more, side, start, 25)
+            facts = {"exits": exits_of(book, more), "evaluations": evaluations_of(book, more)}
+            made = made_of(book, **facts)
+            said, counted = BookSentences(made), Counted(made)
+            for position in book.positions:
+                for play in position.moves:
+                    history = (*position.history, play.move)
+                    assert said.of_move(history) == counted.text(history)
+                    for reply in counted.after(history):
+                        share = counted.mass[reply] / counted.mass[history]
+                        assert said.share(reply) == pytest.approx(share)
+                        assert said.is_mistake(reply) == (counted.costs(reply) is not None)
+                        assert said.of_reply(reply) == f"In {often(share, 'cases')}."
+            found |= counted.seen
+    assert found == {"mistake", "mate", "plan", "unanswered"}
+
+
+def test_nothing_is_said_that_is_not_known():
+    """Without exits, reach and the book's own line are known; without evaluations, no mistake is."""
+    positions = [
+        entry("", {"e2e4": 1.0}),
+        entry("e2e4 e7e5", {"g1f3": 1.0}, 0.5),
+        entry("e2e4 c7c5", {"g1f3": 1.0}, 0.02),
+        entry("e2e4 e7e5 g1f3 b8c6", {"f1b5": 1.0}, 0.3),
+    ]
+    book = Book(chess.Board(), chess.WHITE, positions)
+    said = BookSentences(made_of(book))
+    assert said.of_move(uci("e2e4")) == "Your plan against 1...e5 is 2. Nf3 and 3. Bb5."
+    assert said.of_move(uci("e2e4 c7c5 g1f3")) == "You get here in 1 of 50 games."
+    assert said.of_move(uci("e2e4 e7e5 g1f3 b8c6 f1b5"), whole=False) == ""
+    assert said.of_move(uci("d2d4")) == said.of_move(uci("e2e4 e7e5 b1c3")) == ""
+    assert said.of_reply(uci("e2e4 e7e5")) == "" and said.share(uci("e2e4 e7e5")) is None
+    assert not said.is_rare(uci("e2e4 c7c5"), 1.0) and not said.is_mistake(uci("e2e4 c7c5"))
+    lost = [BookExit(uci("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6"), False, 1.0, None)]
+    unvalued = BookSentences(made_of(book, exits=lost))
+    told = "You get here in 30 of 100 games. Expect 3...a6 in nearly every case. The book ends here."
+    assert unvalued.of_move(uci("e2e4 e7e5 g1f3 b8c6 f1b5")) == told
+
+
+def test_mates_ends_of_games_and_games_that_were_seen():
+    book = Book(
+        chess.Board(),
+        chess.WHITE,
+        [
+            entry("", {"e2e4": 1.0}),
+            entry("e2e4 f7f6", {"d2d4": 1.0}, 0.5),
+            entry("e2e4 f7f6 d2d4 g7g5", {"d1h5": 1.0}, 0.3),
+            entry("e2e4 e7e5", {"g1f3": 1.0}, 0.5),
+        ],
+    )
+    exits = [
+        BookExit(uci("e2e4 f7f6 d2d4 g7g5 d1h5"), True, 0.3, 1.0),
+        BookExit(uci("e2e4 f7f6 d2d4 d7d5"), False, 0.2, 0.5),
+        BookExit(uci("e2e4 e7e5 g1f3 b8c6"), False, 0.5, 0.5),
+    ]
+    white = chess.WHITE
+    scores = {"": -30, "e2e4 f7f6": 80, "e2e4 e7e5": 30}
+    evaluations = {
+        uci(moves): chess.engine.PovScore(chess.engine.Cp(cp), white) for moves, cp in scores.items()
+    }
+    evaluations[uci("e2e4 f7f6 d2d4 g7g5")] = chess.engine.PovScore(chess.engine.Mate(1), white)
+    made = made_of(book, exits=exits, evaluations=evaluations)
+    said = BookSentences(made)
+    assert said.of_move(uci("e2e4 f7f6 d2d4")) == (
+        "You get here in 50 of 100 games. Expect 2...g5? in 60 of 100 cases: it allows mate in 1, and you "
+        "answer 3. Qh5#. The book has no answer to 2...d5."
+    )
+    assert (
+        said.of_move(uci("e2e4 f7f6 d2d4 g7g5 d1h5")) == "You get here in 30 of 100 games. The game is over."
+    )
+    assert said.of_move(uci("e2e4")) == (
+        "Expect 1...e5 in 50 of 100 cases. The usual mistake is 1...f6?, in 50 of 100 cases: it costs 1.1 "
+        "pawns. Your plan against 1...f6 is 2. d4 and 3. Qh5#."
+    )
+    games = {uci("e2e4 f7f6"): ReplyGames(3, ())}
+    person = BookSentences(dataclasses.replace(made, person=Person("Bob", 8, 1990, 1999), games=games))
+    assert person.of_reply(uci("e2e4 f7f6")) == "In 50 of 100 cases, seen in 3 of their games."
+    engine = dataclasses.replace(made, settings=dataclasses.replace(made.settings, opponent=""))
+    assert "?" not in BookSentences(engine).of_move(uci("e2e4"))
