@@ -60,12 +60,14 @@ class Holes(NamedTuple):
       cost: float64[j], what the best answer and the best that follows it would bring, in all games, less the
         tree's penalty for each; 0 where nothing pays.
       answer: int32[j], the entry that brings it; the best one where none pays.
+      gain: float64[j], the most that an answer, and what follows it, would bring where memory costs nothing.
     """
 
     infoset: npt.NDArray[np.int32]
     reach: npt.NDArray[np.float64]
     cost: npt.NDArray[np.float64]
     answer: npt.NDArray[np.int32]
+    gain: npt.NDArray[np.float64]
 
 
 class Lessons(NamedTuple):
@@ -272,11 +274,14 @@ def _holes(decisions: Decisions, book: npt.NDArray[np.bool_], advantage: npt.NDA
     before = forest.previous
     open_to = (before < 0) | np.append(book, False)[before]
     holes = np.flatnonzero((forest.infoset_player == decisions.player) & open_to & ~answered)
-    parts = zip(forest.first_entry[holes].tolist(), forest.first_entry[holes + 1].tolist(), strict=True)
-    answer = np.array([first + int(advantage[first:last].argmax()) for first, last in parts], np.int32)
+    first, last = forest.first_entry[holes].tolist(), forest.first_entry[holes + 1].tolist()
+    parts = [slice(*ends) for ends in zip(first, last, strict=True)]
+    answer = np.array([part.start + int(advantage[part].argmax()) for part in parts], np.int32)
+    free = decisions.best(0.0).advantage
+    gain = np.array([max(0.0, free[part].max()) for part in parts])
     cost, reach = np.maximum(advantage[answer], 0.0), decisions.reach[holes]
     order = np.lexsort((-reach, -cost))
-    return Holes(holes[order].astype(np.int32), reach[order], cost[order], answer[order])
+    return Holes(holes[order].astype(np.int32), reach[order], cost[order], answer[order], gain[order])
 
 
 def _lessons(decisions: Decisions, book: npt.NDArray[np.bool_], learn: int) -> Lessons:

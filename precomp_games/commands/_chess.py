@@ -17,6 +17,7 @@ from absl import flags
 
 from precomp_games._support.checks import one_line, pasteable
 from precomp_games.chess.data.exits import LIKELY
+from precomp_games.chess.data.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.engines import pool
 from precomp_games.chess.engines.cluster import DaskEngine
 from precomp_games.chess.engines.searches import check_command, named_options
@@ -198,10 +199,13 @@ class FolderFlags:
     Attributes:
       folder: Output folder of `precomp-games opponent` or `prepare`: its books, its opponent, and all
         settings that do not stand beside this flag. May be repeated, for a folder of each color.
-      side: Whose book. Default: each that there is.
+      book: Your own book, PGN or Polyglot (.bin); may be repeated.
+      side: Whose book. Default: each that there is; of --book the side that has one move in its files where
+        the other one has many.
     """
 
     folder: _flags.Repeated = dataclasses.field(default=(), metadata={"flag": "from"})  # a word of Python's
+    book: _flags.Repeated = ()
     side: Literal["white", "black"] | None = None
 
 
@@ -247,6 +251,17 @@ def earlier_run(given: flags.FlagValues) -> Earlier:
         (one, other), paths = (each.made.side for each in runs), ", ".join(given["from"].value or ())
         print(f"{one.capitalize()}'s of {paths}; --side={other} is for the other.")
     return runs[0]
+
+
+def own_book(given: flags.FlagValues, fen: str = "") -> Repertoire:
+    """Reads the book of --book, of --side or of whom its files tell.
+
+    Raises:
+      ValueError: there is none.
+    """
+    side = None if given.side is None else given.side == "white"
+    with _app.errors_by_flag("book", "PGN or Polyglot files"):
+        return read_repertoire(given.book, side, fen=fen)
 
 
 def as_said(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:

@@ -1,5 +1,6 @@
 r"""Judges the opening book that you have: what it is worth against an opponent, what it lacks, what can go.
 
+  precomp-games judge --book=mine.pgn --opponent="human(rating=1500)"
   precomp-games judge --book=mine.pgn --book=more.bin --side=white --r=20
 
 The book is PGN, games with variations, or Polyglot (.bin); of several moves for a position the first one
@@ -9,16 +10,18 @@ where there is no --book. On a tree with the book's moves and the analyst's, of 
 of --penalty of games or more, it says
 
   * what the book is worth, and its regret: how much more the best book of as many positions is worth, and the
-    best one that is made of the book's own moves;
-  * what forgetting each position costs, and what to drop first;
+    best one that is made of the book's own moves; and how many games are still in it at each move;
+  * holes: replies without an answer, by how often they come up, and what an answer would bring;
+  * moves of the book that are worth less than another one;
   * what to learn next: the positions that add most together, given the book, in the order to learn them;
-  * holes: replies without an answer, by what they cost;
-  * moves of the book that are worth less than another one, and positions that this opponent never lets you
-    reach.
+  * what to drop first, and positions that this opponent never lets you reach;
+  * what forgetting each position costs.
 
-Without flags, a small book is judged against a person of whom there are a few games, without an engine.
-Prints points in 100 games, and writes shares of a game: result.json, positions.csv, learn.csv, holes.csv and
-not_met.csv.
+Against people (--opponent="human(rating=1500)"), positions are worth what people's games score, and the
+analyst looks at most two moves away from the book. Without flags, a small book is judged against a person of
+whom there are a few games, without an engine. Prints points in 100 games, and writes shares of a game:
+result.json, positions.csv, learn.csv, holes.csv and not_met.csv. The folder is one as `precomp-games prepare`
+writes them, so that `drill`, `match` and `report` take it by --from; --report and --export are as there.
 """
 
 from __future__ import annotations
@@ -33,13 +36,17 @@ from absl import flags
 
 from precomp_games._support import checks
 from precomp_games._support.checks import counted
+from precomp_games._support.deadlines import limited
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.repertoire import Repertoire, read_repertoire
 from precomp_games.chess.model.model import Engines, PreparationPolicies, named_calibration
 from precomp_games.chess.model.settings import PreparationSettings
-from precomp_games.chess.plan.judging import KNOWN, RepertoireJudgment, judge_repertoire
-from precomp_games.chess.study.words import OpponentWords, more_points, often, points
-from precomp_games.commands import _app, _chess, _files, _flags
+from precomp_games.chess.plan.judging import RepertoireJudgment, judge_repertoire
+from precomp_games.chess.plan.preparation import Preparation, WholeTree
+from precomp_games.chess.plan.prepare import looked_at
+from precomp_games.chess.plan.repertoire_book import KNOWN, repertoire_preparation
+from precomp_games.chess.study.words import OpponentWords, more_points, often, points, worth_words
+from precomp_games.commands import _app, _chess, _files, _flags, prepare
 from precomp_games.policies.specs import quoted
 
 _SHARES = ("reach", "was", "is")  # columns that are no points
@@ -54,15 +61,14 @@ class Flags:
     """Which book is judged, and how.
 
     Attributes:
-      book: Your book, PGN or Polyglot (.bin); may be repeated. Default: that of --from, or a shipped sample.
       known: What you know: each position of the book, whatever moves led to it, or its lines alone.
-      horizon: How many half-moves the analyst's books may be long. Default: one more than your longest line.
+      horizon: How many half-moves the analyst's books may be long. Default: one more than your longest line,
+        and against people two moves beyond the book.
       learn: How many positions to learn next.
       rows: Rows of each table that are printed.
       output_dir: Where files go.
     """
 
-    book: _flags.Repeated = ()
     known: Annotated[str, checks.one_of(KNOWN)] = "positions"
     horizon: checks.PositiveInt | None = None
     learn: checks.NonNegativeInt = 10
@@ -77,7 +83,6 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
     )
     without = ("opponent_weights", "distrust", "price")
     _flags.define_chess_flags(own, without, evaluation="calibrated", penalty=1e-3, menu=1)
-    own["side"].help = "Whose book it is. Default: white."
 
 
 def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
@@ -85,23 +90,21 @@ def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationS
 
     With --from both are an earlier run's, as far as flags say nothing else.
     """
-    if not given["from"].value:
-        book = _book(given, given.book, chess.BLACK if given.side == "black" else chess.WHITE, given.fen)
-        return book, _settings(given, book)
-    folder, made = _chess.earlier_run(given)
-    paths = given.book or [str(folder / "book.pgn")]
-    book = _book(given, paths, made.book.side, given.fen if given["fen"].present else made.settings.fen)
-    return book, _settings(given, book, made.settings)
-
-
-def _book(given: flags.FlagValues, paths: Sequence[str], side: chess.Color, fen: str) -> Repertoire:
-    """The book of these files, or the sample."""
-    if side == chess.BLACK and not paths:
-        raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
-    with _app.errors_by_flag("book", "PGN or Polyglot files"):
-        return read_repertoire(
-            paths or [_flags.shown_path(_flags.DATA / "repertoire_sample.pgn")], side, fen=fen
-        )
+    prepare.suit_people(given, {"evaluation": "people"})
+    made = None
+    if given["from"].value:
+        folder, made = _chess.earlier_run(given)
+        given["side"].value = made.side
+        given["book"].value = given.book or [str(folder / "book.pgn")]
+    if not given.book:
+        if given.side == "black":
+            raise ValueError("--book: expected your book for Black, got none; the sample is one for White")
+        sample = _flags.shown_path(_flags.DATA / "repertoire_sample.pgn")
+        book = read_repertoire(sample, chess.WHITE, fen=given.fen)
+    else:
+        fen = given.fen if made is None or given["fen"].present else made.settings.fen
+        book = _chess.own_book(given, fen)
+    return book, _settings(given, book, None if made is None else made.settings)
 
 
 def _settings(
@@ -115,8 +118,9 @@ def _settings(
     if before is None and not (given.book or given.opponent or given["r"].present):
         games = _flags.shown_path(_flags.DATA / "karpov_sample.pgn")
         opponent = f"games(file={quoted(games)},player=Karpov Anatoli,prior=uci(r=20,top_k=2))"
+    fitted = given.evaluation if before is None or given["evaluation"].present else before.evaluation
     if opponent and not given["calibration"].present:
-        calibration = "people"  # most of those who have a name
+        calibration = "people" if fitted == "calibrated" else ""  # most of those who have a name
     if before is None:
         settings = _flags.settings_of(given, book.player, opponent=opponent, calibration=calibration)
     else:
@@ -152,18 +156,24 @@ def write_judgment(
     engines: Engines,
     result: Mapping[str, Any],
     tables: Mapping[str, list[dict[str, Any]]],
+    made: Preparation | None = None,
 ) -> None:
     """Writes result.json, with the tables, and a CSV file of each table that has rows.
 
-    `result` is what else result.json has, first of how the book was judged and then of the book.
+    `result` is what else result.json has, first of how the book was judged and then of the book. With a
+    preparation, the folder is one of it as well.
     """
-    made_by = {
-        "settings": settings.as_dict(),
-        "analyst": engines.ids[0],
-        "opponent": OpponentWords(settings, engines.ids[1]).name,
-    }
-    _files.write_json(folder / "result.json", {**made_by, **result, **tables})
     written = ["result.json"]
+    if made is not None:
+        made.write(folder, {**result, **tables})
+        written += ["book.pgn", "book.bin"]
+    else:
+        made_by = {
+            "settings": settings.as_dict(),
+            "analyst": engines.ids[0],
+            "opponent": OpponentWords(settings, engines.ids[1]).name,
+        }
+        _files.write_json(folder / "result.json", {**made_by, **result, **tables})
     for name, rows in tables.items():
         path = folder / f"{name}.csv"
         if rows:
@@ -228,52 +238,62 @@ def print_tables(
     """Prints what is said of positions, so many rows of each table."""
     positions, not_met = tables["positions"], tables["not_met"]
     print("\nThe tables count points in 100 games, over all games.")
-    title = "What forgetting a position, and all of the book behind it, costs"
-    rows = sorted(positions, key=lambda row: -row["forgetting"])
-    print_rows(title, rows, {"forgetting": "costs", "reach": "reach", "play": "play"}, most)
-    title = "What to drop first (below 0, the book is better without it)"
-    rows = sorted(positions, key=lambda row: row["drop"])
-    print_rows(title, rows, {"threshold": "a position is worth", "reach": "reach", "play": "play"}, most)
-    title = "What to learn next, the best ones together, in this order"
-    columns = {"gain": "adds", "with_what_follows": "with what follows", "play": "play"}
-    print_rows(title, tables["learn"], columns, most)
-    title = (
-        f"Replies without an answer, by what they cost (less {points(settings.penalty)} a position to learn)"
-    )
-    rows = [row for row in tables["holes"] if row["cost"] >= _LEAST]
-    print_rows(title, rows, {"cost": "costs", "reach": "reach", "answer": "answer"}, most)
+    title = "Replies without an answer, by how often they come up, and what an answer brings"
+    rows = sorted(tables["holes"], key=lambda row: -row["reach"])
+    columns = {"reach": "come up", "gain": "brings", "answer": "answer", "where": "where"}
+    print_rows(title, rows, columns, most)
     title = "Moves of the book that are worth less than another one, by these scores"
     rows = sorted((row for row in positions if row["loss"] >= _LEAST), key=lambda row: -row["loss"])
     print_rows(title, rows, {"loss": "less", "reach": "reach", "play": "play", "better": "than"}, most)
+    title = "What to learn next, the best ones together, in this order"
+    columns = {"gain": "adds", "with_what_follows": "with what follows", "play": "play"}
+    print_rows(title, tables["learn"], columns, most)
+    title = "What to drop first (below 0, the book is better without it)"
+    rows = sorted(positions, key=lambda row: row["drop"])
+    print_rows(title, rows, {"threshold": "a position is worth", "reach": "reach", "play": "play"}, most)
     title = "Positions that this opponent hardly lets you reach"
     rows = [row for row in not_met if row["because"] == "the opponent"]
     print_rows(title, rows, {"play": "play", "source": "from"}, most)
     behind = sum(row["because"] != "the opponent" for row in not_met)
     if behind:
         print(f"\n{behind} more positions are behind moves that are second choices of the book itself.")
+    title = "What forgetting a position, and all of the book behind it, costs"
+    rows = sorted(positions, key=lambda row: -row["forgetting"])
+    print_rows(title, rows, {"forgetting": "costs", "reach": "reach", "play": "play"}, most)
 
 
 def define(own: flags.FlagValues) -> None:
     """Defines the flags."""
+    _flags.define_flags(own, _chess.ShowingFlags)
     define_judging_flags(own, "output/judge_book")
 
 
 def run(given: flags.FlagValues) -> None:
     """Judges the book of the flags."""
+    _chess.check_exports(given.export)
     book, settings = book_and_settings(given)
     folder = _app.output_folder(given.output_dir)
     with _chess.open_engines(given, settings) as engines:
         needed = engines.start_record()
+        opponent = OpponentWords(settings, engines.ids[1])
         print(
-            f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against "
-            f"{OpponentWords(settings, engines.ids[1]).told}, judged by "
+            f"{chess.COLOR_NAMES[book.side].capitalize()}'s book against {opponent.told}, judged by "
             f"{engines.ids[0]} ({settings.analyst_limit}).\n{'Book':<20}{book.report}"
         )
         _chess.print_model(settings, engines)
         judged = judged_by_flags(given, book, settings, engines)
         tables = judged.tables()
+        with limited(None):  # all of which has been searched
+            often = dataclasses.replace(settings, penalty=judged.penalty)
+            made = repertoire_preparation(book, often, engines, known=given.known)
+        search = WholeTree(learned=judged.judgment.size, tree=looked_at(judged.tree))
+        made = dataclasses.replace(made, search=search)
         print_summary(judged, settings)
+        prepare.print_exits(made)
+        if made.clock is not None:
+            print(worth_words(opponent.title, made.utility - made.unprepared, made.clock, len(book)))
         print(f"{'Searches':<20}{len(needed)} needed, {engines.searches} of them new")
         print_tables(tables, settings, given.rows)
         result = {"known": given.known, "score": settings.kind.score_name, **judged.to_json()}
-        write_judgment(given, folder, settings, engines, result, tables)
+        write_judgment(given, folder, settings, engines, result, tables, made)
+        _chess.write_shown(given, folder, made, {})

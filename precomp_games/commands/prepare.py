@@ -88,19 +88,20 @@ OF_PEOPLE: Mapping[str, Any] = {
     "min_probability": 0.02,
 }
 """What flags are by default where the opponent is people."""
+_OF_TREES: Mapping[str, Any] = {"evaluation": "people", "min_probability": 0.01}
+"""The same where the whole tree is looked at."""
 
 
-def suit_people(given: flags.FlagValues) -> None:
+def suit_people(given: flags.FlagValues, defaults: Mapping[str, Any] = OF_PEOPLE) -> None:
     """Sets the defaults of flags that are others where the opponent is people of a rating."""
     spec = given.opponent or ""
     if "human" not in policies_in(spec):
         return
     rating = parsed_spec(spec).get("rating", 1500.0)
-    defaults = dict(OF_PEOPLE)
     if isinstance(rating, int | float):
-        defaults["rating"] = float(rating)
+        defaults = {**defaults, "rating": float(rating)}
     if given.evaluation != "people" and given["evaluation"].present:
-        defaults = {"min_probability": OF_PEOPLE["min_probability"]}
+        defaults = {name: value for name, value in defaults.items() if name == "min_probability"}
     for name, value in defaults.items():
         if not given[name].present:
             given[name].value = value
@@ -268,7 +269,7 @@ def define(own: flags.FlagValues) -> None:
 def run(given: flags.FlagValues) -> None:
     """Prepares by the flags."""
     _chess.check_exports(given.export)
-    suit_people(given)
+    suit_people(given, _OF_TREES if _whole_tree(given) else OF_PEOPLE)
     settings = dataclasses.replace(preparation_settings(given), min_probability=given.min_probability)
     folder = _app.output_folder(given.output_dir)
     with _chess.open_engines(given, settings) as engines:

@@ -68,7 +68,8 @@ def test_a_table_of_an_earlier_run_goes(tmp_path):
     assert "learn.csv" not in printed("judge_book", *flags, cwd=tmp_path, has_engine=False)
     assert result_of(tmp_path / "out")["learn"] == []
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "holes.csv", "not_met.csv", "positions.csv", "result.json",
+        "book.bin", "book.pgn", "holes.csv", "not_met.csv", "opponent.npz", "positions.csv", "result.json",
+        "traps.pgn",
     ]  # fmt: skip
 
 

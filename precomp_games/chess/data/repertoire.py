@@ -32,6 +32,7 @@ import chess.pgn
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public, shown
 from precomp_games._support.results import Result
+from precomp_games.chess.data.book import Book, BookMove, BookPosition
 from precomp_games.chess.data.move_counts import REPEATED, UNWEIGHTED, PolyglotCounts
 from precomp_games.chess.data.pgn_files import GameReport, GameVisitor, game_texts, visited
 from precomp_games.chess.game import action_of, board_after, check_fen, move_of
@@ -40,6 +41,7 @@ _MAX_GAMES = 100_000
 _MAX_PLIES = 200  # of a line
 _MAX_POSITIONS = 200_000
 _MAX_DEPTH = 100  # of variations within variations
+_ALONE = 0.5  # of the other side's share of positions with several moves, at most, has who owns a book
 _MISTAKES = (chess.pgn.NAG_MISTAKE, chess.pgn.NAG_BLUNDER)
 
 
@@ -146,11 +148,41 @@ class Repertoire(Result):
                 reached.add(epd)
         return frozenset(reached)
 
+    @functools.cached_property
+    def following(self) -> Mapping[tuple[int, ...], Sequence[tuple[int, ...]]]:
+        """The lines by all of their actions but the last one, a reply."""
+        found: dict[tuple[int, ...], list[tuple[int, ...]]] = collections.defaultdict(list)
+        for line in self.lines:
+            found[line[:-1]].append(line)
+        return found
+
+    def by_lines(self) -> Book:
+        """All lines as a book, for where nobody knows what an opponent replies.
+
+        The reach of a position is the share of lines that pass through it, and so is its worth: all of these
+        fail where it is forgotten. Of several moves each is played as often as lines go on with it.
+        """
+        ends: dict[tuple[int, ...], int] = {}  # by what is played, how many lines end behind it
+        for line in sorted(self.lines, key=len, reverse=True):
+            for action in self.actions_at(self.lines[line]):
+                behind = (*line, action)
+                ends[behind] = sum(ends[each] for each in self.following.get(behind, ())) or 1
+            ends[line] = sum(ends[*line, action] for action in self.actions_at(self.lines[line]))
+        firsts = [line for line in self.lines if len(line) == (self.start.turn != self.side)]
+        whole, positions = sum(ends[line] for line in firsts), list[BookPosition]()
+        for line in firsts:  # grows as it goes
+            actions = self.actions_at(self.lines[line])
+            moves = tuple(BookMove(move_of(each), ends[*line, each] / ends[line]) for each in actions)
+            share = ends[line] / whole
+            positions.append(BookPosition(tuple(map(move_of, line)), moves, share, share))
+            firsts += [each for action in actions for each in self.following.get((*line, action), ())]
+        return Book(self.start, self.side, positions)
+
 
 @public
 def read_repertoire(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    side: chess.Color,
+    side: chess.Color | None = None,
     *,
     fen: str = "",
     max_games: checks.PositiveInt = _MAX_GAMES,
@@ -160,14 +192,14 @@ def read_repertoire(
 
     Args:
       paths: a file, or several, the most important one first: PGN, or Polyglot where names end in ".bin".
-      side: whose book, chess.WHITE or chess.BLACK.
+      side: whose book, chess.WHITE or chess.BLACK; None: the side that has one move where the other has many.
       fen: where it begins, "" for the usual start. Games that begin elsewhere are left out, and counted.
       max_games: games that are read of a file.
       max_plies: half-moves of a line that are read.
 
     Raises:
-      ValueError: an argument is not as above, a file is no PGN, or the files have no move of that side; the
-        error says what was read instead.
+      ValueError: an argument is not as above, a file is no PGN, or the files have no move of that side, or do
+        not tell whose they are; the error says what was read instead.
       OSError: a file cannot be read.
     """
     several = isinstance(paths, Sequence) and not isinstance(paths, str | bytes)
@@ -175,14 +207,34 @@ def read_repertoire(
     if not listed:
         raise ArgumentError(f"expected paths of at least one file, got {shown(paths)}")
     start = check_fen(fen)
+    read, problems = list[Repertoire](), list[ArgumentError]()
+    for each in chess.COLORS if side is None else (side,):
+        try:
+            read.append(_read(listed, each, start, max_games, max_plies))
+        except ArgumentError as error:
+            problems.append(error)
+    if not read:
+        raise problems[0]
+    read.sort(key=lambda book: book.report.contradictions / len(book))
+    shares = [book.report.contradictions / len(book) for book in read]
+    if len(read) > 1 and (shares[0] > _ALONE * shares[1] or not shares[1]):
+        files = ", ".join(map(repr, listed))
+        raise ArgumentError(f"expected files that tell whose book it is where no side is given, got {files}")
+    return read[0]
+
+
+def _read(
+    paths: Sequence[str], side: chess.Color, start: chess.Board, max_games: int, max_plies: int
+) -> Repertoire:
+    """Reads the book of one side."""
     reader = _Reader(start, side, max_plies)
-    for path in listed:
+    for path in paths:
         if path.lower().endswith(".bin"):
             reader.read_polyglot(path)
         else:
             reader.read_pgn(path, max_games)
     if not reader.moves:
-        color, files = chess.COLOR_NAMES[side], ", ".join(map(repr, listed))
+        color, files = chess.COLOR_NAMES[side], ", ".join(map(repr, paths))
         hint = f"; fen={reader.elsewhere!r} reads what begins there" if reader.elsewhere else ""
         raise ArgumentError(f"expected moves of {color} in {files}, got none ({reader.report}{hint})")
     return reader.result()

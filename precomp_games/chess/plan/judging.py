@@ -29,31 +29,57 @@ from precomp_games.chess.game import ChessState, move_of
 from precomp_games.chess.model.engine_policies import EngineMenu
 from precomp_games.chess.model.model import Engines, PreparationPolicies, by_player
 from precomp_games.chess.model.settings import PreparationSettings
+from precomp_games.chess.plan.prepare import looked_at
+from precomp_games.chess.plan.repertoire_book import KNOWN, with_likely_replies
 from precomp_games.chess.plan.trees import looked_far, preparation_tree
 from precomp_games.tree.history_tree import HistoryTree
 
-KNOWN = ("positions", "lines")
-"""What the owner of a book knows: each of its positions, however it came up, or its lines alone."""
+_BEYOND = 2  # moves of ours without the repertoire, where people reply in many ways
 
 
 @dataclasses.dataclass(frozen=True)
 class RepertoireMenu:
-    """A menu with the moves of a repertoire beside those of an engine, which come first."""
+    """A menu with the moves of a repertoire beside those of an engine, which come first.
+
+    Attributes:
+      repertoire: The moves.
+      engine_menu: The engine's.
+      beyond: After so many positions in a row that the repertoire does not have, there is nothing more; None:
+        the engine's go on. It is for trees that share nothing between orders of moves.
+    """
 
     repertoire: Repertoire
     engine_menu: EngineMenu
+    beyond: int | None = None
 
     def entries_batch(self, states: Sequence[ChessState]) -> list[list[int]]:
         """The actions at each state."""
-        of_engine = self.engine_menu.entries_batch(states)
+        looked_at = [state for state in states if self._near(state)]
+        of_engine = iter(self.engine_menu.entries_batch(looked_at))
+        by_state = {id(state): next(of_engine) for state in looked_at}
+        entries = [by_state.get(id(state), []) for state in states]
         return [
-            [*entries, *(a for a in self.repertoire.actions_at(state.epd) if a not in entries)]
-            for state, entries in zip(states, of_engine, strict=True)
+            [*each, *(a for a in self.repertoire.actions_at(state.epd) if a not in each)]
+            for state, each in zip(states, entries, strict=True)
         ]
+
+    def _near(self, state: ChessState) -> bool:
+        """Whether one of the last positions is the repertoire's, or there were no more."""
+        known, history = self.repertoire.positions, state.history()
+        if self.beyond is None or state.epd in known or len(history) < 2 * self.beyond:
+            return True
+        earlier = [state.get_game().new_initial_state()]
+        for action in history[:-2]:
+            earlier.append(earlier[-1].child(action))
+        return any(each.epd in known for each in earlier[: -2 * self.beyond : -2])
 
 
 def repertoire_policies(
-    policies: PreparationPolicies, repertoire: Repertoire, horizon: int, count: int = 1
+    policies: PreparationPolicies,
+    repertoire: Repertoire,
+    horizon: int,
+    count: int = 1,
+    beyond: int | None = None,
 ) -> PreparationPolicies:
     """The policies of a preparation whose player has a repertoire's moves to choose among as well.
 
@@ -63,6 +89,7 @@ def repertoire_policies(
       horizon: from this half-move on, there are only the repertoire's.
       count: how many of the engine's best moves there are to choose among, no more than the menu has. The
         tree grows with this number to the power of moves.
+      beyond: see `RepertoireMenu`.
 
     Raises:
       ValueError: the policies have no such menu.
@@ -73,7 +100,7 @@ def repertoire_policies(
             f"expected policies of settings with a menu of at least 1 for the repertoire's side, got {menu!r}"
         )
     fewer = dataclasses.replace(menu, max_plies=min(menu.max_plies, horizon), count=min(menu.count, count))
-    both = RepertoireMenu(repertoire, fewer)
+    both = RepertoireMenu(repertoire, fewer, beyond)
     return dataclasses.replace(policies, sigma_pre=by_player(repertoire.player, both, None))
 
 
@@ -151,7 +178,8 @@ class RepertoireJudgment(Result):
         """Rows by the name of a table, each with a line ("after") and a move in the position behind it.
 
         "positions" are those of the book, "learn" what to learn next, "holes" the replies without an answer,
-        and "not_met" the book's positions that games do not come to, in the order of its files.
+        where a line ends or beside replies that have one, and "not_met" the book's positions that games do
+        not come to, in the order of its files.
         """
         lessons, holes = self.judgment.lessons, self.judgment.holes
         learn = _told(map(self._entry, lessons.entry.tolist()))
@@ -159,7 +187,8 @@ class RepertoireJudgment(Result):
         tables = {
             "positions": self.columns(),
             "learn": learn | {"gain": lessons.gain, "with_what_follows": lessons.net_gain},
-            "holes": _told(answers, "answer") | {"reach": holes.reach, "cost": holes.cost},
+            "holes": _told(answers, "answer")
+            | {"reach": holes.reach, "gain": holes.gain, "cost": holes.cost, "where": self._ends()},
         }
         return {name: rows_of(each) for name, each in tables.items()} | {"not_met": self._not_met()}
 
@@ -208,8 +237,15 @@ class RepertoireJudgment(Result):
             "best_of_its_moves": judged.own_utility,
             "own_regret": judged.own_regret,
             "best_book": rows_of(_told(map(self._entry, judged.best.memorization_set.tolist()))),
-            "tree": {"histories": self.tree.num_histories, "fingerprint": self.tree.fingerprint},
+            "tree": dataclasses.asdict(looked_at(self.tree)),
         }
+
+    def _ends(self) -> list[str]:
+        """Of each hole, whether the book has an answer to another reply there."""
+        judged, before = self.judgment, self.tree.previous
+        answered = set(before[self.tree.entry_infoset[judged.memorization_set]].tolist())
+        holes = before[judged.holes.infoset].tolist()
+        return ["beside others" if each in answered else "a line ends" for each in holes]
 
     def _not_met(self) -> list[dict[str, Any]]:
         book = self.repertoire
@@ -288,7 +324,8 @@ def judge_repertoire(
         where there is a deadline, of a greater penalty, as far as there is time.
       engines: whose searches.
       policies: of the settings, with another opponent; by default theirs.
-      horizon: so many half-moves long may the analyst's books be; by default one more than the longest line.
+      horizon: so many half-moves long may the analyst's books be; by default one more than the longest line,
+        and against people no more than two moves away from the repertoire.
       count: how many of the analyst's best moves there are to choose among in a position.
       known: one of `KNOWN`.
       learn: how many positions to learn next.
@@ -298,10 +335,12 @@ def judge_repertoire(
     """
     if policies is None:
         policies = engines.policies(settings)
-    both = repertoire_policies(policies, repertoire, horizon or repertoire.longest + 1, count)
+    beyond = _BEYOND if horizon is None and settings.of_people else None
+    both = repertoire_policies(policies, repertoire, horizon or repertoire.longest + 1, count, beyond)
 
     def look(each: PreparationSettings) -> HistoryTree:
-        return preparation_tree(each, engines.analyst, engines.opponent, policies=both, truncate="reach")
+        likely = with_likely_replies(both, each)
+        return preparation_tree(each, engines.analyst, engines.opponent, policies=likely, truncate="reach")
 
     tree = looked_far(settings, look, by_steps=engines.can_search)
     entries = known_entries(tree, repertoire, known)

@@ -167,16 +167,28 @@ def is_by_games(settings: PreparationSettings, games: int, *, whole_tree: bool) 
 
 def with_exits(found: Preparation, engines: Engines, policies: PreparationPolicies) -> Preparation:
     """With what there is to say of the book that was found, by the policies that it was found with."""
+    with limited(None):  # nearly all of which has been searched
+        exits = exits_of(found.book, found.settings, policies, found.stops)
+        return described(found, engines, policies, exits)
+
+
+def described(
+    found: Preparation,
+    engines: Engines,
+    policies: PreparationPolicies,
+    exits: Sequence[BookExit],
+    least: float = 0.0,
+) -> Preparation:
+    """With exits, what they say, and the analyst's evaluations of what comes up in such a share of games."""
     settings, book = found.settings, found.book
     opponent = policies.sigma[1 - settings.player]
-    epds = [board.epd() for board in book.boards]
-    with limited(None):  # nearly all of which has been searched
-        exits = exits_of(book, settings, policies, found.stops)
-        limit = settings.check_limit or settings.analyst_limit
-        results = engines.analyst.search(epds, limit, settings.multipv)
+    told = [k for k, position in enumerate(book.positions) if position.reach >= least]
+    boards = book.boards
+    limit = settings.check_limit or settings.analyst_limit
+    results = engines.analyst.search([boards[k].epd() for k in told], limit, settings.multipv)
     evaluations = {
-        position.history: pov_score(result.lines[0], book.side)
-        for position, result in zip(book.positions, results, strict=True)
+        book.positions[k].history: pov_score(result.lines[0], book.side)
+        for k, result in zip(told, results, strict=True)
     }
     clock = None
     if settings.evaluation == "people" and found.standard_error is None:
@@ -295,7 +307,7 @@ def _by_tree(
         learned=learned,
         truncation_loss=best.truncation_loss,
         components=() if tree.mixture is None else algorithms.value_against_components(best).tolist(),
-        tree=_looked_at(tree),
+        tree=looked_at(tree),
     )
     book, gains = trees.preparation_book(tree, player, best.states()), best.gain.tolist()
     worth = best.utility, best.unprepared, best.value
@@ -312,7 +324,7 @@ def _robust(
     states = algorithms.memorized_states(MetaStrategy.of_set(tree, player, best.memorization_set))
     gains = [state.gain for state in states]
     worst = preparation.AtWorst(best.utility, best.unprepared)
-    search = preparation.WholeTree(learned=best.paid, robust=worst, tree=_looked_at(tree))
+    search = preparation.WholeTree(learned=best.paid, robust=worst, tree=looked_at(tree))
     worth = best.nominal, best.nominal - math.fsum(gains), best.nominal - best.penalty * best.paid
     book = trees.preparation_book(tree, player, states)
     return Preparation(settings, book, engines.ids, *worth, gains, search=search)
@@ -337,7 +349,8 @@ def distrusted_shares(
     return shares
 
 
-def _looked_at(tree: HistoryTree) -> preparation.LookedAt:
+def looked_at(tree: HistoryTree) -> preparation.LookedAt:
+    """Return how large a tree is."""
     expanded = int(tree.work["expanded"])
     return preparation.LookedAt(expanded, tree.num_histories, tree.num_positions, tree.fingerprint)
 
