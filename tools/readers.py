@@ -32,6 +32,7 @@ from precomp_games import chess as prep
 from precomp_games.algorithms import best_precomputation, load_policy, meta_equilibrium, save_policy, solve
 from precomp_games.chess.data.move_counts import GameSelection, PolyglotCounts
 from precomp_games.chess.data.pgn_files import pgn_names
+from precomp_games.chess.data.scouting import ScoutedGames, scout
 from precomp_games.chess.engines.searches import Line, SearchResult
 from precomp_games.chess.game import ChessGame
 from precomp_games.chess.model import people_values
@@ -41,6 +42,7 @@ from precomp_games.chess.model.opponents import polyglot_policy
 from precomp_games.chess.model.played import pgn_moves, pgn_results, reply_games
 from precomp_games.chess.plan.sparring import SparringGames
 from precomp_games.chess.play.uci_engine import uci_book
+from precomp_games.chess.study import scout_page
 from precomp_games.chess.study.words import OpponentWords
 from precomp_games.commands import report
 from precomp_games.policies.specs import parsed_spec, touched
@@ -375,6 +377,13 @@ _PGN_WORDS = (
 )
 
 
+def _scouted(path: pathlib.Path) -> object:
+    """What whoever plays in a file plays, as it is shown."""
+    found = scout(ScoutedGames.read(path, next(iter(pgn_names(path)), "B")), least=1)
+    scout_page.write_scout_page(path.with_name("scout.html"), found, {})
+    return scout_page.scout_pgn(found), found.to_json()
+
+
 def _sparred(path: pathlib.Path) -> object:
     """The games of whoever plays in a file, against whom both sides prepare."""
     games = SparringGames.read(path, next(iter(pgn_names(path)), "B"))
@@ -473,6 +482,7 @@ READERS: dict[str, Reader] = {
         ("load_policy",), lambda: _saved(_policy), load_policy, "policy.npz", more=_hostile_policies
     ),
     "games": _of_games("read_games", lambda path: list(prep.read_games(path, setups=True))),
+    "scouting": _of_games("ScoutedGames.read", _scouted),
     "table": _of_games("GameSelection", lambda path: GameSelection(path).table()),
     "pgn_moves": _of_games("pgn_moves", pgn_moves),
     "pgn_names": _of_games("pgn_names", pgn_names),

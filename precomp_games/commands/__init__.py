@@ -20,6 +20,7 @@ COMMANDS = {
     "review": "where games left your book, what that cost, and what it teaches",
     "drill": "asks you the positions of a book, what costs most first",
     "report": "books as a page to look at, and as files to study with",
+    "scout": "what a player plays, by its games: lines, scores, form, what is new, in seconds",
     "opponent": "White and Black against a person, by its games: a page, studies, cards, what to expect",
     "estimate": "how random an opponent is: the r and the number of moves that fit its moves",
     "calibrate": "what an analyst's score is worth in games",

@@ -27,8 +27,7 @@ import math
 import os
 import pathlib
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import chess
@@ -41,8 +40,6 @@ from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable
-from precomp_games.chess.data.names import fitting_names
-from precomp_games.chess.data.pgn_files import pgn_names
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.model.human import WHERE
@@ -62,11 +59,11 @@ from precomp_games.chess.study.words import (
     unseen_words,
 )
 from precomp_games.commands import _app, _chess, _files, _flags, prepare
+from precomp_games.commands.scout import named_player
 
 _LINES = 5  # of each book, that are printed
 _MISSING = "networks of people's moves, which would predict each move better by a bit"
 _SELDOM = 3  # games; what came up less often is told
-_LISTED = 8  # names, of several that fit, and
 _SHOWN = 2  # first moves, and
 _ROWS = 5  # positions that are told
 _LONGEST_NAME = 60  # characters of a folder's name
@@ -194,46 +191,12 @@ def _write_page(
 
 def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
     """The file, the name as the file has it, and the file of others' games."""
-    path, player, population = given.games, given.player, given.population
-    if path is None:
-        path, player = str(_flags.DATA / "karpov_sample.pgn"), player or "Karpov Anatoli"
-        return path, player, population or str(_flags.DATA / "championship_sample.pgn")
-    if population is not None and not os.path.isfile(population):
+    population = given.population
+    if given.games is None:
+        population = population or str(_flags.DATA / "championship_sample.pgn")
+    elif population is not None and not os.path.isfile(population):
         raise ValueError(f"--population: expected a file, got {population!r}")
-    with _app.errors_by_flag("games", "a PGN file"):
-        names = pgn_names(path)
-    if not names:
-        raise ValueError(f"--games: expected a PGN file with games, got {path!r}")
-    if player is None:
-        most = ", ".join(f"{name!r}" for name in map(plain_text, list(names)[:3]))
-        raise ValueError(f"--player: expected whose games in --games are meant, such as {most}, got none")
-    spellings: list[str] = []
-    every = given.all_spellings
-    for name, fitting in zip(player.split(";"), fitting_names(player, names, all_alike=every), strict=True):
-        ask = len(fitting) > 1 and not every
-        spellings += _asked(name, {each: names[each] for each in fitting}) if ask else fitting or [name]
-    return path, "; ".join(name.replace(";", ",") for name in dict.fromkeys(spellings)), population
-
-
-def _asked(player: str, names: Mapping[str, int]) -> list[str]:
-    """Which of several names that fit are meant, asked on a terminal; an error that lists them elsewhere."""
-    shown = {name: f"{plain_text(name)} ({counted(games, 'game')})" for name, games in names.items()}
-    listed = list(shown)[:_LISTED]
-    if not sys.stdin.isatty():
-        raise ValueError(
-            f"--player: expected one person, got {player!r}, which fits "
-            f"{'; '.join(shown[name] for name in listed)}: give one of them, several separated by "
-            "semicolons, or --all_spellings"
-        )
-    print(f"{len(names)} names fit {player!r}:")
-    for number, name in enumerate(listed, start=1):
-        print(f"  {number}  {shown[name]}")
-    while True:
-        words = input("Which are meant? Numbers, such as 1 2, or all: ").replace(",", " ").split()
-        if words == ["all"]:
-            return list(names)
-        if words and all(word.isdecimal() and 1 <= int(word) <= len(listed) for word in words):
-            return [listed[int(word) - 1] for word in dict.fromkeys(words)]
+    return *named_player(given), population
 
 
 def folder_name(name: str) -> str:

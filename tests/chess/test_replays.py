@@ -88,7 +88,7 @@ def test_files_say_the_same_without_it(cases, tmp_path: Path) -> None:
     path = tmp_path / "games.pgn"
     for k in range(cases(60)):
         path.write_bytes(mutated(rng, text.encode()) if k else text.encode())
-        for how in ({}, {"setups": True, "copies": True}, {"max_plies": 30}):
+        for how in ({}, {"setups": True, "copies": True}, {"max_plies": 30}, {"clocks": True}):
             told = []
             for key in (position_hash, lambda board: position_hash(board)):
                 report = GameReport()

@@ -21,8 +21,9 @@ def test_without_a_command_it_says_what_there_is(capsys):
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["perpare"], "error: expected one of prepare, match, spar, judge, review, drill, report, opponent, "
-                      "estimate, calibrate, equilibrium, solve, got 'perpare' (did you mean prepare?)\n"),
+        (["perpare"], "error: expected one of prepare, match, spar, judge, review, drill, report, scout, "
+                      "opponent, estimate, calibrate, equilibrium, solve, got 'perpare' (did you mean "
+                      "prepare?)\n"),
         (["x" * 5000], f"got {'x' * 100!r}\n"),
         (["judge", "--hoziron=3"], "flag 'hoziron'. Did you mean: horizon ? (see --help)\n"),
         (["judge", "--rows=0"], "(see --help)\n"),
@@ -43,10 +44,11 @@ def test_each_command_has_help(command, capsys):
     assert main(["precomp-games", command, "--help"]) == 0
     said = capsys.readouterr().out
     module = importlib.import_module(f"precomp_games.commands.{command}")
-    words = " [GAMES] [PLAYER]" if command == "opponent" else ""
+    words = " [GAMES] [PLAYER]" if command in ("opponent", "scout") else ""
     assert said.startswith(f"usage: precomp-games {command}{words} [--flags]\n")
     assert module.__doc__ in said and f"precomp-games {command}" in module.__doc__
-    assert ("\n  --engine:" in said) == (command not in ("solve", "drill", "report"))  # which need none
+    without = ("solve", "drill", "report", "scout")  # which need none
+    assert ("\n  --engine:" in said) == (command not in without)
 
 
 def test_a_call_leaves_the_process_as_it_was(tmp_path, monkeypatch, capsys):

@@ -16,7 +16,7 @@ from absl import flags
 
 from precomp_games.chess import Book, Preparation, SearchLimit
 from precomp_games.chess.model.played import Person
-from precomp_games.commands import judge, main, match, opponent
+from precomp_games.commands import judge, main, match, opponent, scout
 from precomp_games.commands._chess import earlier_run, earlier_runs
 from precomp_games.commands.judge import book_and_settings
 from precomp_games.commands.opponent import folder_name
@@ -138,9 +138,9 @@ def test_a_name_that_fits_several_is_asked_once(folder, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     answers = iter(["3", "x", "2"])
     monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
-    assert opponent._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == ["Karpov, A."]
+    assert scout._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == ["Karpov, A."]
     monkeypatch.setattr("builtins.input", lambda prompt: "all")
-    assert opponent._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == [
+    assert scout._asked("karpov", {"Karpov, Anatoly": 8, "Karpov, A.": 3}) == [
         "Karpov, Anatoly",
         "Karpov, A.",
     ]

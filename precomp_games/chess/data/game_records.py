@@ -31,9 +31,9 @@ import chess
 import chess.pgn
 
 from precomp_games._support import checks
-from precomp_games._support.checks import public
+from precomp_games._support.checks import ArgumentError, public
 from precomp_games.chess.data import pgn_files
-from precomp_games.chess.data.movetext import BOOK_MOVE, result_of
+from precomp_games.chess.data.movetext import BOOK_MOVE, Standard, result_of
 from precomp_games.chess.data.names import alike, name_words, resolve_names, same_initials, tag_text
 from precomp_games.chess.data.pgn_files import MAX_TEXT, GameReport, GameVisitor
 from precomp_games.chess.data.replays import packed_hash, replay
@@ -60,6 +60,7 @@ _SIDE = re.compile(r'\[(?<![^\n]\[)(?:White|Black)\s+"([^\n]*)"\s*\]')  # at the
 _OTHERS = "games of others"
 _YEAR_FIRST = re.compile(r"([12][0-9]{3})(?:([./-]?)([0-9]{1,2})(?:\2([0-9]{1,2}))?)?(?![0-9])")
 _DAY_FIRST = re.compile(r"(?:([0-9]{1,2}|\?\?)([./-]))?([0-9]{1,2}|\?\?)[./-]([12][0-9]{3})")
+_RATED = re.compile(r"\b(?:(rated)|unrated|casual)\b", re.IGNORECASE)
 _TIME_CONTROL = re.compile(r"(?:[0-9]{1,4}/)?([0-9]{1,6})(?:\+([0-9]{1,6}))?")
 _CLOCK = re.compile(r"\[%clk\s+([0-9]{1,2}):([0-5]?[0-9]):([0-5]?[0-9](?:\.[0-9]{1,3})?)\s*\]")
 
@@ -101,6 +102,7 @@ class GameRecord:
             clocks are not read.
         number: where the game stands in its file, by which `read_games` finds it again: `MAX_TEXT` for each
             text before its own, and one for each game before it in that.
+        rated: whether the Event tag calls it a rated game, or else unrated or casual; None if neither.
     """
 
     white: str
@@ -117,6 +119,7 @@ class GameRecord:
     control: tuple[int, int] | None = None
     clocks: tuple[float | None, ...] = ()
     number: int = 0
+    rated: bool | None = None
 
     def mover(self, ply: int) -> chess.Color:
         """Whose move `ply` is, counted from 0."""
@@ -264,17 +267,23 @@ class _Game(GameVisitor):
         self.actions: list[int] = []
         self.booked: set[int] = set()
         self.clocks: dict[int, float] | None = {} if clocks else None
-        self.quick = key is position_hash and not clocks
+        self.quick = key is position_hash
         self.tokens: list[str] = []
         self.first = chess.WHITE
         self.cut: str | None = None
         self.told = "*"
+        self.rated: bool | None = None
         self._over = self._past = False  # all that is wanted was read; and more stands behind it
 
     def stop(self, why: str) -> None:
         """Takes no more moves."""
         self.cut = self.cut or why
         self._over = True
+
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        super().visit_header(tagname, tagvalue)
+        if tagname == "Event" and (told := _RATED.search(tagvalue)):
+            self.rated = told[1] is not None
 
     def unwanted(self) -> str | None:
         sides = {name_words(self.tags.get(side, "?")) for side in ("White", "Black")}
@@ -285,11 +294,17 @@ class _Game(GameVisitor):
         elsewhere = not _usual(self.tags.get("FEN", ""))
         return super().unwanted() or ("another start position" if elsewhere and not self._setups else None)
 
-    def reads(self, moves: Sequence[str]) -> bool:
+    def reads(self, game: Standard, moves: Sequence[str]) -> bool:
         played = replay(moves[: self._max_plies])
         if played is None:
             return False
         self.keys, self.actions = played
+        if self.clocks is not None:
+            for number, comment in game.comments():
+                if number > len(self.actions):
+                    break
+                if number:
+                    self._read_clock(self.clocks, number - 1, comment)
         self.tokens = list(moves[: max(self._max_plies, _SAME_TO)])
         return True
 
@@ -321,8 +336,14 @@ class _Game(GameVisitor):
             return
         if str(comment).strip().casefold() == BOOK_MOVE:
             self.booked.add(len(self.actions) - 1)
-        elif self.clocks is not None and (told := _CLOCK.search(str(comment))):
-            self.clocks[len(self.actions) - 1] = 3600.0 * int(told[1]) + 60.0 * int(told[2]) + float(told[3])
+        elif self.clocks is not None:
+            self._read_clock(self.clocks, len(self.actions) - 1, str(comment))
+
+    @staticmethod
+    def _read_clock(clocks: dict[int, float], ply: int, comment: str) -> None:
+        """Adds what a comment behind a half-move says of its player's clock."""
+        if told := _CLOCK.search(comment):
+            clocks[ply] = 3600.0 * int(told[1]) + 60.0 * int(told[2]) + float(told[3])
 
     def visit_result(self, result: str) -> None:
         self.told = result
@@ -351,6 +372,7 @@ class _Game(GameVisitor):
             control=control,
             clocks=() if self.clocks is None else tuple(map(self.clocks.get, range(len(self.actions)))),
             number=number,
+            rated=self.rated,
         )
 
 
@@ -365,6 +387,27 @@ def _year(tags: Mapping[str, str]) -> float | None:
         case (year,):
             return year + 0.5
     return None
+
+
+def bounds_of(day: str) -> tuple[float, float]:
+    """When a day (2021-03-01), a month (2021-03) or a year begins and ends, as decimal years.
+
+    Raises:
+        ValueError: it is none of them.
+    """
+    match = _YEAR_FIRST.fullmatch(day.strip())
+    known = [int(part) for part in match.group(1, 3, 4) if part] if match else []
+    if not known or not all(1 <= part <= most for part, most in zip(known[1:], (12, 31), strict=False)):
+        raise ArgumentError(f"expected a day, a month or a year, such as 2021-03-01, got {day!r}")
+    year, month, date = (*known, 1, 1)[:3]
+    begin = year + (month - 1 + (date - 1) / 31.0) / 12.0
+    return begin, begin + (1.0, 1.0 / 12.0, 1.0 / 372.0)[len(known) - 1]
+
+
+def month_of(year: float) -> str:
+    """A game's decimal year as text, such as 2021-03; the year alone where the file knows no more."""
+    whole, part = divmod(year, 1.0)
+    return f"{whole:.0f}" if part == 0.5 else f"{whole:.0f}-{int(12.0 * part) + 1:02}"
 
 
 @functools.lru_cache(1 << 12)

@@ -139,10 +139,10 @@ class GameTable:
         return states
 
 
-def game_tables(records: Iterable[GameRecord]) -> Iterator[GameTable]:
-    """Games as tables of some thousands, in which the moves of those who were asked for count."""
+def game_tables(records: Iterable[GameRecord], batch: int = _BATCH) -> Iterator[GameTable]:
+    """Games as tables of so many, in which the moves of those who were asked for count."""
     rest = iter(records)
-    while held := list(itertools.islice(rest, _BATCH)):
+    while held := list(itertools.islice(rest, batch)):
         yield _table(held)
 
 

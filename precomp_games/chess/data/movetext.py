@@ -74,6 +74,7 @@ _PLAIN = re.compile(
 )
 _COMMENT = re.compile(r"\{[^{}]*\}")
 _SAN = re.compile(r"O-O(?:-O)?|[KQRBN]?[a-h]?[1-8]?x?[a-h][1-8](?:=[QRBN])?")
+_COMMENT_OR_MOVE = re.compile(r"\{([^{}]*)\}|" + _SAN.pattern)
 _TOLD = frozenset((*_RESULTS, "*"))
 _FIRST_NUMBER = re.compile(r"1\.(?<!\d1\.)(?!\.)")  # begins with what can be looked for quickly
 _MOVE = re.compile(
@@ -133,6 +134,15 @@ class Standard:
         moves = _SAN.findall(text) if "(" not in text else []
         end = text.rsplit(None, 1)[-1:]
         return (moves, end[0] if end and end[0] in _TOLD else "") if moves else None
+
+    def comments(self) -> Iterator[tuple[int, str]]:
+        """The comments of a plain text without variations, each behind so many moves."""
+        moves = 0
+        for match in _COMMENT_OR_MOVE.finditer(self.text, self.plain):
+            if match[1] is None:
+                moves += 1
+            else:
+                yield moves, match[1]
 
     @property
     def pieces(self) -> str:

@@ -177,8 +177,8 @@ class GameVisitor(chess.pgn.BaseVisitor[Any]):
             raise ValueError(f"expected one move, got {san!r} for {len(moves)}")
         return moves.pop()
 
-    def reads(self, moves: Sequence[str]) -> bool:
-        """Whether these moves, from the usual start, are read at once, without python-chess; if `quick`."""
+    def reads(self, game: Standard, moves: Sequence[str]) -> bool:
+        """Whether moves from the usual start are read at once, without python-chess; if `quick`."""
         return False
 
     def stop(self, why: str) -> None:
@@ -297,7 +297,7 @@ def _read_quickly(game: Standard, reader: GameVisitor) -> bool:
     if reader.end_headers() is chess.pgn.SKIP:
         return True
     moves, result = found
-    if not reader.reads(moves):
+    if not reader.reads(game, moves):
         return False
     if result:
         reader.visit_result(result)

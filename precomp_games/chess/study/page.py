@@ -213,15 +213,14 @@ def write_report(path: checks.FilePath, books: BookPages, title: str = "Opening 
       OSError: as `atomic_write`.
     """
     script, style, sprites = _assets()
-    page = _template().render(
+    page = template("page.html").render(
         title=shown_title(books, title),
         books=[_summary(each) for each in books],
         data=Markup(_embedded([_data(each) for each in books])),
         script=Markup(script),
         style=Markup(style),
         sprites=Markup(sprites),
-        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'",
+        policy=policy(style, script),
     )
     with atomic_write(path) as file:
         file.write(page)
@@ -437,32 +436,38 @@ def _embedded(data: Any) -> str:
     return text
 
 
-def _hash(text: str) -> str:
-    """How a content security policy names an inline script or style."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+def policy(style: str, script: str = "") -> str:
+    """A content security policy for a page that has this style and this script in it, and nothing else."""
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    of_style, of_script = (f"'sha256-{each}'" for each in hashes)
+    scripts = f"script-src {of_script}; " if script else ""
+    own = f"default-src 'none'; {scripts}style-src {of_style}; "
+    return f"{own}img-src data:; base-uri 'none'; form-action 'none'"
 
 
 @functools.cache
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A page's template, a file of the folder report_page."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"points": words.points, "signed": words.signed_points}
-    return environment.from_string(_file("report_page/page.html"))
+    return environment.from_string(asset(f"report_page/{name}"))
 
 
 @functools.cache
 def _assets() -> tuple[str, str, str]:
     """The page's script and style, the board's before its own, and the board's pictures."""
     board = "vendor/cm-chessboard"
-    modules = [_MODULE_SYNTAX.sub("", _file(f"{board}/src/{name}")) for name in _BOARD_MODULES]
-    modules += [_file(f"report_page/{name}.js") for name in _PAGE_MODULES]
+    modules = [_MODULE_SYNTAX.sub("", asset(f"{board}/src/{name}")) for name in _BOARD_MODULES]
+    modules += [asset(f"report_page/{name}.js") for name in _PAGE_MODULES]
     script = '"use strict";\n(() => {\n' + "\n".join(modules) + "\n})();\n"
     styles = (f"{board}/assets/chessboard.css", f"{board}/assets/extensions/arrows/arrows.css")
-    style = "\n".join(_SOURCE_MAP.sub("", _file(name)) for name in (*styles, "report_page/page.css"))
+    style = "\n".join(_SOURCE_MAP.sub("", asset(name)) for name in (*styles, "report_page/page.css"))
     pictures = (f"{board}/assets/pieces/standard.svg", f"{board}/assets/extensions/arrows/arrows.svg")
-    return script, style, "\n".join(_XML_DECLARATION.sub("", _file(name)) for name in pictures)
+    return script, style, "\n".join(_XML_DECLARATION.sub("", asset(name)) for name in pictures)
 
 
-def _file(name: str) -> str:
+def asset(name: str) -> str:
+    """A file that pages are made of."""
     return (pathlib.Path(__file__).parent / name).read_text(encoding="utf-8")

@@ -1,0 +1,360 @@
+"""A player's games, counted: the same as a count by python-chess, game by game."""
+
+import collections
+import dataclasses
+import io
+import math
+import random
+import statistics
+from pathlib import Path
+
+import chess
+import chess.pgn
+import numpy as np
+import pytest
+from scipy import optimize
+
+from precomp_games.chess.data.game_records import SPEEDS, bounds_of, month_of
+from precomp_games.chess.data.scouting import GameFilter, ScoutedGames, Tally, scout
+from precomp_games.chess.study.scout_page import line_rows, scout_pgn, write_scout_page
+from tests.chess.test_game_records import game
+
+_SAMPLE = Path(__file__).parents[2] / "precomp_games" / "commands" / "data" / "karpov_sample.pgn"
+_PLIES = 60
+
+
+# -- by python-chess ---------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Played:
+    """A game as python-chess reads it, from the player's side."""
+
+    color: bool
+    year: float | None
+    score: float
+    opponent: float
+    speed: str
+    moves: list[chess.Move]
+    keys: list[str]
+    seconds: dict[int, float]
+
+
+def date_of(text):
+    parts = [int(part) for part in text.split(".") if part.isdigit()]
+    year, month, day = (*parts, None, None, None)[:3]
+    if month is None:
+        return None if year is None else year + 0.5
+    return year + (month - 1 + (0.5 if day is None else (day - 0.5) / 31)) / 12
+
+
+def played_games(path, player):
+    """The player's games, in the order of time."""
+    games, seen = [], set()
+    with open(path, encoding="utf-8") as file:
+        while (read := chess.pgn.read_game(file)) is not None:
+            tags, moves = read.headers, list(read.mainline_moves())
+            line = tuple(moves[:40])
+            if not moves or "FEN" in tags or player not in (tags["White"], tags["Black"]):
+                continue
+            if len(moves) >= 20 and line in seen:
+                continue
+            seen.add(line)
+            color = tags["White"] == player
+            score = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}.get(tags["Result"], math.nan)
+            base, _, more = tags.get("TimeControl", "").partition("+")
+            seconds = {}
+            if base.isdigit():
+                clocks = [node.clock() for node in read.mainline()]
+                for ply in range(2, min(_PLIES, len(moves))):
+                    if (ply % 2 == 0) == color and None not in (clocks[ply - 2], clocks[ply]):
+                        spent = clocks[ply - 2] - clocks[ply] + int(more or 0)
+                        seconds |= {ply // 2 + 1: spent} if spent >= 0 else {}
+            length = int(base) + 40 * int(more or 0) if base.isdigit() else None
+            speed = "" if length is None else SPEEDS[sum(length >= limit for limit in (180, 480, 1500))]
+            keys, board = [], chess.Board()
+            for move in moves[:_PLIES]:
+                keys.append(board.epd())
+                board.push(move)
+            other = tags.get("BlackElo" if color else "WhiteElo", "")
+            games.append(
+                Played(
+                    *(color, date_of(tags.get("Date", "")), score if color else 1.0 - score),
+                    *(float(other) if other.isdigit() else math.nan, speed, moves[:_PLIES], keys, seconds),
+                )
+            )
+    dated = [each.year for each in games if each.year is not None]
+    if dated and dated[0] > dated[-1]:
+        games.reverse()
+    return sorted(games, key=lambda each: -math.inf if each.year is None else each.year)
+
+
+def check_tally(tally, games):
+    scores = [each.score for each in games if not math.isnan(each.score)]
+    both = [each for each in games if not math.isnan(each.score + each.opponent)]
+    assert tally.games == len(games)
+    assert tally.score == (pytest.approx(statistics.fmean(scores)) if scores else None)
+    if len(scores) > 1:
+        assert tally.error == pytest.approx(statistics.stdev(scores) / math.sqrt(len(scores)))
+    points = sum(each.score for each in both)
+    if not 0 < points < len(both):
+        assert tally.performance is None
+        return
+
+    def missing(rating):
+        return sum(1 / (1 + 10 ** ((each.opponent - rating) / 400)) for each in both) - points
+
+    assert tally.performance == pytest.approx(optimize.brentq(missing, -9e3, 9e3), abs=1e-3)
+
+
+def check(found, every, kept, least, known, recent, exact=True):
+    """Compares what was counted with a count of the games that are kept; `exact`: of rare lines as well."""
+    newest = max((each.year for each in kept if each.year is not None), default=None)
+    assert found.games == len(kept)
+    for color in found.colors:
+        white = color.color == "white"
+        mine = [each for each in kept if each.color == white]
+        lines = collections.defaultdict(list)
+        for each in mine:
+            for ply in range(len(each.moves) + 1):
+                lines[tuple(each.moves[:ply])].append(each)
+        stack, counted = [((), color.lines)], set()
+        for history, line in stack:
+            counted.add(history)
+            of = lines[history]
+            assert line.tally.games == len(of)
+            if exact or len(of) > 100:
+                check_tally(line.tally, of)
+            assert line.last == max((each.year for each in of if each.year is not None), default=None)
+            games = [each.tally.games for each in line.replies]
+            assert games == sorted(games, reverse=True)
+            stack += [((*history, each.move), each) for each in line.replies]
+        assert counted == {history for history, of in lines.items() if len(of) >= least or not history}
+        # What is known: over all games with that color, one after another.
+        met, left = collections.Counter(), {}
+        for each in (each for each in every if each.color == white):
+            ply = next((k for k, key in enumerate(each.keys) if met[key] < known), -1)
+            left[id(each)] = ply
+            met.update(set(each.keys))
+        newest = max((each.year for each in mine if each.year is not None), default=math.nan)
+        parts = {
+            "all": mine,
+            "last": mine[-recent:] if len(mine) > recent else [],
+            "year": [each for each in mine if each.year is not None and each.year > newest - 1.0],
+            "before": [each for each in mine if each.year is not None and each.year <= newest - 1.0],
+        }
+        if not parts["before"]:
+            parts["year"] = []
+        assert color.form.keys() == {name for name, part in parts.items() if part}
+        for name, (tally, leaving) in color.form.items():
+            check_tally(tally, parts[name])
+            plies = [left[id(each)] for each in parts[name]]
+            assert leaving.moves == collections.Counter((ply + 1) // 2 for ply in plies if ply > 0)
+            assert leaving.stayed == plies.count(-1)
+            assert leaving.by_player == sum(((ply - 1) % 2 == 0) == white for ply in plies if ply > 0)
+        # What is new: no older game of the color, whether it is kept or not, has the move there.
+        old, before = set(), collections.defaultdict(set)
+        instead = collections.defaultdict(collections.Counter)
+        for each in every:
+            if each.color == white and not (each.year is not None and each.year > newest - 1.0):
+                for ply in range(not white, len(each.moves), 2):
+                    old.add((each.keys[ply], each.moves[ply]))
+                    instead[each.keys[ply]][each.moves[ply]] += 1
+                    before[each.keys[ply]].add(id(each))
+        new = collections.defaultdict(list)
+        for each in mine:
+            if each.year is not None and each.year > newest - 1.0:
+                own = ((each.keys[ply], each.moves[ply]) for ply in range(not white, len(each.moves), 2))
+                if (first := next((pair for pair in own if pair not in old), None)) is not None:
+                    new[first].append(each)
+        if not old:
+            new.clear()
+        sizes = sorted((len(of) for of in new.values() if len(of) > 1), reverse=True)
+        assert [each.tally.games for each in color.new] == sizes[:10]
+        for each in color.new:
+            board = chess.Board()
+            for move in each.line[:-1]:
+                board.push(move)
+            check_tally(each.tally, new[board.epd(), each.line[-1]])
+            assert each.before == len(before[board.epd()])
+            most = instead[board.epd()]
+            assert (each.instead is None) == (not most)
+            assert each.instead is None or most[each.instead] == max(most.values())
+    for each in found.speeds:
+        of = [played for played in kept if played.speed == each.speed]
+        check_tally(each.tally, of)
+        seconds = collections.defaultdict(list)
+        for played in of:
+            for move, spent in played.seconds.items():
+                seconds[move].append(spent)
+        assert each.seconds.keys() == seconds.keys()
+        for move, (count, mean) in each.seconds.items():
+            assert count == len(seconds[move])
+            assert mean == pytest.approx(statistics.fmean(seconds[move]), abs=1e-3)
+    assert {each.speed for each in found.speeds} == {each.speed for each in kept}
+
+
+# -- files of games ----------------------------------------------------------------------------------------
+
+
+def random_games(rng, count, dated=True):
+    """Games of "Me" that share their first moves, with whatever tags games have."""
+    text = ""
+    for _ in range(count):
+        board, words, left = chess.Board(), [], [300.0, 300.0]
+        clocks = rng.random() < 0.7
+        for ply in range(rng.choice((1, 2, 7, 12, 30, 70))):
+            legal = sorted(board.legal_moves, key=chess.Move.uci)
+            if not legal:
+                break
+            move = rng.choice(legal[:2] if ply < 8 else legal)
+            left[ply % 2] += 2 - rng.randrange(12 if ply > 1 else 1)
+            at = max(0, int(left[ply % 2]))
+            words += [board.san(move)] + [f"{{[%clk 0:{at // 60:02}:{at % 60:02}]}}"] * clocks
+            board.push(move)
+        sides = ("Me", f"Other {rng.randrange(9)}")
+        day = rng.choice(("{}.{:02}.{:02}", "{}.{:02}.??", "{}.??.??") if dated else ("????.??.??",))
+        tags = {"Event": rng.choice(("Rated blitz game", "Casual game", "Unrated x", "?"))}
+        tags |= {"TimeControl": rng.choice(("300+2", "60+0", "900+10", "-"))}
+        tags |= {"WhiteElo": rng.choice(("1500", "1720", "?")), "BlackElo": rng.choice(("1480", "1650", "-"))}
+        tags |= {
+            "Date": day.format(rng.choice((2019, 2020, 2021)), rng.randrange(1, 13), rng.randrange(1, 29))
+        }
+        result = rng.choice(("1-0", "0-1", "1/2-1/2", "*"))
+        sides = sides if rng.random() < 0.6 else sides[::-1]
+        text += game(" ".join(words), *sides, **tags, Result=result)
+    return text
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_counts_are_python_chess_s(dated, cases, tmp_path):
+    rng = random.Random(7)
+    path = tmp_path / "games.pgn"
+    for _ in range(cases(8)):
+        path.write_text(random_games(rng, 60, dated))
+        read, every = ScoutedGames.read(path, "Me", _PLIES), played_games(path, "Me")
+        for least, known, recent in ((2, 3, 10), (1, 1, 100)):
+            found = scout(read, least=least, known=known, recent=recent)
+            check(found, every, every, least, known, recent)
+
+
+def test_filters_are_python_chess_s(tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text(random_games(random.Random(11), 150))
+    read, every = ScoutedGames.read(path, "Me", _PLIES), played_games(path, "Me")
+    first, last = bounds_of("2020-03-01")[0], bounds_of("2021-06")[1]
+    chosen = {
+        GameFilter(color="white"): lambda each: each.color,
+        GameFilter(since=first, until=last): lambda each: each.year and first <= each.year < last,
+        GameFilter(speed=("blitz", "rapid")): lambda each: each.speed in ("blitz", "rapid"),
+        GameFilter(rating=(1500.0, 1700.0)): lambda each: 1500 <= each.opponent <= 1700,
+    }
+    for filtered, fits in chosen.items():
+        kept = [each for each in every if fits(each)]
+        found = scout(read, filtered, least=2, recent=20)
+        check(found, every, kept, 2, 3, 20)
+        assert sum(found.taken.values()) == len(every) - len(kept) > 0
+    rated = scout(read, GameFilter(rated=True))
+    assert 0 < rated.games == path.read_text().count('[Event "Rated') - read.report.left_out.total()
+
+
+def test_a_whole_sample(tmp_path):
+    every = played_games(_SAMPLE, "Karpov Anatoli")
+    found = scout(ScoutedGames.read(_SAMPLE, "Karpov Anatoli"), recent=30)
+    for color in found.colors:
+        assert color.lines.tally.games in (58, 68)
+    check(found, every, every, 2, 3, 30)
+
+
+@pytest.mark.parametrize(
+    ("day", "begins", "ends"),
+    [("2021", "2020.12.31", "2022.01.01"), ("2021-02", "2021.01.31", "2021.03.01"),
+     ("2021-03-01", "2021.02.28", "2021.03.02"), ("20210301", "2021.02.28", "2021.03.02"),
+     ("2021.12.31", "2021.12.30", "2022.01.01")],
+)  # fmt: skip
+def test_days_have_bounds(day, begins, ends):
+    first, last = bounds_of(day)
+    assert date_of(begins) < first <= date_of(begins) + 0.01 and last <= date_of(ends) < last + 0.01
+
+
+@pytest.mark.parametrize("day", ["", "21-03-01", "2021-13", "2021-01-32", "2021-00", "March", "2021-03-01x"])
+def test_what_is_no_day_is_refused(day):
+    with pytest.raises(ValueError, match="expected a day, a month or a year"):
+        bounds_of(day)
+
+
+def test_months_of_games():
+    assert [month_of(date_of(day)) for day in ("1984.??.??", "1984.01.??", "1984.12.31", "1984.07.01")] == [
+        *("1984", "1984-01", "1984-12", "1984-07")
+    ]
+
+
+def test_a_file_that_begins_with_the_newest_game(tmp_path):
+    """Its days are turned as well: of two games of one day the lower one is earlier."""
+    path = tmp_path / "games.pgn"
+    days = [("1. d4 d5", "2021.05.02"), ("1. d4 Nf6", "2021.05.01"), ("1. e4 e5", "2021.05.01")]
+    path.write_text("".join(game(moves, "Me", "B", Date=day) for moves, day in days))
+    read = ScoutedGames.read(path, "Me")
+    assert read.place.tolist() == [2, 1, 0] and read.seen[read.table.ply == 0].tolist() == [2, 1, 0]
+
+
+def test_games_against_oneself_are_of_neither_color(tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text(game("1. e4", "Me", "Me") + game("1. d4", "Me", "B"))
+    found = scout(ScoutedGames.read(path, "Me"))
+    assert found.games == 1 and found.read == "1 game; 1 left out: games against oneself; 1 without a date"
+
+
+def test_performance_of_a_score():
+    """Against one rating it is that rating, and 191 more for three points of four."""
+    ratings = np.full(4, 1600.0)
+    assert Tally.of(np.array([1.0, 0.0, 0.5, 0.5]), ratings).performance == pytest.approx(1600.0)
+    assert Tally.of(np.array([1.0, 1.0, 1.0, 0.0]), ratings).performance == pytest.approx(1790.85, abs=0.01)
+    assert Tally.of(np.ones(4), ratings).performance is None
+
+
+# -- what is written ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def karpov():
+    return scout(ScoutedGames.read(_SAMPLE, "Karpov Anatoli"))
+
+
+def test_the_pgn_has_the_lines(karpov):
+    text = io.StringIO(scout_pgn(karpov))
+    for color in karpov.colors:
+        read = chess.pgn.read_game(text)
+        assert (
+            read.errors == [] and f"Karpov Anatoli with {color.color.capitalize()}" in read.headers["Event"]
+        )
+        stack = [(read, color.lines)]
+        for node, line in stack:
+            assert [each.move for each in node.variations] == [each.move for each in line.replies]
+            for child, reply in zip(node.variations, line.replies, strict=True):
+                assert child.comment.startswith(f"{reply.tally.games} games (")
+                stack.append((child, reply))
+    assert chess.pgn.read_game(text) is None
+
+
+def test_rows_have_all_lines(karpov):
+    for color in karpov.colors:
+        rows = [row for each in line_rows(color) for _, row in each.flat()]
+        words = sum(len([word for word in row.text.split() if not word.endswith(".")]) for row in rows)
+        stack = [color.lines]
+        for line in stack:
+            stack += line.replies
+        assert words == len(stack) - 1 and len(rows) < words
+
+
+def test_the_page_escapes_names(tmp_path):
+    name = "<script>alert(1)</script> & {{7*7}}"
+    path = tmp_path / "games.pgn"
+    path.write_text(game("1. e4 e5", name, "B") * 2)
+    found = scout(ScoutedGames.read(path, name), least=1)
+    for _ in range(2):
+        write_scout_page(tmp_path / "scout.html", found, {"Lines": "scout.pgn"})
+        page = (tmp_path / "scout.html").read_text()
+        assert "<script" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; {{7*7}}" in page
+        assert "script-src" not in page and "default-src &#39;none&#39;" in page and ">1. e4 e5</b>" in page
+    assert "<script>" in chess.pgn.read_game(io.StringIO(scout_pgn(found))).headers["White"]
