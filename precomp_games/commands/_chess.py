@@ -264,6 +264,13 @@ def own_book(given: flags.FlagValues, fen: str = "") -> Repertoire:
         return read_repertoire(given.book, side, fen=fen)
 
 
+def check_alone(given: flags.FlagValues) -> None:
+    """Refuses --from beside --book, where nothing would be made of both."""
+    if given["from"].value:
+        both = "precomp-games judge makes a folder of both"
+        raise ValueError(f"--from: expected none beside --book ({both}), got {given['from'].value[0]!r}")
+
+
 def as_said(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
     """Settings of a folder. What they name is opened and run where the flags say the same.
 

@@ -1,13 +1,17 @@
 r"""Do you know your book? Asks its positions, what costs most first, and remembers what you knew.
 
   precomp-games drill --from=output/chess_preparation --questions=20
+  precomp-games drill --book=mine.pgn
 
-asks in the terminal for the moves of a book of `precomp-games prepare` or `opponent`. Answer with a move (Nf3
+asks in the terminal for the moves of a book of `precomp-games prepare`, `opponent` or `judge`, or of any
+repertoire, each position once, whatever moves lead there. Answer with a move (Nf3
 or g1f3), with Enter twice if you do not know, or with q to stop; what is no legal move is asked again. What
 is asked next is what forgetting costs, times how likely it is forgotten by now (fsrs). After a right answer
 the opponent replies, drawn as it plays, and the line goes on while that is worth asking; --from_move_1 asks
 whole lines. After a wrong one it says what that costs and what an engine replies, where the preparation or
-the searches in --store know it. Progress is kept in --progress; each answer counts at once.
+the searches in --store know it. Of --book nobody knows what forgetting costs: what comes first is what most
+of its lines pass through, and any of its moves is right; `precomp-games judge` makes a folder that knows it.
+Progress is kept in --progress; each answer counts at once.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ import chess
 from absl import flags
 
 from precomp_games._support import checks
-from precomp_games.chess.data.book import BookPosition
+from precomp_games.chess.data.book import BookPosition, percent
 from precomp_games.chess.engines.pool import EngineError
 from precomp_games.chess.engines.store import EvaluationStore
 from precomp_games.chess.model.engine_policies import pov_score
@@ -66,18 +70,25 @@ def define(own: flags.FlagValues) -> None:
 
 
 def run(given: flags.FlagValues) -> None:
-    """Drills the book of --from."""
+    """Drills the book of --from, or of --book."""
     _has_symbols(given.unicode)  # a wrong flag is told before any work
-    made = _chess.earlier_run(given).made
+    made = None
+    if given.book:
+        _chess.check_alone(given)
+        book = _chess.own_book(given).by_lines()
+    else:
+        made = _chess.earlier_run(given).made
+        book = made.book
     _app.output_folder(os.path.dirname(given.progress) or ".")
-    with Drill(made.book, given.progress, seed=given.drill_seed) as drill:
+    with Drill(book, given.progress, seed=given.drill_seed) as drill:
         right, asked = _questions(drill, made, given)
         now = _now()
         known = sum(drill.known(card, now) > _KNOWN for card in drill.cards)
-        print(
-            f"\n{right} of {asked} right. {known} of {len(drill.cards)} positions are known by now. What may "
-            f"be forgotten costs {points(drill.expected_loss(now))} points in 100 games."
-        )
+        loss = drill.expected_loss(now)
+        lost = f"What may be forgotten costs {points(loss)} points in 100 games."
+        if made is None:
+            lost = f"Of all lines {percent(loss)} pass through what may be forgotten."
+        print(f"\n{right} of {asked} right. {known} of {len(drill.cards)} positions are known by now. {lost}")
 
 
 def _has_symbols(unicode: bool | None) -> bool:
@@ -94,13 +105,13 @@ def _has_symbols(unicode: bool | None) -> bool:
     return unicode is not False
 
 
-def _show(drill: Drill, position: BookPosition, unicode: bool | None) -> chess.Board:
-    """Prints a question; returns its board."""
+def _show(drill: Drill, position: BookPosition, unicode: bool | None, of: str) -> chess.Board:
+    """Prints a question, which comes up in a share "of games" or "of lines"; returns its board."""
     board = drill.book.start.copy()
     moves = board.variation_san(position.history) or "(start)"
     for move in position.history:
         board.push(move)
-    print(f"\n{moves}   {100 * position.reach:.3g} % of games")
+    print(f"\n{moves}   {100 * position.reach:.3g} % {of}")
     print(_drawn(board, drill.book.side, _has_symbols(unicode)))
     return board
 
@@ -138,9 +149,9 @@ def _ask(board: chess.Board) -> tuple[chess.Move | None, bool]:
             print(f"{text!r} is no legal move here: {how}")
 
 
-def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tuple[int, int]:
+def _questions(drill: Drill, made: Preparation | None, given: flags.FlagValues) -> tuple[int, int]:
     """Asks; returns how many answers were right, of how many."""
-    right, asked, said = 0, 0, BookSentences(made)
+    right, asked, said = 0, 0, None if made is None else BookSentences(made)
     line: tuple[DrillCard, BookPosition] | None = None  # where the last one goes on
     waiting: list[tuple[DrillCard, BookPosition]] = []  # of a line that is asked from its first move
     while asked < given.questions:
@@ -156,18 +167,19 @@ def _questions(drill: Drill, made: Preparation, given: flags.FlagValues) -> tupl
         ):
             line = best, drill.line(best)
         card, position = line
-        board = _show(drill, position, given.unicode)
+        board = _show(drill, position, given.unicode, "of lines" if made is None else "of games")
         move, goes_on = _ask(board)
         if not goes_on:
             break
         correct = drill.answer(card, move, _now())
         asked, right = asked + 1, right + correct
         played = " or ".join(board.san(each) for each in card.moves)
-        why = f"{_why(board, card, position, move)} {said.of_position(position, whole=False)}".rstrip()
-        print(f"{'Right' if correct else 'No'}: {played}. {why}")
-        told = "" if move is None or correct else _searched(board, (card.moves[0], move), made, given.store)
-        if told:
-            print(told)
+        why = ""
+        if said is not None:
+            why = f" {_why(board, card, position, move)} {said.of_position(position, whole=False)}".rstrip()
+        print(f"{'Right' if correct else 'No'}: {played}.{why}")
+        if move is not None and made is not None and not correct:
+            print(_searched(board, (card.moves[0], move), made, given.store), end="")
         if not correct or move is None:
             move = card.moves[0] if given.from_move_1 else None
         line = None if move is None or waiting else drill.reply(position, move)
@@ -204,7 +216,7 @@ def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation
                 reply, score = then.parse_uci(after.lines[0].move), pov_score(after.lines[0], then.turn)
                 told.append(f"{board.san(moves[-1])} is answered by {then.san(reply)}, {pawns_text(score)}")
             if told:
-                return f"{key[0]}, in pawns for White: {'; '.join(told)}."
+                return f"{key[0]}, in pawns for White: {'; '.join(told)}.\n"
     return ""
 
 

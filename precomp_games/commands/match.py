@@ -3,10 +3,11 @@ r"""Does a chess book keep its promise? Plays it against the opponent that it wa
   precomp-games match --from=output/chess_preparation --games=200 --output_dir=output/book_match
 
 plays the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --from may be
-repeated, for a folder of each color. Beside the book it plays none at all, controls of the same size (the
-most reached positions with the analyst's first move; the analyst's main lines and their likeliest departures;
-the positions that linear evaluation chooses without a menu, where the book is another one), and the analyst
-all game. --opponent="uci(r=40)" puts another opponent in the place of the one that the book was made for.
+repeated, for a folder of each color. --book=mine.pgn, or mine.bin, plays a repertoire, against --opponent or
+in place of the book of --from. Beside the book it plays none at all, controls of the same size (the most
+reached positions with the analyst's first move; the analyst's main lines and their likeliest departures; the
+positions that linear evaluation chooses without a menu, where the book is another one), and the analyst all
+game. --opponent="uci(r=40)" puts another opponent in the place of the one that the book was made for.
 
 Prints scores with intervals, beside what was promised, the Elo difference to the opponent with the book and
 without, where games leave the book, and which of these places do not keep what they promised. With --sprt=0,5
@@ -33,12 +34,14 @@ from precomp_games._support.deadlines import OutOfTimeError, limited, part, seco
 from precomp_games._support.results import as_json
 from precomp_games.algorithms import best_of_frontier, memory_frontier
 from precomp_games.chess.data.book import Book, BookExit, points_axis
+from precomp_games.chess.data.repertoire import Repertoire
 from precomp_games.chess.model.engine_policies import EnginePolicy
-from precomp_games.chess.model.model import Engines
+from precomp_games.chess.model.model import Engines, named_calibration
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.controls import MAIN_LINES, control_book
 from precomp_games.chess.plan.preparation import Preparation
 from precomp_games.chess.plan.prepare import exits_of
+from precomp_games.chess.plan.repertoire_book import repertoire_preparation
 from precomp_games.chess.plan.trees import looked_far, preparation_book, preparation_tree
 from precomp_games.chess.play import match
 from precomp_games.chess.play.match_statistics import MatchStatistics, Sprt, sprt
@@ -47,6 +50,7 @@ from precomp_games.commands import _app, _chess, _files, _flags, prepare
 
 _SHARE = 0.35  # of the time of a color, for games without a book; as many are for the book's
 _PLAYERS = 6  # at most
+_PENALTY = 1e-3  # of a repertoire: what comes up more seldom is not searched for what it promises
 _FEW = 8  # games of a control, for fewer of which it is not worth the time
 STOPS = True
 """Ctrl-C, pressed once, ends the work as --minutes does."""
@@ -87,6 +91,25 @@ def define(own: flags.FlagValues) -> None:
     _flags.define_flags(own, _chess.FolderFlags, Flags, _flags.MinutesFlags, _flags.EngineFlags, minutes=10.0)
 
 
+def _own_book(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
+    """The repertoire of --book, and its opponent: of a folder, or the one that --opponent names."""
+    if given["from"].value:
+        made = _chess.earlier_run(given).made
+        given["side"].value = made.side
+        settings = _chess.as_said(given, made.settings)
+        return _chess.own_book(given, settings.fen), settings
+    if not given.opponent:
+        raise ValueError("--opponent: expected whom to play with --book and no --from, got none")
+    book, calibration = _chess.own_book(given), given.calibration or "people"
+    how: dict[str, Any] = {"opponent": given.opponent, "penalty": _PENALTY, "trusted": True}
+    how |= {"evaluation": "calibrated", "calibration": calibration}
+    how |= prepare.of_people(given.opponent)
+    settings = PreparationSettings(player=book.player, menu=1, **how)
+    if settings.kind.fitted:
+        settings = dataclasses.replace(settings, menu=named_calibration(settings).made_for.multipv)
+    return book, settings
+
+
 def _tested(given: flags.FlagValues, scores: Sequence[float]) -> Sprt | None:
     """The test that --sprt asks for."""
     if given.sprt is None:
@@ -108,7 +131,7 @@ class Played(NamedTuple):
 
 def _against(given: flags.FlagValues, settings: PreparationSettings) -> PreparationSettings:
     """Returns the settings with the opponent that --opponent asks for."""
-    if not given.opponent:
+    if given.opponent in ("", settings.opponent):
         return settings
     return dataclasses.replace(settings, opponent=given.opponent, calibration="", trusted=True)
 
@@ -137,7 +160,8 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
     def play(name: str, each: Book, own: Any = None) -> None:
         with limited(None) if len(played) < 2 else contextlib.nullcontext():
             stops = made.stops if each is book else {}
-            exits = exits_of(each, settings, policies, stops) if own is None else []
+            exits = list(made.exits) if each is book else []
+            exits = exits or (exits_of(each, settings, policies, stops) if own is None else [])
         promises = [exit.promised for exit in exits]
         promised = None
         if each is book:
@@ -173,14 +197,17 @@ def _play(given: flags.FlagValues, made: Preparation, engines: Engines) -> list[
 def run(given: flags.FlagValues) -> None:
     """Plays the matches that the flags ask for."""
     _tested(given, [0.5])  # a wrong one is an error before any work
+    known = _own_book(given) if given.book else None
     read = [
         dataclasses.replace(made, settings=_chess.as_said(given, made.settings))
-        for _, made in _chess.earlier_runs(given)
+        for _, made in (() if known else _chess.earlier_runs(given))
     ]
     folder = _app.output_folder(given.output_dir)
     rows: list[dict[str, Any]] = []
     panels: list[tuple[Preparation, list[Played]]] = []
-    with _chess.open_engines(given, read[0].settings, plays=True) as engines:
+    with _chess.open_engines(given, known[1] if known else read[0].settings, plays=True) as engines:
+        if known:
+            read = [repertoire_preparation(*known, engines)]
         for made in read:
             _introduce(given, made, engines)
             before = engines.searches

@@ -320,6 +320,7 @@ def _facts(against: ModelledPerson) -> dict[str, Any]:
 
 def _print_book(made: Preparation, rows: Sequence[dict[str, Any]], extra: str) -> None:
     """Prints what a book is worth, on how little that hangs, and where the last games meet it."""
+    prepare.print_additions(made)
     print(
         f"{'To learn':<20}{counted(made.learned, 'position')}, worth "
         f"{parts_words(made.utility - made.unprepared, made.clock)}: "

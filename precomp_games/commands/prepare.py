@@ -57,6 +57,7 @@ from precomp_games.chess.play.match import MatchResult
 from precomp_games.chess.study.words import (
     OpponentWords,
     coverage_words,
+    more_points,
     parts_words,
     points,
     range_words,
@@ -92,14 +93,20 @@ _OF_TREES: Mapping[str, Any] = {"evaluation": "people", "min_probability": 0.01}
 """The same where the whole tree is looked at."""
 
 
+def of_people(spec: str) -> dict[str, Any]:
+    """What settings are against people of a rating where nothing else is said; {} of another opponent."""
+    if "human" not in policies_in(spec):
+        return {}
+    rating = parsed_spec(spec).get("rating", 1500.0)
+    told = {"evaluation": "people", "calibration": "", "min_probability": _OF_TREES["min_probability"]}
+    return told | ({"rating": float(rating)} if isinstance(rating, int | float) else {})
+
+
 def suit_people(given: flags.FlagValues, defaults: Mapping[str, Any] = OF_PEOPLE) -> None:
     """Sets the defaults of flags that are others where the opponent is people of a rating."""
-    spec = given.opponent or ""
-    if "human" not in policies_in(spec):
+    if not (told := of_people(given.opponent or "")):
         return
-    rating = parsed_spec(spec).get("rating", 1500.0)
-    if isinstance(rating, int | float):
-        defaults = {**defaults, "rating": float(rating)}
+    defaults = {name: told[name] for name in ("rating",) if name in told} | dict(defaults)
     if given.evaluation != "people" and given["evaluation"].present:
         defaults = {name: value for name, value in defaults.items() if name == "min_probability"}
     for name, value in defaults.items():
@@ -394,8 +401,10 @@ def print_preparation(
         how = f"{made.search.tree.expanded} histories were looked at{extra}{_otherwise(made, made.search)}"
     else:
         how = _how(given, made) + extra
+    print()
+    print_additions(made)
     print(
-        f"\n{made.score_name:<20}{promised}\n{'With it':<20}{parts_words(gain, made.clock)}\n"
+        f"{made.score_name:<20}{promised}\n{'With it':<20}{parts_words(gain, made.clock)}\n"
         f"{worth}Size                {size}, {how}\n"
         f"Searches            {needed} needed, {searches} of them new\n"
     )
@@ -410,6 +419,30 @@ def print_preparation(
         print(f"{LINES}\n{book.first_lines(_LINES)}\n")
         _print_most_valuable(made)
         print_exits(made)
+
+
+def print_additions(made: Preparation) -> None:
+    """Prints what a book that was kept is worth, and what is added to it, what costs most first."""
+    kept = made.search.kept if isinstance(made.search, WholeTree) else None
+    if kept is None or kept.alone is None:
+        return
+    title = OpponentWords(made.settings, made.engines[1]).title
+    print(
+        f"Your repertoire and {counted(kept.learned, 'addition')} against {title}:\n"
+        f"{'Your repertoire':<20}{more_points(kept.alone - made.unprepared)}, by {kept.histories} of its "
+        f"{counted(kept.given, 'position')}, which come up\n"
+        f"{'Additions':<20}{more_points(made.utility - kept.alone)}, by {counted(kept.learned, 'position')}"
+    )
+    book = made.book
+    both = [(book.positions[k], book.boards[k]) for k in kept.additions if 0 <= k < len(book)]
+    rows = []
+    for position, board in sorted(both, key=lambda pair: -pair[0].worth):
+        line = book.start.variation_san(position.history) or "(start)"
+        play = board.san(position.moves[0].move)
+        rows.append((points(position.worth), percent(position.reach), play, _files.end_of(line, 90)))
+    if rows:
+        _files.print_table(rows, ("points", "reach", "play", "after"))
+    print()
 
 
 def print_exits(made: Preparation) -> None:
@@ -450,14 +483,13 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
 def _otherwise(made: Preparation, search: WholeTree) -> str:
     """What keeping a book costs or saves, why the book is empty, and what it has against each opponent."""
     text = ""
-    if (kept := search.kept) is not None:
+    kept = search.kept
+    if kept is not None and kept.free_utility is not None and kept.free_learned is not None:
         more, less = made.utility - kept.free_utility, kept.free_learned - kept.learned
         fewer = f"{abs(less)} positions {'less' if less >= 0 else 'more'} to learn"
         text += (
-            f"\nKept                {kept.histories} histories of the book are known, by {kept.given} "
-            f"positions of --keep\nIf nothing is kept  {points(kept.free_utility)} with "
-            f"{kept.free_learned} positions to learn: keeping them is worth {signed_points(more)}, "
-            f"with {fewer}"
+            f"\nIf nothing is kept  {points(kept.free_utility)} with {kept.free_learned} positions to learn: "
+            f"keeping them is worth {signed_points(more)}, with {fewer}"
         )
     if not made.book.positions:
         text += f"\n\n{_why_nothing(made, by_rules=False)}"

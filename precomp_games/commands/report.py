@@ -4,6 +4,11 @@ r"""What is in a book? Makes a page of it: a board, its lines, what they are wor
 
 shows the book of `precomp-games prepare` in that folder, or both of `precomp-games opponent`; --from may be
 repeated, for a folder of each color.
+
+  precomp-games report --book=mine.pgn
+
+makes studies for Lichess of any repertoire, with its comments, in chapters of a size that Lichess takes.
+
 --match_dir adds what was promised and scored in a match of `precomp-games match`, --notes the comments of a
 PGN file, at the positions that its games go through, --games the games in which --player played the
 opponent's replies, and --plot a plot, such as sizes.svg of examples/book_size.py.
@@ -18,7 +23,7 @@ import dataclasses
 import io
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import chess
@@ -30,6 +35,7 @@ from precomp_games.chess.data.move_counts import GameSelection
 from precomp_games.chess.data.movetext import Standard, standard
 from precomp_games.chess.data.pgn_files import GameReport, game_texts
 from precomp_games.chess.model.played import reply_games
+from precomp_games.chess.study.exports import write_studies
 from precomp_games.chess.study.page import BookPage, report_matches
 from precomp_games.commands import _app, _chess, _flags
 
@@ -67,8 +73,27 @@ def define(own: flags.FlagValues) -> None:
 def run(given: flags.FlagValues) -> None:
     """Makes the page that the flags ask for."""
     _chess.check_exports(given.export)
+    if given.book:
+        _write_own(given)
+        return
     books = _read_books(given, _chess.earlier_runs(given))
     _chess.write_books(given, _app.output_folder(given.output_dir), books)
+
+
+def _write_own(given: flags.FlagValues) -> None:
+    """Writes studies of the book of --book, of which nobody knows what it is worth."""
+    _chess.check_alone(given)
+    for name in given.export:
+        if name != "lichess":
+            told = "precomp-games judge --book --export makes the others"
+            raise ValueError(f"--export: expected lichess with --book ({told}), got {name!r}")
+    book = _chess.own_book(given)
+    print(f"{'Book':<20}{book.report}")
+    files = [path for path in given.book if not path.lower().endswith(".bin")]
+    games = (game for path in files for game in _read_games("book", path))
+    folder, side = _app.output_folder(given.output_dir), chess.COLOR_NAMES[book.side].capitalize()
+    names = write_studies(folder, book.by_lines(), f"{side}'s repertoire", games)
+    print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
 
 
 def _read_match(folder: str) -> list[dict[str, Any]]:
@@ -85,25 +110,30 @@ def _read_match(folder: str) -> list[dict[str, Any]]:
 
 def _read_notes(path: str) -> dict[tuple[chess.Move, ...], str]:
     """The comments of a PGN file's games from the usual start or their own, by the moves up to them."""
-    if os.path.getsize(path) > _MOST_NOTES:
-        raise ValueError(f"--notes: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
     notes: dict[tuple[chess.Move, ...], str] = {}
     games = 0
-    for text in game_texts(path, GameReport()):
-        for game in filter(None, map(_read_game, standard(text.text, text.languages))):
-            games += 1
-            # With the nodes before each, in its line: what is looked at is no longer than games are.
-            nodes: list[tuple[chess.pgn.GameNode, int]] = [(game, 0)]
-            while nodes:
-                node, plies = nodes.pop()
-                if node.comment:
-                    history = _moves_to(node)
-                    notes[history] = "\n".join(filter(None, (notes.get(history), node.comment)))
-                if plies < _MOST_PLIES:
-                    nodes += [(child, plies + 1) for child in node.variations]
+    for game in _read_games("notes", path):
+        games += 1
+        # With the nodes before each, in its line: what is looked at is no longer than games are.
+        nodes: list[tuple[chess.pgn.GameNode, int]] = [(game, 0)]
+        while nodes:
+            node, plies = nodes.pop()
+            if node.comment:
+                history = _moves_to(node)
+                notes[history] = "\n".join(filter(None, (notes.get(history), node.comment)))
+            if plies < _MOST_PLIES:
+                nodes += [(child, plies + 1) for child in node.variations]
     if not games:
         raise ValueError(f"--notes: expected a PGN file with games, got {path!r}")
     return notes
+
+
+def _read_games(flag: str, path: str) -> Iterator[chess.pgn.Game]:
+    """The games of a PGN file that a flag names."""
+    if os.path.getsize(path) > _MOST_NOTES:
+        raise ValueError(f"--{flag}: expected a PGN file of at most {_MOST_NOTES >> 20} MiB, got {path!r}")
+    for text in game_texts(path, GameReport()):
+        yield from filter(None, map(_read_game, standard(text.text, text.languages)))
 
 
 def _read_game(game: Standard) -> chess.pgn.Game | None:

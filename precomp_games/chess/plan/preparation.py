@@ -96,15 +96,19 @@ class Kept:
       given: Positions that are kept.
       histories: That are memorized by them.
       learned: What is paid for besides.
-      free_utility: What the best book without them is worth.
+      alone: What the kept book is worth without additions; None: nobody knows.
+      additions: What is added to it, by the positions' numbers in the book.
+      free_utility: What the best book without them is worth; None where there was no time to look.
       free_learned: What is paid for there.
     """
 
     given: checks.NonNegativeInt
     histories: checks.NonNegativeInt
     learned: checks.NonNegativeInt
-    free_utility: float
-    free_learned: checks.NonNegativeInt
+    alone: float | None = None
+    additions: Annotated[Sequence[int], checks.each_of(int)] = ()
+    free_utility: float | None = None
+    free_learned: checks.NonNegativeInt | None = None
 
 
 @public

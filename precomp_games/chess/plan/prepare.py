@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from precomp_games import algorithms
 from precomp_games._support import checks
 from precomp_games._support.checks import ArgumentError, public
-from precomp_games._support.deadlines import deadline, limited
+from precomp_games._support.deadlines import OutOfTimeError, deadline, limited
 from precomp_games.algorithms.preparation.confirmed import ConfirmedPrecomputation
 from precomp_games.algorithms.preparation.evaluated_search import ORDERS
 from precomp_games.algorithms.preparation.partial_tree import CertifiedPrecomputation
@@ -156,6 +156,8 @@ def prepare(
         # A budget is what limits the book: the penalty then says how far is looked.
         limits = bool(plan) or budget is not None
         found = trees.looked_far(settings, look, by_steps=limits and engines.can_search)
+        if keep is not None:
+            found = _beside_free(found, engines, plan[-1] if plan else budget)
     return with_exits(dataclasses.replace(found, budget=budget), engines, policies)
 
 
@@ -278,8 +280,8 @@ def _by_tree(
 ) -> Preparation:
     """All that the penalty allows is looked at, and the best book of it is taken."""
     players, policies = (engines.analyst, engines.opponent), engines.policies(settings)
-    expanded = functools.partial(trees.preparation_tree, settings, *players, policies=policies)
-    tree, player, frontier = expanded(keep=keep), settings.player, None
+    tree = trees.preparation_tree(settings, *players, policies=policies, keep=keep)
+    player, frontier = settings.player, None
     if settings.distrust:
         return _robust(tree, settings, engines, budget)
     known = None if keep is None else trees.kept_entries(tree, player)
@@ -296,11 +298,11 @@ def _by_tree(
         frontier = algorithms.memory_frontier(tree, player, **how)
         best = algorithms.best_of_frontier(frontier, budget, time_limit=_SECONDS)
     learned = steps[-1].learned if steps else round(best.paid)
+    states = list(best.states())
     if keep is not None and known is not None:
-        how = {"price": settings.price, "budget": plan[-1] if plan else budget}
-        free = algorithms.best_precomputation(expanded(), player, time_limit=_SECONDS, **how)
-        same = int(np.isin(best.memorization_set, known).sum())
-        kept = preparation.Kept(len(keep), same, learned, free.utility, round(free.paid))
+        alone = algorithms.best_precomputation(tree, player, budget=0, time_limit=_SECONDS, **how)
+        added = np.flatnonzero(~np.isin([state.entry for state in states], known)).tolist()
+        kept = preparation.Kept(len(keep), len(states) - len(added), learned, alone.utility, added)
     search = preparation.WholeTree(
         plan=steps,
         kept=kept,
@@ -309,9 +311,23 @@ def _by_tree(
         components=() if tree.mixture is None else algorithms.value_against_components(best).tolist(),
         tree=looked_at(tree),
     )
-    book, gains = trees.preparation_book(tree, player, best.states()), best.gain.tolist()
+    book, gains = trees.preparation_book(tree, player, states), best.gain.tolist()
     worth = best.utility, best.unprepared, best.value
     return Preparation(settings, book, engines.ids, *worth, gains, search=search, frontier=frontier)
+
+
+def _beside_free(found: Preparation, engines: Engines, budget: int | None) -> Preparation:
+    """With what the best book is worth that keeps nothing, where there is time for it."""
+    settings, search = found.settings, found.search
+    assert isinstance(search, preparation.WholeTree) and search.kept is not None
+    players, policies = (engines.analyst, engines.opponent), engines.policies(settings)
+    with contextlib.suppress(OutOfTimeError):
+        tree = trees.preparation_tree(settings, *players, policies=policies)
+        how: dict[str, Any] = {"price": settings.price, "budget": budget, "time_limit": _SECONDS}
+        free = algorithms.best_precomputation(tree, settings.player, **how)
+        kept = dataclasses.replace(search.kept, free_utility=free.utility, free_learned=round(free.paid))
+        return dataclasses.replace(found, search=dataclasses.replace(search, kept=kept))
+    return found
 
 
 def _robust(

@@ -34,7 +34,7 @@ import re
 import sqlite3
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import chess
@@ -42,9 +42,9 @@ import chess.pgn
 import chess.svg
 
 from precomp_games._support import checks
-from precomp_games._support.checks import ArgumentError, public, shown
+from precomp_games._support.checks import ArgumentError, plain_text, public, shown
 from precomp_games._support.files import write_together
-from precomp_games.chess.data.book import BookPosition, book_game, pgn_text, set_headers
+from precomp_games.chess.data.book import Book, BookPosition, book_game, pgn_text, set_headers
 from precomp_games.chess.data.exits import LIKELY
 from precomp_games.chess.plan.preparation import Share
 from precomp_games.chess.study.drill import DrillCard, book_cards
@@ -56,6 +56,7 @@ from precomp_games.chess.study.words import often, opening_of, pawns_text, point
 EXPORTS = ("lichess", "pgn", "anki", "csv")
 """What `write_exports` writes."""
 
+_MOST_PLIES = 200  # of lines that others wrote
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _MODEL = 1_716_230_417  # numbers that Anki knows a note type and a deck by, drawn once and for all
 _MOMENT = 1_700_000_000.0  # of what is written
@@ -125,6 +126,59 @@ def write_exports(
                 _write_table(each, drafts / f"{begin}book.csv")
         written = sorted(path.name for path in drafts.iterdir())
     return written
+
+
+@public
+def write_studies(
+    folder: checks.FilePath,
+    book: Book,
+    title: str = "Repertoire",
+    games: Iterable[chess.pgn.Game] = (),
+) -> list[str]:
+    """Writes studies of a book that is told by no numbers, all files or none: lichess-1.pgn and so on.
+
+    Args:
+      folder: where; it must exist.
+      book: whose positions a study is about.
+      title: of the studies.
+      games: whose moves, comments and marks, variations included, are in the studies beside the book's moves;
+        those that begin elsewhere are left out.
+
+    Returns:
+      The files' names.
+
+    Raises:
+      ValueError: no folder, book, title or games.
+      OSError: as `write_together`.
+    """
+    whole, nodes = book_game(book, ())
+    for node, _, _ in nodes:
+        node.comment = ""
+    for game in games:
+        checks.check_instance(game, chess.pgn.Game, "games")
+        if game.board().epd() == book.start.epd():
+            _add_game(whole, game)
+    title = plain_text(title)
+    with write_together(folder) as drafts:
+        for number, text in enumerate(studies(book, whole, title), start=1):
+            (drafts / f"lichess-{number}.pgn").write_text(text, encoding="utf-8")
+        return sorted(path.name for path in drafts.iterdir())
+
+
+def _add_game(whole: chess.pgn.Game, game: chess.pgn.Game) -> None:
+    """Adds what another game has to one with variations."""
+    waiting: list[tuple[chess.pgn.GameNode, chess.pgn.GameNode, int]] = [(whole, game, 0)]
+    while waiting:
+        into, node, plies = waiting.pop()
+        if node.comment not in into.comment:
+            into.comment = " ".join(filter(None, (into.comment, node.comment)))
+        into.nags |= node.nags
+        for child in node.variations if plies < _MOST_PLIES else ():
+            if not child.move:  # a null move
+                continue
+            known = into.has_variation(child.move)
+            after = into.variation(child.move) if known else into.add_variation(child.move)
+            waiting.append((after, child, plies + 1))
 
 
 # -- PGN ---------------------------------------------------------------------------------------------------
