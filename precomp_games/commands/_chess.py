@@ -30,6 +30,7 @@ from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, Share, WholeTree
 from precomp_games.chess.study.exports import EXPORTS, write_exports
 from precomp_games.chess.study.page import BookPage, report_matches, write_report
+from precomp_games.chess.study.sentences import BookSentences
 from precomp_games.commands import _app, _flags
 
 flags.disclaim_key_flags()  # help lists flags with those of the module that asks for them
@@ -324,5 +325,10 @@ def write_books(given: flags.FlagValues, folder: pathlib.Path, books: Sequence[B
     if given.export:
         names = write_exports(folder, books, given.export, title, given.min_share)
         print(f"For study: {', '.join(f'{folder}/{name}' for name in names)}")
+        whole = [(BookSentences(each.made), each.made.book.positions) for each in books]
+        rare = [said.is_rare(one.history, given.min_share) for said, positions in whole for one in positions]
+        if sum(rare) and set(given.export) - {"csv"}:
+            told = f"{sum(rare)} of {len(rare)} positions, behind replies below {given.min_share:.3g}"
+            print(f"Left out there: {told}; --min_share=0 has them.")
         if "anki" in given.export:
             print('In Anki, import cards with "Update notes: Always": so it takes over what has changed.')

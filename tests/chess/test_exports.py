@@ -194,6 +194,17 @@ def collection(path, folder):
     return {guid: fields.split("\x1f") for guid, fields in notes.items()}, pictures
 
 
+def tags_of(folder):
+    """Tags of the package that was read last, by the line that led there."""
+    connection = sqlite3.connect(folder / "collection.anki2")
+    tags = {
+        fields.split("\x1f")[0]: told.split()
+        for fields, told in connection.execute("SELECT flds, tags FROM notes")
+    }
+    connection.close()
+    return tags
+
+
 def test_a_card_a_position(tmp_path):
     each = reported(small_book(), replies_to(small_book()), spec="human(rating=1500)")
     assert write_exports(tmp_path, [each], ["anki"]) == ["cards.apkg"]
@@ -209,6 +220,11 @@ def test_a_card_a_position(tmp_path):
     expected = chess.svg.board(each.made.book.boards[3], orientation=chess.WHITE, size=360)
     assert pictures[name] == str(expected) and answer != board
     assert answer.removeprefix('<img src="').removesuffix('">') in pictures
+    opponent = "opponent::players_rated_about_1500"
+    for line, opening in {"1. e4 c5": ["Sicilian_Defense"], "(start)": []}.items():
+        told = ["color::white", *(f"opening::{name}" for name in opening), opponent]
+        assert tags_of(tmp_path)[line] == told
+    assert "opening::King's_Knight_Opening::Normal_Variation" in tags_of(tmp_path)["1. e4 e5 2. Nf3 Nc6"]
     again = tmp_path / "again"
     again.mkdir()
     noted = changed(each, notes={uci("e2e4 c7c5"): "Open."})

@@ -196,6 +196,8 @@ def test_mates_ends_of_games_and_games_that_were_seen():
     )
     games = {uci("e2e4 f7f6"): ReplyGames(3, ())}
     person = BookSentences(dataclasses.replace(made, person=Person("Bob", 8, 1990, 1999), games=games))
-    assert person.of_reply(uci("e2e4 f7f6")) == "In 50 of 100 cases, seen in 3 of their games."
+    assert person.of_reply(uci("e2e4 f7f6")) == "In 50 of 100 cases (seen in 3 of their games)."
+    assert person.of_move(uci("e2e4")).startswith("Expect 1...e5 in 50 of 100 cases (a guess). The usual")
+    assert "1...f6?, in 50 of 100 cases (seen in 3 of their games): it" in person.of_move(uci("e2e4"))
     engine = dataclasses.replace(made, settings=dataclasses.replace(made.settings, opponent=""))
     assert "?" not in BookSentences(engine).of_move(uci("e2e4"))

@@ -18,7 +18,7 @@ import chess.engine
 from precomp_games.chess.data.book import BookPosition, Node, points, trie_with_exits
 from precomp_games.chess.data.exits import LIKELY, MATE, Trap, answered, main_line
 from precomp_games.chess.plan.preparation import Preparation
-from precomp_games.chess.study.words import OpponentWords, often
+from precomp_games.chess.study.words import SEEN, OpponentWords, often
 
 _History = tuple[chess.Move, ...]
 _NEXT = 3  # own moves of how the book goes on
@@ -92,12 +92,23 @@ class BookSentences:
 
     def of_reply(self, history: _History) -> str:
         """The sentence about a move of the opponent's, the last one of these."""
-        made, share = self._made, self.share(history)
-        told = [] if share is None else [f"in {often(share, 'cases')}"]
-        if made.person is not None:
-            told.append(OpponentWords(made.settings, made.engines[1]).seen(made.games.get(history)))
-        text = ", ".join(told)
+        text = self._how_often(history)
         return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+    def _how_often(self, history: _History) -> str:
+        """How likely a reply is where it is played, and what a person's games say of it."""
+        share = self.share(history)
+        return ("" if share is None else f"in {often(share, 'cases')}") + self._backing(history)
+
+    def _backing(self, history: _History) -> str:
+        """In how many of a person's games the last reply was seen, or that it never was; "" of others."""
+        made = self._made
+        if made.person is None:
+            return ""
+        if (found := made.games.get(history)) is not None:
+            return f" ({SEEN.format(found.count)})"
+        guess = OpponentWords(made.settings, made.engines[1]).unseen == "guesses"
+        return " (a guess)" if guess else " (not in their games)"
 
     def _after(self, history: _History, after: Node) -> Iterator[str]:
         """What follows a move of ours: what to expect, the usual mistake, and the plan."""
@@ -110,14 +121,14 @@ class BookSentences:
         costs = "" if usual is None else self._costs(usual, answers=usual.reply != reply or len(plan) < 2)
         if expected is not None:
             mistaken = usual is not None and usual.reply == expected
-            text = f"Expect {_numbered(after.board, expected)}{'?' if mistaken else ''}"
+            name = f"{_numbered(after.board, expected)}{'?' if mistaken else ''}"
             then = f": {costs}" if mistaken else ""
             if reply is not None and after.children[expected].exit is not None:
                 then = ", to which the book has no answer"
-            yield f"{text} in {often(shares[expected], 'cases')}{then}."
+            yield f"Expect {name} {self._how_often((*history, expected))}{then}."
         if usual is not None and usual.reply != expected:
-            text = f"The usual mistake is {_numbered(after.board, usual.reply)}?"
-            yield f"{text}, in {often(usual.probability, 'cases')}: {costs}."
+            name = f"{_numbered(after.board, usual.reply)}?"
+            yield f"The usual mistake is {name}, {self._how_often((*history, usual.reply))}: {costs}."
         if reply is not None and len(plan) > 1:
             yield f"Your plan against {_numbered(after.board, reply)} is {_listed(plan)}."
 
@@ -147,12 +158,14 @@ class BookSentences:
     def _costs(self, trap: Trap, *, answers: bool) -> str:
         """What a mistake costs and, unless that is told elsewhere, what answers it."""
         side, here = self._made.book.side, (*trap.history, trap.reply)
-        if trap.costs < MATE // 2:
-            costs = f"it costs {trap.costs / 100.0:.1f} pawns"
-        elif self._made.evaluations[trap.history[:-1]].is_mate():
+        mate, costs = (
+            self._made.evaluations[here].pov(side).mate(),
+            f"it costs {trap.costs / 100.0:.1f} pawns",
+        )
+        if trap.costs > MATE // 2 and self._made.evaluations[trap.history[:-1]].is_mate():
             costs = "it lets their mate go"
-        else:
-            costs = f"it allows mate in {self._made.evaluations[here].pov(side).mate()}"
+        elif trap.costs > MATE // 2 and mate is not None:
+            costs = f"it allows mate in {mate}"
         board = self.root.line(here)[-1].board
         return f"{costs}, and you answer {_numbered(board, trap.line[0])}" if answers else costs
 
