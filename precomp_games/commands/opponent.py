@@ -10,7 +10,8 @@ books are the best ones against that. What positions are worth at their end is a
 how games of people ended: no games are played. With networks of people's moves (--maia), people of the
 person's rating stand behind its games in place of engines, and values are those of rated games.
 
-Writes into a folder that is named after the person: report.html, a page with both colors; studies for
+Writes into a folder that is named after the person: report.html, a page with both colors; scout.html,
+what the person plays, as `precomp-games scout` counts it, which is also printed first; studies for
 Lichess, PGN with arrows, cards for Anki (with the extra precomp-games[study]) and a table, as --export says;
 and white and black, folders as `precomp-games prepare` writes them, with positions.csv. `precomp-games
 review`, `judge`, `match`, `report` and `drill` go on from there with --from=FOLDER. A run that was ended, or
@@ -40,6 +41,8 @@ from precomp_games._support.deadlines import limited, part
 from precomp_games.chess.data.book import percent
 from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable
+from precomp_games.chess.data.scouting import ScoutedGames
+from precomp_games.chess.data.scouting import scout as scouted
 from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.model.human import WHERE
@@ -48,6 +51,7 @@ from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.people import FITTED, HUMAN, ModelledPerson, model_person, read_person
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, WholeTree
+from precomp_games.chess.study import scout_page
 from precomp_games.chess.study.exports import EXPORTS
 from precomp_games.chess.study.page import BookPage
 from precomp_games.chess.study.words import (
@@ -58,9 +62,9 @@ from precomp_games.chess.study.words import (
     signed_points,
     unseen_words,
 )
-from precomp_games.commands import _app, _chess, _files, _flags, prepare
-from precomp_games.commands.scout import named_player
+from precomp_games.commands import _app, _chess, _files, _flags, prepare, scout
 
+_PLAYED = 6  # rows of what a person plays with each color, and
 _LINES = 5  # of each book, that are printed
 _MISSING = "networks of people's moves, which would predict each move better by a bit"
 _SELDOM = 3  # games; what came up less often is told
@@ -132,6 +136,14 @@ def run(given: flags.FlagValues) -> None:
     folder = _app.output_folder(given.output_dir or os.path.join("output", folder_name(name)))
     with _app.errors_by_flag("games", "a PGN file"):
         person = read_person(path, name, population, given.plies)
+        played = scouted(ScoutedGames.read(path, name))
+    print(f"{'Played':<20}{scout_page.games_words(played)}")
+    for color in played.colors:
+        scout.print_lines(color, _PLAYED)
+    if given.report:
+        scout.write_files(played, folder, **{"What to prepare": "report.html"})
+        print(f"\nWhat they play: {folder}/scout.html (open it in a browser)")
+    print()
     rating = person.rating
     behind = given.behind or (HUMAN if networks_named() and rating else FITTED)
     if behind == HUMAN and rating and not (given["evaluation"].present or given["calibration"].present):
@@ -196,7 +208,7 @@ def _named(given: flags.FlagValues) -> tuple[str, str, str | None]:
         population = population or str(_flags.DATA / "championship_sample.pgn")
     elif population is not None and not os.path.isfile(population):
         raise ValueError(f"--population: expected a file, got {population!r}")
-    return *named_player(given), population
+    return *scout.named_player(given), population
 
 
 def folder_name(name: str) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pathlib
 import re
 import sys
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ from precomp_games.chess.data.game_records import SPEEDS, bounds_of
 from precomp_games.chess.data.move_counts import DEFAULT_PLIES
 from precomp_games.chess.data.names import fitting_names
 from precomp_games.chess.data.pgn_files import pgn_names
-from precomp_games.chess.data.scouting import GameFilter, ScoutedGames, Scouting, scout
+from precomp_games.chess.data.scouting import ColorScouting, GameFilter, ScoutedGames, Scouting, scout
 from precomp_games.chess.study import scout_page
 from precomp_games.commands import _app, _files, _flags
 
@@ -97,14 +98,19 @@ def run(given: flags.FlagValues) -> None:
         taken = scout_page.taken_words(found)
         told = f"{found.read}; left out: {taken}" if taken else found.read
         raise ValueError(f"expected games of {player!r} that fit all filters, got none ({told})")
-    print_scouting(found, given.rows)
+    _print_scouting(found, given.rows)
     if folder is not None:
-        _files.write_json(folder / "scout.json", found.to_json())
-        with atomic_write(folder / "scout.pgn") as file:
-            file.write(scout_page.scout_pgn(found))
-        files = {"Lines as PGN": "scout.pgn", "All numbers": "scout.json"}
-        scout_page.write_scout_page(folder / "scout.html", found, files)
+        write_files(found, folder)
         print(f"\nPage: {folder}/scout.html (open it in a browser); lines: scout.pgn; numbers: scout.json")
+
+
+def write_files(found: Scouting, folder: pathlib.Path, **beside: str) -> None:
+    """Writes the page, the lines and the numbers; the page also leads to files `beside` it, by title."""
+    _files.write_json(folder / "scout.json", found.to_json())
+    with atomic_write(folder / "scout.pgn") as file:
+        file.write(scout_page.scout_pgn(found))
+    files = {**beside, "Lines as PGN": "scout.pgn", "All numbers": "scout.json"}
+    scout_page.write_scout_page(folder / "scout.html", found, files)
 
 
 # -- whose games, and which --------------------------------------------------------------------------------
@@ -182,23 +188,28 @@ def _bounds(flag: flags.Flag[str]) -> tuple[float, float]:
 # -- what is printed ---------------------------------------------------------------------------------------
 
 
-def print_scouting(found: Scouting, rows: int) -> None:
+def print_lines(color: ColorScouting, rows: int) -> None:
+    """Prints the lines of a color in so many rows."""
+    print(f"\nWith {color.color.capitalize()}")
+    lines = [
+        (
+            *(row.line.tally.games, f"{row.share:.0%}", scout_page.score_words(row.line.tally)),
+            scout_page.rating_words(row.line.tally.performance),
+            *(scout_page.last_words(row.line), f"{'  ' * depth}{row.text}"),
+        )
+        for depth, row in scout_page.fitting_rows(color, rows)
+    ]
+    _files.print_table(lines, ("games", "share", "points", "perf.", "last", "line"))
+
+
+def _print_scouting(found: Scouting, rows: int) -> None:
     """Prints what was counted, with so many rows of lines of each color."""
     print(f"{'Player':<20}{plain_text(found.player)}: {scout_page.games_words(found)}")
     print(f"{'Read':<20}{found.read}")
     if taken := scout_page.taken_words(found):
         print(f"{'Left out':<20}{taken}")
     for color in found.colors:
-        print(f"\nWith {color.color.capitalize()}")
-        lines = [
-            (
-                *(row.line.tally.games, f"{row.share:.0%}", scout_page.score_words(row.line.tally)),
-                scout_page.rating_words(row.line.tally.performance),
-                *(scout_page.last_words(row.line), f"{'  ' * depth}{row.text}"),
-            )
-            for depth, row in scout_page.fitting_rows(color, rows)
-        ]
-        _files.print_table(lines, ("games", "share", "points", "perf.", "last", "line"))
+        print_lines(color, rows)
         form = [(*row[1:], row[0]) for row in scout_page.form_rows(found, color)]
         print(f"{scout_page.leaving_words(found, color).capitalize()}:")
         _files.print_table(form, (*scout_page.FORM[1:], "of"))

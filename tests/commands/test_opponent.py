@@ -69,8 +69,11 @@ def test_one_command_prepares_both_colors(folder, prepared):
     names = {path.name for path in made.iterdir()}
     assert names == {
         *("report.html", "white", "black", "white-book.csv", "black-book.csv"),
+        *("scout.html", "scout.pgn", "scout.json"),
         *("white-lichess-1.pgn", "black-lichess-1.pgn"),
     }
+    assert prepared.startswith("Played              11 games, 1990 to 1992\n\nWith White\ngames  share")
+    assert 'href="report.html"' in (made / "scout.html").read_text()
     page = (made / "report.html").read_text()
     for side in ("white", "black"):
         there = Preparation.read(made / side)
