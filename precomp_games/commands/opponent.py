@@ -247,7 +247,7 @@ def _told_model(against: ModelledPerson) -> str:
         sure = f"{100.0 * 2.0**-bits:.0f} chances in 100"
         told["Prediction"] = (
             f"{bits:.2f} +- {error:.2f} bits a move from {first} on ({counted(moves, 'move')}), as if each "
-            f"had been given {sure}; the years before are what it is fitted to"
+            f"had been given {sure}, by the months before each and a fit to the years before"
         )
     if against.distrust is not None:
         told["Distrust"] = str(against.distrust)

@@ -172,13 +172,13 @@ def random_games(seed: int, count: int = 40) -> list[str]:
             sans.append(board.san(move))
             board.push(move)
         white, black = ("A", "B") if rng.random() < 0.5 else ("B", "A")
-        texts.append(game(" ".join(sans), white, black, Date=f"{year}.??.??"))
+        texts.append(game(" ".join(sans), white, black, Date=f"{year}.{int(rng.integers(1, 13)):02}.15"))
     return texts
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rolling_is_a_policy_for_each_year(tmp_path: Path, seed: int) -> None:
-    """The same probabilities as those of a policy that has only the years before."""
+def test_rolling_is_a_policy_for_each_month(tmp_path: Path, seed: int) -> None:
+    """The same probabilities as those of a policy that has only the months before."""
     table = table_of(tmp_path, *random_games(seed), player="A")
     half_life, alpha = 2.0, 0.7
     rolling = RollingCounts(table)
@@ -187,12 +187,12 @@ def test_rolling_is_a_policy_for_each_year(tmp_path: Path, seed: int) -> None:
     prior = np.array([row[action] for row, action in zip(legal, played, strict=True)])
     found = rolling.probabilities(half_life, alpha, prior)
     expected = np.zeros(len(found))
-    years = np.floor(table.years)
-    for year in np.unique(years):
-        weights = GameWeights(half_life=half_life, as_of=float(year))
-        counts = MoveCounts.of_tables([table.select(years < year)], weights)
+    months = np.floor(12 * table.years)
+    for month in np.unique(months):
+        weights = GameWeights(half_life=half_life, as_of=month / 12)
+        counts = MoveCounts.of_tables([table.select(months < month)], weights)
         rows = predicted_rows(CountsPolicy(GAME, counts, alpha), table)
-        here = years[table.game[table.own]] == year
+        here = months[table.game[table.own]] == month
         expected[here] = [rows[k][played[k]] for k in np.flatnonzero(here)]
     assert found == pytest.approx(expected, abs=1e-12)
 
@@ -201,8 +201,8 @@ def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path
     texts = random_games(5, 60)
     table = table_of(tmp_path, *texts, player="A")
     rolling = RollingCounts(table)
-    prior = np.full(len(rolling.year), 0.05)
-    early = rolling.year < 1985
+    prior = np.full(len(rolling.years), 0.05)
+    early = rolling.years < 1985
     (fit,) = rolling.fits(prior, [1985.0])
     assert fit.moves == early.sum()
     for half_life in (0.5, 4.0, math.inf):
@@ -213,7 +213,7 @@ def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path
     assert fit.bits == pytest.approx(-np.log2(p).mean())
     before = table.select(table.years < 1985)
     alone = RollingCounts(before)
-    assert alone.fits(np.full(len(alone.year), 0.05), [math.inf]) == [fit]
+    assert alone.fits(np.full(len(alone.years), 0.05), [math.inf]) == [fit]
     assert rolling.fits(prior, [1984.0, 1985.0])[1] == fit
     assert rolling.fits(prior, [1985.0], [4.0])[0].half_life == 4.0
 

@@ -1,15 +1,17 @@
 """Which half-life and which alpha predict a player: by the likelihood of later games, given earlier ones.
 
-Each move is predicted from the years before its own by
+Each move is predicted from the months before its own by
 
     P(m | position) = (n(m) + alpha q(m | position)) / (n + alpha),    n: weights 2^(-age / H),
 
-ages being counted up to the beginning of the year, and (H, alpha) of the greatest likelihood is looked for
-on a grid; alpha is then refined. The prior q stays as it is. What is not known in a year is thus not used
-for it: neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have chosen.
+ages being counted up to the beginning of the month, and (H, alpha) of the greatest likelihood is looked for
+on a grid; alpha is then refined. The prior q stays as it is. What is not known in a month is thus not used
+for it: neither its own games, nor later ones, nor, with `fits`, an H or alpha that they have chosen. By
+years in place of months, who changes openings within a year is found to be worth little beside the prior
+(`docs/people.md`); games whose date is a year alone are all of its middle.
 
-Cost: for each H, two passes over the table and an array of all different moves for each year; then a
-logarithm for each move, H and alpha.
+Cost: for each H, two passes over the table and an array of all different moves for each month with games;
+then a logarithm for each move, H and alpha.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ from precomp_games.chess.data.move_counts import GameTable, GameWeights
 
 Floats = npt.NDArray[np.float64]
 
-HALF_LIVES = (*(0.25 * 2.0 ** (k / 2) for k in range(17)), math.inf)
-"""Half-lives that are tried, in years: a quarter to 64, and infinity."""
+HALF_LIVES = (*(0.0625 * 2.0 ** (k / 2) for k in range(21)), math.inf)
+"""Half-lives that are tried, in years: a sixteenth to 64, and infinity."""
 ALPHAS = tuple(0.02 * 2.0 ** (k / 2) for k in range(23))
 """Alphas that are tried first: 0.02 to 41."""
+_MONTHS = 12  # of a year
 _LEAST = 1e-12  # of a probability whose logarithm is taken: a prior may rule out what was played
 
 
@@ -52,11 +55,11 @@ class CountFit:
 
 
 class RollingCounts:
-    """The moves of a player, each of them predicted from earlier years.
+    """The moves of a player, each of them predicted from earlier months.
 
     Attributes:
-        year: int64[n], of each move that counts; the moves are those of the table that are its player's own
-            and have a date, in their order.
+        years: float64[n], decimal, of each move that counts; the moves are those of the table that are its
+            player's own and have a date, in their order.
         moves: int64[n], their indices among the table's own moves.
     """
 
@@ -77,35 +80,35 @@ class RollingCounts:
         self.moves = np.flatnonzero(dated)
         if not len(kept):
             raise ArgumentError(f"expected games with dates, got none of {table.num_games}")
-        self._years = years[kept]
-        self.year = np.floor(self._years).astype(np.int64)
+        self.years = years[kept]
+        self._month = np.floor(self.years * _MONTHS).astype(np.int64)
         _, self._position = np.unique(table.keys[kept], return_inverse=True)
         pairs = self._position.astype(np.int64) << 16 | table.actions[kept].astype(np.int64)
         _, self._pair = np.unique(pairs, return_inverse=True)
         self._base = weights.base(table)[kept]
-        self._order = np.argsort(self.year, kind="stable")
+        self._order = np.argsort(self._month, kind="stable")
         self._sums: dict[float, tuple[Floats, Floats]] = {}  # which two fits want
 
     def sums(self, half_life: float) -> tuple[Floats, Floats]:
-        """float64[n] twice: the weight in earlier years of the move played, and of all at its position."""
+        """float64[n] twice: the weight in earlier months of the move played, and of all at its position."""
         if half_life not in self._sums:
             self._sums[half_life] = self._summed(half_life)
         return self._sums[half_life]
 
     def _summed(self, half_life: float) -> tuple[Floats, Floats]:
-        own, every = np.zeros(len(self.year)), np.zeros(len(self.year))
+        own, every = np.zeros(len(self.years)), np.zeros(len(self.years))
         of_pair = np.zeros(int(self._pair.max()) + 1)
         of_position = np.zeros(int(self._position.max()) + 1)
-        years, starts = np.unique(self.year[self._order], return_index=True)
-        before = int(years[0])
-        for year, rows in zip(years.tolist(), np.split(self._order, starts[1:]), strict=True):
-            aged = 2.0 ** (-(year - before) / half_life)
+        months, starts = np.unique(self._month[self._order], return_index=True)
+        before = int(months[0])
+        for month, rows in zip(months.tolist(), np.split(self._order, starts[1:]), strict=True):
+            aged = 2.0 ** (-(month - before) / _MONTHS / half_life)
             of_pair *= aged
             of_position *= aged
-            before = year
+            before = month
             pair, position = self._pair[rows], self._position[rows]
             own[rows], every[rows] = of_pair[pair], of_position[position]
-            age = year - self._years[rows]  # negative: they happen after its beginning
+            age = month / _MONTHS - self.years[rows]  # negative: they happen after its beginning
             weight = self._base[rows] * np.exp2(-age / half_life)
             np.add.at(of_pair, pair, weight)
             np.add.at(of_position, position, weight)
@@ -129,21 +132,21 @@ class RollingCounts:
         half_lives: Sequence[float] = HALF_LIVES,
         among: npt.NDArray[np.bool_] | None = None,
     ) -> list[CountFit]:
-        """H and alpha of the greatest likelihood, of the years that end before each of some times.
+        """H and alpha of the greatest likelihood, of the months that end before each of some times.
 
         Args:
             prior: float64[n], what q says of each move.
-            before: decimal years, or infinity for all years.
+            before: decimal years, or infinity for all months.
             half_lives: those that are tried.
             among: bool[n], the moves whose likelihood counts; all of them are counted. None: all.
 
         Raises:
-            ValueError: no year that ends before one of the times.
+            ValueError: no month with games ends before one of the times.
         """
-        seen = [self.year + 1 <= year for year in before]
+        seen = [self._month + 1 <= year * _MONTHS for year in before]
         for year, ended in zip(before, seen, strict=True):
             if not ended.any():
-                raise ArgumentError(f"expected before to be later than the first year, got {year:g}")
+                raise ArgumentError(f"expected before to be later than the first month, got {year:g}")
         sums = {half_life: self.sums(half_life) for half_life in half_lives}
         return [_best(prior, each if among is None else each & among, sums) for each in seen]
 

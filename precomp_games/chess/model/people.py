@@ -366,7 +366,7 @@ def _predicted(known: _Rolled, since: float) -> tuple[float, float, int] | None:
     rolling, prior, among = known
     (fit,) = rolling.fits(prior, [since], among=among)
     odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
-    late = among & (rolling.year >= since)
+    late = among & (rolling.years >= since)
     if not late.any():
         return None
     bits = -np.log2(np.maximum(odds[late], _LEAST))
