@@ -427,22 +427,14 @@ def print_additions(made: Preparation) -> None:
     if kept is None or kept.alone is None:
         return
     title = OpponentWords(made.settings, made.engines[1]).title
+    met = {board.epd() for k, board in enumerate(made.book.boards) if k not in kept.additions}
     print(
         f"Your repertoire and {counted(kept.learned, 'addition')} against {title}:\n"
-        f"{'Your repertoire':<20}{more_points(kept.alone - made.unprepared)}, by {kept.histories} of its "
+        f"{'Your repertoire':<20}{more_points(kept.alone - made.unprepared)}, by {len(met)} of its "
         f"{counted(kept.given, 'position')}, which come up\n"
         f"{'Additions':<20}{more_points(made.utility - kept.alone)}, by {counted(kept.learned, 'position')}"
     )
-    book = made.book
-    both = [(book.positions[k], book.boards[k]) for k in kept.additions if 0 <= k < len(book)]
-    rows = []
-    for position, board in sorted(both, key=lambda pair: -pair[0].worth):
-        line = book.start.variation_san(position.history) or "(start)"
-        play = board.san(position.moves[0].move)
-        rows.append((points(position.worth), percent(position.reach), play, _files.end_of(line, 90)))
-    if rows:
-        _files.print_table(rows, ("points", "reach", "play", "after"))
-    print()
+    _print_worth(made, kept.additions)
 
 
 def print_exits(made: Preparation) -> None:
@@ -525,9 +517,15 @@ def _why_nothing(made: Preparation, *, by_rules: bool) -> str:
 
 def _print_most_valuable(made: Preparation, count: int = 5) -> None:
     print("Worth the most (points in 100 games that forgetting the position and all after it would cost):")
+    _print_worth(made, range(len(made.book)), count)
+
+
+def _print_worth(made: Preparation, numbers: Sequence[int], count: int | None = None) -> None:
+    """Prints positions of the book, by their numbers, those first that are worth the most."""
+    both = list(zip(made.book.positions, made.book.boards, strict=True))
+    chosen = [both[k] for k in numbers if 0 <= k < len(both)]
     rows = []
-    both = zip(made.book.positions, made.book.boards, strict=True)
-    for position, board in sorted(both, key=lambda pair: -pair[0].worth)[:count]:
+    for position, board in sorted(chosen, key=lambda pair: -pair[0].worth)[:count]:
         line = made.book.start.variation_san(position.history) or "(start)"
         play = board.san(position.moves[0].move)
         rows.append((points(position.worth), percent(position.reach), play, _files.end_of(line, 90)))
