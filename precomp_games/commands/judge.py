@@ -238,7 +238,9 @@ def print_tables(
     """Prints what is said of positions, so many rows of each table."""
     positions, not_met = tables["positions"], tables["not_met"]
     print("\nThe tables count points in 100 games, over all games.")
-    title = "Replies without an answer, by how often they come up, and what an answer brings"
+    title = (
+        "Replies without an answer, by how often they come up, and what an answer with all behind it brings"
+    )
     rows = sorted(tables["holes"], key=lambda row: -row["reach"])
     columns = {"reach": "come up", "gain": "brings", "answer": "answer", "where": "where"}
     print_rows(title, rows, columns, most)

@@ -47,7 +47,10 @@ def test_what_is_kept_is_in_the_book(tmp_path, searches):
     assert kept["given"] == 6 and kept["histories"] >= 1
     assert kept["learned"] == told["size"] - kept["histories"]
     assert told["value"] == pytest.approx(told["utility"] - 0.002 * kept["learned"])
-    assert "If nothing is kept" in said
+    assert "If nothing is kept" in said and f"Your repertoire and {kept['learned']} addition" in said
+    assert len(kept["additions"]) == kept["learned"] and told["unprepared"] < kept["alone"] <= told["utility"]
+    gains = sum(told["memorized"][k]["gain"] for k in kept["additions"])
+    assert told["utility"] - gains == pytest.approx(kept["alone"])
     assert f"{kept['learned']} positions to learn, in a book of" in said
 
 
