@@ -43,7 +43,6 @@ from precomp_games.chess.data.game_records import position_hash
 from precomp_games.chess.data.move_counts import GameTable
 from precomp_games.chess.data.scouting import ScoutedGames
 from precomp_games.chess.data.scouting import scout as scouted
-from precomp_games.chess.engines.searches import SearchLimit
 from precomp_games.chess.game import action_of, move_of
 from precomp_games.chess.model.human import WHERE
 from precomp_games.chess.model.model import Engines
@@ -67,6 +66,7 @@ from precomp_games.commands import _app, _chess, _files, _flags, prepare, scout
 _PLAYED = 6  # rows of what a person plays with each color, and
 _LINES = 5  # of each book, that are printed
 _MISSING = "networks of people's moves, which would predict each move better by a bit"
+_EVALUATIONS = 2500  # of positions for each side, against people: two minutes for both
 _SELDOM = 3  # games; what came up less often is told
 _SHOWN = 2  # first moves, and
 _ROWS = 5  # positions that are told
@@ -128,10 +128,7 @@ def run(given: flags.FlagValues) -> None:
     if given.opponent:
         raise ValueError(f"--opponent: expected none, since a person's games say it, got {given.opponent!r}")
     sides = ["white", "black"] if given.side == "both" else [given.side]
-    each = [
-        dataclasses.replace(prepare.preparation_settings(given, side), min_probability=given.min_probability)
-        for side in sides
-    ]
+    each = _settings(given, sides)  # a wrong one is an error before any work
     path, name, population = _named(given)
     folder = _app.output_folder(given.output_dir or os.path.join("output", folder_name(name)))
     with _app.errors_by_flag("games", "a PGN file"):
@@ -146,12 +143,9 @@ def run(given: flags.FlagValues) -> None:
     print()
     rating = person.rating
     behind = given.behind or (HUMAN if networks_named() and rating else FITTED)
-    if behind == HUMAN and rating and not (given["evaluation"].present or given["calibration"].present):
-        value: dict[str, Any] = {"evaluation": "people", "calibration": "", "rating": rating}
-        value |= {"speed": person.speed} if person.speed else {}
-        if not given["analyst_nodes"].present and given.analyst_movetime_ms is None:
-            value["analyst_limit"] = SearchLimit(nodes=prepare.OF_PEOPLE["analyst_nodes"])
-        each = [dataclasses.replace(settings, **value) for settings in each]
+    if behind == HUMAN and rating and _by_people(given):
+        _suit(given, rating, person.speed)
+        each = _settings(given, sides)
     with _chess.open_engines(given, each[0]) as engines:
         if not engines.can_search and given.games is None and given.side == "both":
             print("White alone: the stored searches are those.")
@@ -182,6 +176,27 @@ def run(given: flags.FlagValues) -> None:
             print("No cards for Anki: pip install 'precomp-games[study]' for them.")
         print(f"Books: {', '.join(f'{folder}/{one.side}' for one in made)} ({searches} searches)")
         print("\nWhat to expect\n" + "\n".join(told))
+
+
+def _settings(given: flags.FlagValues, sides: Sequence[str]) -> list[PreparationSettings]:
+    """The settings of each side; replies that the person hardly plays are left out."""
+    least = {"min_probability": given.min_probability}
+    return [dataclasses.replace(prepare.preparation_settings(given, side), **least) for side in sides]
+
+
+def _by_people(given: flags.FlagValues) -> bool:
+    """Whether positions are worth what people score, where people stand behind the games."""
+    return given.evaluation == "people" or not (given["evaluation"].present or given["calibration"].present)
+
+
+def _suit(given: flags.FlagValues, rating: float, speed: str) -> None:
+    """Sets the defaults of flags that are others where people stand behind the games.
+
+    Lines are then looked at best first, with a choice of moves, as against people of a rating.
+    """
+    wide = prepare.OF_PEOPLE | {"budget": given.budget, "penalty": 1e-4, "max_evaluations": _EVALUATIONS}
+    found = prepare.OF_TREES if prepare.whole_tree(given) else wide
+    prepare.set_defaults(given, {**found, "calibration": "", "rating": rating, "speed": speed or given.speed})
 
 
 def _write_page(
@@ -227,8 +242,8 @@ def _told_model(against: ModelledPerson) -> str:
     told["Counted"] = f"{age}; what stands behind them is worth {model.alpha:.2g} games in a position"
     if against.looked_at < person.table.num_games:
         told["Fitted to"] = (
-            f"{against.looked_at} of {counted(person.table.num_games, 'game')}, drawn with "
-            "--seed, as there was time for by --minutes; all of them count"
+            f"{against.looked_at} of {counted(person.table.num_games, 'game')}, drawn with --seed"
+            f"{'' if against.engines is None else ', as there was time for by --minutes'}; all of them count"
         )
     if isinstance(model.prior, GamesPolicy):
         told["Others"] = str(model.prior)

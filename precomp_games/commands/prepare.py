@@ -89,7 +89,7 @@ OF_PEOPLE: Mapping[str, Any] = {
     "min_probability": 0.02,
 }
 """What flags are by default where the opponent is people."""
-_OF_TREES: Mapping[str, Any] = {"evaluation": "people", "min_probability": 0.01}
+OF_TREES: Mapping[str, Any] = {"evaluation": "people", "analyst_nodes": 5_000, "min_probability": 0.01}
 """The same where the whole tree is looked at."""
 
 
@@ -98,7 +98,7 @@ def of_people(spec: str) -> dict[str, Any]:
     if "human" not in policies_in(spec):
         return {}
     rating = parsed_spec(spec).get("rating", 1500.0)
-    told = {"evaluation": "people", "calibration": "", "min_probability": _OF_TREES["min_probability"]}
+    told = {"evaluation": "people", "calibration": "", "min_probability": OF_TREES["min_probability"]}
     return told | ({"rating": float(rating)} if isinstance(rating, int | float) else {})
 
 
@@ -109,6 +109,11 @@ def suit_people(given: flags.FlagValues, defaults: Mapping[str, Any] = OF_PEOPLE
     defaults = {name: told[name] for name in ("rating",) if name in told} | dict(defaults)
     if given.evaluation != "people" and given["evaluation"].present:
         defaults = {name: value for name, value in defaults.items() if name == "min_probability"}
+    set_defaults(given, defaults)
+
+
+def set_defaults(given: flags.FlagValues, defaults: Mapping[str, Any]) -> None:
+    """Set flags that were not given."""
     for name, value in defaults.items():
         if not given[name].present:
             given[name].value = value
@@ -116,7 +121,7 @@ def suit_people(given: flags.FlagValues, defaults: Mapping[str, Any] = OF_PEOPLE
 
 def preparation_settings(given: flags.FlagValues, side: str | None = None) -> PreparationSettings:
     """The settings of the flags, for --side or another one; a wrong one is an error before any work."""
-    menu, needs_tree = given.menu, _whole_tree(given)
+    menu, needs_tree = given.menu, whole_tree(given)
     if menu is None:
         menu = _CHOICE if EVALUATIONS[given.evaluation].fitted and not needs_tree else 1
     player = 0 if (side or given.side) == "white" else 1
@@ -147,12 +152,12 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
 
 def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
     """Whether there is a best book so far, since lines are looked at one after the other."""
-    whole_tree = bool(_whole_tree(given)) or settings.distrust > 0.0
-    return settings.menu > 1 or is_by_games(settings, given.play_budget, whole_tree=whole_tree)
+    every = bool(whole_tree(given)) or settings.distrust > 0.0
+    return settings.menu > 1 or is_by_games(settings, given.play_budget, whole_tree=every)
 
 
-def _whole_tree(given: flags.FlagValues) -> str:
-    """A flag that needs the whole tree, "" where none is given."""
+def whole_tree(given: flags.FlagValues) -> str:
+    """Return a flag that needs the whole tree, "" where none is given."""
     priced = given.price != "infosets" and (given.menu is None or given.menu < 2)
     needs = {"price": priced, "keep": given.keep, "plan": given.plan}
     needs |= {"distrust": given.distrust > 0.0}
@@ -276,7 +281,7 @@ def define(own: flags.FlagValues) -> None:
 def run(given: flags.FlagValues) -> None:
     """Prepares by the flags."""
     _chess.check_exports(given.export)
-    suit_people(given, _OF_TREES if _whole_tree(given) else OF_PEOPLE)
+    suit_people(given, OF_TREES if whole_tree(given) else OF_PEOPLE)
     settings = dataclasses.replace(preparation_settings(given), min_probability=given.min_probability)
     folder = _app.output_folder(given.output_dir)
     with _chess.open_engines(given, settings) as engines:
