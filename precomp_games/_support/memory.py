@@ -141,9 +141,13 @@ class _Guard(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, _Guard())
 
 
+# Looked up once, here: what reads files loads no libraries.
+_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", abs)
+
+
 def give_back() -> None:
-    """Lets the C library return what is free to the system, where it can."""
-    getattr(ctypes.CDLL(None), "malloc_trim", abs)(0)
+    """Let the C library return what is free to the system, where it can."""
+    _TRIM(0)
 
 
 def in_blocks(*columns: npt.NDArray[Any]) -> Iterator[tuple[Any, ...]]:

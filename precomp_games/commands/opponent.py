@@ -48,6 +48,7 @@ from precomp_games.chess.model.human import WHERE
 from precomp_games.chess.model.model import Engines
 from precomp_games.chess.model.opponents import GamesPolicy
 from precomp_games.chess.model.people import FITTED, HUMAN, ModelledPerson, model_person, read_person
+from precomp_games.chess.model.people_values import load_people
 from precomp_games.chess.model.settings import PreparationSettings
 from precomp_games.chess.plan.preparation import Preparation, WholeTree
 from precomp_games.chess.study import scout_page
@@ -67,6 +68,7 @@ _PLAYED = 6  # rows of what a person plays with each color, and
 _LINES = 5  # of each book, that are printed
 _MISSING = "networks of people's moves, which would predict each move better by a bit"
 _EVALUATIONS = 2500  # of positions for each side, against people: two minutes for both
+_LEAST = 3  # games of a position whose moves count, where people are behind them
 _SELDOM = 3  # games; what came up less often is told
 _SHOWN = 2  # first moves, and
 _ROWS = 5  # positions that are told
@@ -94,6 +96,8 @@ class Flags:
       min_probability: Replies that the model finds less likely are not prepared for: most are any legal
         move, by lapse.
       last_years: How many years the last games are.
+      least_games: Games that a position must have come up in, for what the person played there to count:
+        no move of the book then rests on one game. Default: 3 where people are behind the games, else 1.
       output_dir: Where files go. Default: output, and a folder named after the person.
     """
 
@@ -106,6 +110,7 @@ class Flags:
     plies: checks.PositiveInt = 30
     min_probability: Annotated[float, checks.Ge(0.0), checks.Le(0.01)] = 0.01
     last_years: checks.PositiveInt = 1
+    least_games: checks.PositiveInt | None = None
     output_dir: str | None = None
 
 
@@ -157,6 +162,7 @@ def run(given: flags.FlagValues) -> None:
             behind=behind,
             last_years=given.last_years,
             distrusts=robust and not given["distrust"].present,
+            least=given.least_games or (_LEAST if behind == HUMAN else 1),
         )
         print(_told_model(against))
         if against.engines is not None and given.behind is None and not networks_named():
@@ -250,7 +256,12 @@ def _told_model(against: ModelledPerson) -> str:
     if against.engines is not None:
         told["Engines behind"] = str(against.engines)
     elif against.behind.startswith(HUMAN):
-        told["Behind them"] = f"people rated {person.rating or 1500:.0f}, by networks of their moves"
+        rating = person.rating or 1500.0
+        told["Behind them"] = f"people rated {rating:.0f}, by networks of their moves"
+        if against.settings.evaluation == "people":
+            low, high = load_people(against.settings.calibration or None).ratings
+            if not low <= rating <= high:
+                told["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond these, of the nearest"
     first = f"{against.first:.0f}"
     if not len(years):
         told["Prediction"] = "unknown: no game has a date, so all count alike"

@@ -197,6 +197,22 @@ def test_rolling_is_a_policy_for_each_month(tmp_path: Path, seed: int) -> None:
     assert found == pytest.approx(expected, abs=1e-12)
 
 
+def test_rare_positions_are_left_to_the_prior(tmp_path: Path) -> None:
+    path = tmp_path / "games.pgn"
+    lines = ["1. e4 e5 2. Nf3", "1. e4 e5 2. Nf3", "1. e4 c5 2. c3", "1. d4"]
+    path.write_text("".join(game(f"{line} {{{k}}}", "A", "B", Round=str(k)) for k, line in enumerate(lines)))
+    every, some = (games_policy(GAME, path, "A", alpha=1.0, least=least) for least in (1, 2))
+    prior = CountsPolicy(GAME, MoveCounts.of_tables([]))
+    for state, kept in ((after(), True), (after("e4", "e5"), True), (after("e4", "c5"), False)):
+        expected = every if kept else prior
+        assert some.action_probabilities(state) == pytest.approx(expected.action_probabilities(state))
+    rare = after("e4", "c5")
+    assert every.action_probabilities(rare) != some.action_probabilities(rare)
+    again = games_policy(GAME, path, "A", alpha=1.0, least=5)
+    assert again.action_probabilities(after()) == pytest.approx(prior.action_probabilities(after()))
+    assert ",least=5," in again.spec("uniform") and "least" not in every.spec("uniform")
+
+
 def test_a_fit_is_no_worse_than_the_grid_and_knows_no_later_games(tmp_path: Path) -> None:
     texts = random_games(5, 60)
     table = table_of(tmp_path, *texts, player="A")

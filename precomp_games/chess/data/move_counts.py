@@ -99,6 +99,15 @@ class GameTable:
         """int64[m]: half-moves that were played before each half-move in its game."""
         return np.arange(len(self.game)) - np.searchsorted(self.game, self.game)
 
+    def frequent(self, least: int) -> GameTable:
+        """The same games, of which moves count at positions that so many of them were in, or more."""
+        own = np.flatnonzero(self.own)
+        visits = np.unique(np.stack([self.keys[own], self.game[own].astype(np.uint64)], axis=1), axis=0)
+        keys, games = np.unique(visits[:, 0], return_counts=True)
+        kept = np.zeros(len(self.own), bool)
+        kept[own[games[np.searchsorted(keys, self.keys[own])] >= least]] = True
+        return dataclasses.replace(self, own=kept)
+
     def select(self, games: npt.NDArray[np.bool_]) -> GameTable:
         """The games for which `games`, bool[g], is true."""
         moves = games[self.game]
@@ -182,6 +191,8 @@ class GameSelection:
         before: a decimal year. Where it is finite, only games that are known to be older count.
         copies: whether the games are a match's: one that stands there twice was played twice, and one from
             another start position counts as well.
+        least: games that a position must have come up in, for its moves to count: what is rarer is left to
+            the prior.
     """
 
     path: str
@@ -190,6 +201,7 @@ class GameSelection:
     max_plies: int = DEFAULT_PLIES
     before: float = math.inf
     copies: bool = False
+    least: int = 1
 
     def records(self, report: GameReport) -> Iterator[GameRecord]:
         """The games, also newer ones; the report is filled.

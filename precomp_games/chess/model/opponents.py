@@ -105,9 +105,10 @@ class GamesPolicy(CountsPolicy):
         counted = f"half_life={half_life:.4g}," if math.isfinite(half_life) else ""
         counted = "fit=rolling" if rolling else f"{counted}alpha={self.alpha:.3g}"
         until = f",before={read.before:g}" if math.isfinite(read.before) else ""
+        least = f",least={read.least}" if read.least > 1 else ""
         return (
             f"games(file={quoted(read.path)},{whose},{counted},"
-            f"max_plies={read.max_plies}{until},prior={behind})"
+            f"max_plies={read.max_plies}{until}{least},prior={behind})"
         )
 
 
@@ -174,6 +175,7 @@ def games_policy(
     before: float = 0.0,
     max_plies: checks.PositiveInt = move_counts.DEFAULT_PLIES,
     copies: int = 0,
+    least: checks.PositiveInt = 1,
 ) -> GamesPolicy:
     """What a player, or everybody, plays in a file of games, with a prior behind it; in a spec, games(...).
 
@@ -197,6 +199,7 @@ def games_policy(
         max_plies: half-moves of a game that count.
         copies: 1 if the games are a match's: one that stands there twice was played twice, and one from
             another start position counts as well.
+        least: games that a position must have come up in, for its moves to count. `alpha` is fitted to all.
 
     Raises:
         ValueError: arguments of another kind; see `read_games`; or no games.
@@ -208,7 +211,7 @@ def games_policy(
         raise ArgumentError("expected either fit=rolling or half_life and alpha, got both")
     weights = GameWeights(half_life or math.inf, None, rating or None, rating_scale, speed, other_speeds)
     whose, until = (player or None, without or None), before or math.inf
-    read = GameSelection(_named(file, "games"), *whose, max_plies, until, bool(copies))
+    read = GameSelection(_named(file, "games"), *whose, max_plies, until, bool(copies), least)
     behind, report = _prior(game, prior), GameReport()
     tables = move_counts.game_tables(read.records(report))
     return policy_of_tables(game, tables, report, read, behind, alpha=alpha, weights=weights, fit=fit)
@@ -226,7 +229,8 @@ def policy_of_tables(
     fit: str = "given",
 ) -> GamesPolicy:
     """`games_policy` of games that were read; a sequence of tables is kept, and so is what is fitted to."""
-    before, fitted, kept = read.before, None, fit == "rolling" or isinstance(tables, Sequence)
+    before, fitted = read.before, None
+    kept = fit == "rolling" or read.least > 1 or isinstance(tables, Sequence)
     if math.isfinite(before):
         tables = (table.select(table.years < before) for table in tables)
         weights = dataclasses.replace(weights, as_of=before)
@@ -238,9 +242,10 @@ def policy_of_tables(
         if math.isfinite(before) or not np.isnan(table.years).all():
             fitted = rolling_fit(table, prior, weights=weights, before=before)
             alpha, weights = fitted.alpha, dataclasses.replace(weights, half_life=fitted.half_life)
-    counts = move_counts.MoveCounts.of_tables(tables, weights)
+    frequent = [table.frequent(read.least)] if table is not None and read.least > 1 else tables
+    counts = move_counts.MoveCounts.of_tables(frequent, weights)
     read.check_read(report)
-    if math.isfinite(before) and not len(counts):
+    if math.isfinite(before) and read.least == 1 and not len(counts):
         raise ArgumentError(f"expected dated games before {before:g} in {read.path!r}, got none")
     return GamesPolicy(game, counts, alpha, prior, report, weights, fitted, read, table)
 

@@ -276,6 +276,7 @@ def model_person(
     behind: str = FITTED,
     last_years: int = 1,
     distrusts: bool = True,
+    least: int = 1,
 ) -> ModelledPerson:
     """The model of a person, with engines behind it, and its distrust, by what the years before the last say.
 
@@ -286,7 +287,9 @@ def model_person(
       behind: `FITTED`, `HUMAN`, or the spec of what is behind the games.
       last_years: how many years the last games are.
       distrusts: whether the model's distrust is fitted; else it stays as the settings have it.
+      least: games that a position must have come up in, for the person's moves there to count.
     """
+    person = dataclasses.replace(person, games=dataclasses.replace(person.games, least=least))
     years = person.years
     first = float(years.max() - last_years + 1) if len(years) else math.nan
     any_before = bool((person.table.years < first).any())
@@ -338,7 +341,7 @@ def model_person(
     settings = dataclasses.replace(settings, opponent=person.spec(model, spec, rolling=fits[1] is None))
     engines.known[settings.opponent] = model
     known = known or (rolled(person.table, looked, model.prior) if any_before else None)
-    bits = _predicted(known, first) if any_before and known is not None else None
+    bits = _predicted(known, first, least) if any_before and known is not None else None
     return ModelledPerson(person, settings, model, spec, like, doubt, first, bits, len(looked))
 
 
@@ -361,11 +364,12 @@ def rolled(table: GameTable, looked: Sequence[int], prior: PolicyLike | None) ->
     return rolling, odds[rolling.moves], among[rolling.moves]
 
 
-def _predicted(known: _Rolled, since: float) -> tuple[float, float, int] | None:
+def _predicted(known: _Rolled, since: float, least: int) -> tuple[float, float, int] | None:
     """Bits a move from a year on, fitted to the years before, and of how many; None without either."""
     rolling, prior, among = known
     (fit,) = rolling.fits(prior, [since], among=among)
-    odds = rolling.probabilities(fit.half_life, fit.alpha, prior)
+    met = rolling.sums(math.inf)[1] >= least
+    odds = np.where(met, rolling.probabilities(fit.half_life, fit.alpha, prior), prior)
     late = among & (rolling.years >= since)
     if not late.any():
         return None

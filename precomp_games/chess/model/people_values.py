@@ -158,6 +158,12 @@ class PeopleFit:
         if not timed or not whole or len(set(whole)) < max(len(whole), len(speeds)):
             raise ArgumentError(f"expected rows with one of each whole speed, and times, got {shown(whole)}")
 
+    @property
+    def ratings(self) -> tuple[float, float]:
+        """The lowest and the highest mean rating of games that were fitted to; beyond, values are as there."""
+        ratings = [row.rating for row in self.rows]
+        return min(ratings), max(ratings)
+
     @public
     def at(self, speed: Annotated[str, checks.one_of(SPEEDS)], rating: Rating) -> PeopleUtility:
         """The fit for games of a speed and a mean rating of both sides.
