@@ -261,7 +261,7 @@ def _told_model(against: ModelledPerson) -> str:
         if against.settings.evaluation == "people":
             low, high = load_people(against.settings.calibration or None).ratings
             if not low <= rating <= high:
-                told["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond these, of the nearest"
+                told["Beyond"] = f"values are of games at {low:.0f} to {high:.0f}; beyond, of the nearest"
     first = f"{against.first:.0f}"
     if not len(years):
         told["Prediction"] = "unknown: no game has a date, so all count alike"
