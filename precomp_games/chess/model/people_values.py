@@ -160,7 +160,7 @@ class PeopleFit:
 
     @property
     def ratings(self) -> tuple[float, float]:
-        """The lowest and the highest mean rating of games that were fitted to; beyond, values are as there."""
+        """The lowest and the highest mean rating of fitted games; beyond, values are as there."""
         ratings = [row.rating for row in self.rows]
         return min(ratings), max(ratings)
 
