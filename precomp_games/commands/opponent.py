@@ -200,7 +200,7 @@ def _suit(given: flags.FlagValues, rating: float, speed: str) -> None:
 
     Lines are then looked at best first, with a choice of moves, as against people of a rating.
     """
-    wide = prepare.OF_PEOPLE | {"budget": given.budget, "penalty": 1e-4, "max_evaluations": _EVALUATIONS}
+    wide = {**prepare.OF_PEOPLE, "budget": given.budget, "penalty": 1e-4, "max_evaluations": _EVALUATIONS}
     found = prepare.OF_TREES if prepare.whole_tree(given) else wide
     prepare.set_defaults(given, {**found, "calibration": "", "rating": rating, "speed": speed or given.speed})
 
