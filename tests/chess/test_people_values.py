@@ -120,12 +120,17 @@ def test_what_is_shipped_grows_with_all_that_is_better(speed):
         utility = fit.at(speed, rating)
         scores = [(None, -1), *((cp, None) for cp in range(-1000, 1001, 50)), (None, 1)]
         values = [utility.mover_utility(Line("e2e4", *score), chess.Board()) for score in scores]
-        assert values == sorted(values) and 0.0 < values[0] < 0.3 and 0.45 < values[21] < 0.5
-        assert 0.02 < utility.mover_utility(Line("e2e4", 100, None), chess.Board()) - values[21] < 0.09
+        assert values == sorted(values) and 0.0 < values[0] < 0.3 and values[21] == 0.5
+        assert 0.02 < utility.mover_utility(Line("e2e4", 100, None), chess.Board()) - 0.5 < 0.09
         assert utility.of_ratings(200) > 0 and utility.of_clocks(60, 60) == 0.0
         assert utility.of_clocks(60, 60, saved=5) == utility.of_clocks(65, 60) > 0 > utility.of_clocks(0, 60)
-        even = utility.mover_utility(Line("e2e4", 0, None), chess.Board(), 1.0 - utility.move)
-        assert even == pytest.approx(0.7310586)
+        assert utility.mover_utility(Line("e2e4", 0, None), chess.Board(), 1.0) == pytest.approx(0.7310586)
+        early, late = (chess.Board(f"{chess.STARTING_BOARD_FEN} w - - 0 {number}") for number in (3, 30))
+        assert utility.of_move(60) == utility.move < utility.of_move(4) == utility.move / 2 < 0.0
+        for board, ply in ((early, 4), (late, 58)):
+            logit = utility.of_move(ply)
+            value = utility.mover_utility(Line("e2e4", 0, None), board)
+            assert value == pytest.approx(1 / (1 + math.exp(-logit)))
         times = fit.times_at(speed, rating)
         assert 0.2 < times.seconds(4) < times.seconds(30)
         assert times.clock(20) > times.clock(40) > 0.3 * times.control[0]

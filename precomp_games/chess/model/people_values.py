@@ -6,14 +6,15 @@ For the side to move,
 
 pawns is the analyst's evaluation, cut at +-10, where mates are too, and m what it is worth to have the move.
 m is below nothing: whoever is to move at an evaluation has still to find the move that the evaluation
-supposes. A term for White says nothing more about games that were kept out. It is fitted by maximum
-likelihood, a draw being half a win, for each speed and for each band of ratings (both sides' mean), with
-errors that hold where a game has several positions (`regression`). A speed with few games leans on the
-nearest one that has more, whose coefficients it is expected to have give or take half of them. A band leans
-on its speed: bands' coefficients scatter around it by a standard deviation that all bands together say, by
-DerSimonian and Laird's moments, and a band's estimate is the most likely one given that. Where bands differ
-by no more than chance, each is its speed. Between the bands' mean ratings, coefficients are linear; beyond
-them, they are the last ones.
+supposes. It is fitted to half-moves from `PLIES[0]` on, and grows to that in proportion: at the first move it
+is nothing, where White scores what the evaluation says. A term for White says nothing more about games that
+were kept out. It is fitted by maximum likelihood, a draw being half a win, for each speed and for each band
+of ratings (both sides' mean), with errors that hold where a game has several positions (`regression`). A
+speed with few games leans on the nearest one that has more, whose coefficients it is expected to have give or
+take half of them. A band leans on its speed: bands' coefficients scatter around it by a standard deviation
+that all bands together say, by DerSimonian and Laird's moments, and a band's estimate is the most likely one
+given that. Where bands differ by no more than chance, each is its speed. Between the bands' mean ratings,
+coefficients are linear; beyond them, they are the last ones.
 
 The clock's effect is what a regression finds: who is ahead on the clock may also be better than the rating
 says, and a move that was played at once may be a better one. As a cause, it is an upper estimate.
@@ -44,7 +45,7 @@ from precomp_games.chess.data.game_records import SPEEDS
 from precomp_games.chess.engines.searches import Line
 from precomp_games.chess.model.clock_times import ClockTimes
 from precomp_games.chess.model.engine_policies import centipawns
-from precomp_games.chess.model.rated_games import RatedPosition, band
+from precomp_games.chess.model.rated_games import PLIES, RatedPosition, band
 from precomp_games.chess.model.regression import Coefficients, Data, Floats, fit, fit_kinds
 
 TERMS = ("pawn", "rating", "clock", "move")
@@ -88,8 +89,12 @@ class PeopleUtility:
 
     def mover_utility(self, line: Line, board: chess.Board, beside: float = 0.0) -> float:
         """See `ScoreUtility`; always inside (0, 1). `beside` is added to the logit: what else is known."""
-        z = self.pawn * pawns(line) + self.move + beside
+        z = self.pawn * pawns(line) + self.of_move(board.ply()) + beside
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, z))))
+
+    def of_move(self, ply: int) -> float:
+        """What having the move adds to the mover's logit, after so many half-moves."""
+        return self.move * min(1.0, ply / PLIES[0])
 
     def of_ratings(self, difference: float) -> float:
         """What a difference of ratings, own less other, adds to the mover's logit."""
