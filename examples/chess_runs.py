@@ -1,4 +1,4 @@
-"""What examples about chess share: settings, engines and matches, by absl's global flags."""
+"""Shared by the examples about chess: settings, engines and matches, by absl's global flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What is preparation worth when it also saves time? Example 2 of the precomputation paper.
+r"""Compute the worth of preparation that also saves time. Example 2 of the precomputation paper.
 
 Each player has a time for the whole game, in ticks, and loses when it has run out. A move that is searched
 takes time; a memorized one takes none, so that more is left for the moves that follow. For several times of
@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
-    """What the best preparation is worth, in each way, and how large it is, against the time."""
+    """Plot the value and the size of the best preparation of each kind against the time."""
     with common.figure(path, 2, figsize=(7.0, 6.4), sharex=True) as (figure, (worth, size)):
         sweeps.curve(worth, rows, "ticks", "unprepared", "k:", "unprepared")
         for k, way in enumerate(_WAYS):
@@ -128,7 +128,7 @@ def compared(
         return max(game.decode(action)[1] for action in own.action_probabilities(state))
 
     def searched(state: Any) -> dict[int, float]:
-        """What the search would play, in no time."""
+        """Return the search's move probabilities, with moves that take no time."""
         played = own.action_probabilities(state).items()
         return {game.encode(game.decode(action)[0], 0): p for action, p in played}
 
@@ -209,7 +209,7 @@ class TimedEngine:
 
 
 class PlayedOn:
-    """What a state is worth when both play on, their likeliest moves, to some ply, and that is scored."""
+    """Leaf values by playout: both play their likeliest moves to some ply, where the evaluation scores."""
 
     def __init__(self, policies: tuple[Any, Any], evaluation: chess.EngineEvaluation, plies: int) -> None:
         self._policies, self._evaluation, self._plies = policies, evaluation, plies

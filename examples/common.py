@@ -1,4 +1,4 @@
-"""What the examples share: interrupts during imports, flags for any game, and what commands have of it."""
+"""Shared by the examples: interrupts during imports, flags for any game, and helpers of the commands."""
 
 # ruff: noqa: E402  (what an interrupt says is settled before the imports)
 
@@ -65,7 +65,7 @@ def end_with(command: Any) -> None:
 
 
 def chosen(flag: flags.FlagHolder[Any], known: Sequence[str]) -> list[Any]:
-    """What a flag lists, each once; all of it must be known."""
+    """Return the names that a flag lists, each once; an unknown name is an error."""
     names = [name for name in dict.fromkeys(flag.value) if name]
     for name in names:
         if name not in known:
@@ -105,7 +105,7 @@ def check_game(game: pyspiel.Game, *, perfect: bool = False) -> None:
 
 
 def fits(game: pyspiel.Game, most: int) -> bool:
-    """Whether the whole game has at most so many histories; looks at no more of them."""
+    """Return whether the whole game has at most so many histories; it visits no more of them."""
     return sum(1 for _ in itertools.islice(histories(game), most + 1)) <= most
 
 
@@ -131,7 +131,7 @@ def own_settings() -> dict[str, Any]:
 
 
 def seats(player: int, own: Any, other: Any) -> tuple[Any, Any]:
-    """What is the player's and what is its opponent's, in the order of players."""
+    """Return the player's item and its opponent's, in the order of players."""
     return (own, other) if player == 0 else (other, own)
 
 
@@ -162,7 +162,7 @@ OBJECTIVES = "welfare, smaller (of both utilities), a player, 0 or 1, or two wei
 
 
 def objective(words: str) -> Any:
-    """What --objective says, as `efce_lp` takes it.
+    """Parse --objective into the form that `efce_lp` takes.
 
     Raises:
       ValueError: it is none.

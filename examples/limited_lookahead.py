@@ -1,4 +1,4 @@
-r"""What is it worth to know that the opponent looks only a few moves ahead?
+r"""Compute the gain from knowing that the opponent looks only a few moves ahead.
 
   python examples/limited_lookahead.py                          # Kuhn and KJ poker, 10 draws: a minute
   python examples/limited_lookahead.py --draws=100              # the paper's Figures 6 and 7: minutes
@@ -268,7 +268,7 @@ def print_rows(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def expectations_of_types(done: Sequence[dict[str, Any]], values: Sequence[float]) -> None:
-    """What is known beforehand, next to what came out; values: of the game, to who is rational."""
+    """Print identities that must hold beside the results; values: of the game, to the rational player."""
     draws: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in done:
         draws.setdefault((*(row[name] for name in _TYPES_POINT[:4]), row["draw"]), []).append(row)
@@ -299,7 +299,7 @@ def expectations(done: Sequence[dict[str, Any]], values: Sequence[float]) -> Non
 
 
 def expectations_of_kuhn(done: Sequence[dict[str, Any]]) -> None:
-    """What is known of Kuhn poker without noise."""
+    """Print the known values of Kuhn poker without noise beside the results."""
     known = {(0, 1): 1 / 6, (0, 2): -1 / 18, (1, 1): 1 / 18, (1, 2): 1 / 18}
     for row in done:
         at = row["rational_player"], row["lookahead"]

@@ -1,4 +1,4 @@
-r"""How well do models of a person predict its moves? Bits a move and first guesses, by ply, on later games.
+r"""Measure how well models of a person predict later games: bits a move and first guesses, by ply.
 
   python examples/opponent_model.py --games=karpov.pgn --player="Karpov Anatoli" --population=others.pgn \
       --since=1980 --until=1996
@@ -61,7 +61,7 @@ class Model:
 
 @dataclasses.dataclass
 class Score:
-    """What a model predicted: for each move its bits and whether it was the first guess; for all, odds."""
+    """A model's predictions: for each move its bits and whether it was the first guess; for all, odds."""
 
     bits: list[float] = dataclasses.field(default_factory=list)
     first: list[bool] = dataclasses.field(default_factory=list)
@@ -115,7 +115,7 @@ def engine_behind(engines: chess_runs.Engines, found: people.KnownPerson, since:
 
 
 def models(population: move_counts.GameSelection | None, since: int, behind: Any) -> list[Model]:
-    """What is compared, from plain to best; a population's games count up to the first year."""
+    """Return the models, from plain to best; a population's games count up to the first year."""
     ageless = (math.inf,)
     found = [Model("counts alone", ageless, None), Model("with age", HALF_LIVES, None)]
     if population is not None:
@@ -188,7 +188,7 @@ def report(scores: dict[str, Score], plies: np.ndarray, folder: pathlib.Path) ->
 
 
 def plot(scores: dict[str, Score], path: pathlib.Path) -> None:
-    """How often moves of each predicted probability were played."""
+    """Plot how often moves of each predicted probability were played."""
     with common.figure(path, figsize=(5.6, 5.2)) as (figure, panel):
         panel.plot([0.003, 1.0], [0.003, 1.0], color="0.6", lw=1.0, label="as predicted")
         for k, (name, each) in enumerate(scores.items()):

@@ -108,7 +108,7 @@ def frontier(held: efce.SequenceGame, notion: Any, vertex: bool = True) -> Front
 
 
 def corners_of(found: list[Any], places: list[Any]) -> list[Any]:
-    """Those of a convex polygon's points that are corners, in order: no repetitions, and none on an edge."""
+    """Return a convex polygon's corners among its points, in order: no repetitions, and none on an edge."""
     left, k = list(range(len(found))), 0
     while k < len(left) and len(left) > 1:
         before, here, after = (places[left[(k + d) % len(left)]] for d in (-1, 0, 1))

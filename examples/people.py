@@ -1,4 +1,4 @@
-"""What the examples about people share: flags that say whose games are read, and these games."""
+"""Shared by the examples about people: flags that name the games to read, and these games."""
 
 from __future__ import annotations
 

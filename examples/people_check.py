@@ -137,7 +137,7 @@ def read() -> Games:
 
 
 def predicted(asked: Sequence[Asked], policy: Callable[[float], Any], name: str) -> Rows:
-    """What policies say, each of moves of the rating that it is for."""
+    """Return the policies' probabilities for each move, asking the policy of the nearest rating."""
     rows: Rows = [{}] * len(asked)
     near = np.round(np.array([each.rating for each in asked]) / _NEAR) * _NEAR
     with common.progress_bar(total=len(asked), desc=name) as bar:
@@ -277,7 +277,7 @@ def check_clocks(
 
 
 def check_choices(games: Games, people: PeopleFit, engine: Any, folder: pathlib.Path) -> list[dict[str, Any]]:
-    """What games scored beyond ratings, by the move that the player chose, and what evaluations say of it."""
+    """Compare games' scores beyond ratings, by the move chosen, with what evaluations expect of it."""
     passed = dict[int, dict[int, int]]()  # by position and game: the half-move
     for k, record in enumerate(games.records):
         for ply in plies_of(record, _BOOK_PLIES):
@@ -378,7 +378,7 @@ def plot(
     x: str,
     y: str,
 ) -> None:
-    """What was real against what was expected, a curve for each of what `by` says."""
+    """Plot real against expected scores, a curve for each value of the column `by`."""
     with common.figure(path, figsize=(5.0, 4.4), dpi=90) as (figure, panel):
         ends = [of([row["expected"] for row in rows], default=1.0) for of in (min, max)]
         panel.plot(ends, ends, color="0.6", lw=1.0, label="as predicted")

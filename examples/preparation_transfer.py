@@ -91,7 +91,7 @@ Weights = npt.NDArray[np.float64]
 
 
 class Judge:
-    """What a person plays from a year on, by its own games then, and what positions are worth.
+    """A model of a person's play from a year on, by its games from then on, with leaf values.
 
     A reply's probability is (n(m) + alpha q(m)) / (n + alpha), of the later games, with a back-off q that no
     preparation has seen. Which replies are looked at is settled by all later games, so that a book's games
@@ -157,7 +157,7 @@ class Judge:
 
 @dataclasses.dataclass(frozen=True)
 class Paths:
-    """Where games with a book end: e paths of replies.
+    """The e paths of replies by which games leave a book.
 
     Attributes:
         replies: the numbers of each path's replies.
@@ -227,7 +227,7 @@ def hits(book: chess.Book, table: GameTable) -> Weights:
 
 @dataclasses.dataclass
 class Trial:
-    """What a kind of book of some size was worth in a year and color.
+    """The measured worth of a book of some kind and size, in a year and color.
 
     Attributes:
         values: float64[1 + draws], by the judge; the first by all later games as they are.
@@ -304,7 +304,7 @@ def prepared(
 def model_before(
     found: people.KnownPerson, first: float, engines: chess_runs.Engines
 ) -> tuple[str, Any, float]:
-    """What is behind the games, by name and as a policy, and the distrust, by the games before a year."""
+    """Return the prior's name, the prior as a policy, and the distrust, fitted to the games before a year."""
     since = first - _HELD_OUT.value
     behind, distrust = _BEHIND.value, FLAGS.distrust
     if behind == people.FITTED:
@@ -462,7 +462,7 @@ def as_row(trial: Trial) -> dict[str, Any]:
 
 
 def plot(rows: Sequence[dict[str, Any]], path: pathlib.Path) -> None:
-    """What books add by size, and how much more the prepared ones are worth than controls."""
+    """Plot what books add by size, and how much more the prepared ones are worth than controls."""
     with common.figure(path, 1, 2, figsize=(10.0, 4.0)) as (figure, panels):
         left, right = panels
         styles = {_PREPARED: "o-", "most reached": "s--", "main lines": "^:", _BEST: "D-."}

@@ -122,7 +122,7 @@ def heading(side: str) -> str:
 
 
 def sizes(row: dict[str, Any]) -> str:
-    """What is memorized; by either side where both do, on average."""
+    """Return the number of memorized positions; for each side, on average, if both prepare."""
     if row["prepares"] == "both":
         return f"{row['size_0']:.2f} + {row['size_1']:.2f}"
     return f"{row['size_0'] + row['size_1']:.0f}"

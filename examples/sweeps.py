@@ -1,4 +1,4 @@
-"""What examples share that sweep a parameter: the flags of their games, and tables and curves of their rows.
+"""Shared by the examples that sweep a parameter: flags of their games, tables and curves of their rows.
 
 A row is a dictionary of what was computed for one value of the parameter, such as `csv` writes it.
 """

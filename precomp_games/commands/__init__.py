@@ -34,7 +34,7 @@ process_began: float | None = None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command that the first word names; returns the exit status.
+    """Run the command that the first word names and return the exit status.
 
     Args:
       argv: the command line; by default the process's.
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def of_address_space(error: BaseException) -> str:
-    """What is told of an error where address space is limited, which libraries meet in all ways; else ""."""
+    """Explain an error that a limit on address space may have caused; "" if there is no such limit."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return ""
@@ -81,7 +81,7 @@ def of_address_space(error: BaseException) -> str:
 
 
 def _overview() -> str:
-    """What there is, a line each."""
+    """Return the usage text: a line for each command."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
     parts = ("usage: precomp-games COMMAND [--flags]", "\n".join(lines), "COMMAND --help shows its flags.")

@@ -1,4 +1,4 @@
-"""What a command runs in: one error line in place of a traceback, a status, its folder, a deadline, bars.
+"""The frame of a command: one error line in place of a traceback, a status, its folder, a deadline, bars.
 
 `run_command` is for commands, whose flags are their own; `run_example` is for scripts whose flags are absl's
 global ones. A command that has --minutes has a deadline (`running_until`), and its bars say what is left.
@@ -42,7 +42,9 @@ _WORKING = 0.9  # of --minutes; in the rest files are written
 
 
 def run_command(command: Any, argv: Sequence[str] | None = None) -> int:
-    """Runs a command; returns the exit status. The process is left as it was: a program may call this.
+    """Run a command and return the exit status.
+
+    The process is left as it was, so that a program may call this.
 
     Args:
       command: its module, with `define`, which gives it its flags, `run`, which does the work by them, and a
@@ -85,7 +87,7 @@ def run_command(command: Any, argv: Sequence[str] | None = None) -> int:
 
 
 def run_example(main: Callable[[Sequence[str]], None]) -> None:
-    """Runs a script by absl's global flags; ends the process."""
+    """Run a script by absl's global flags, and exit."""
 
     def guarded(argv: Sequence[str]) -> int:
         return _guarded(functools.partial(main, argv), flags.FLAGS, argv)
@@ -95,7 +97,7 @@ def run_example(main: Callable[[Sequence[str]], None]) -> None:
 
 
 def _parsed(argv: Sequence[str]) -> list[str]:
-    """What is left of a command line without its flags; one that asks for help ends here, with status 0."""
+    """Return the words of a command line that are no flags; exit with status 0 after printing help."""
     try:
         return list(flags.FLAGS(argv))
     except SystemExit:  # absl's flags for help exit with 1, as for an error
@@ -106,7 +108,7 @@ def _parsed(argv: Sequence[str]) -> list[str]:
 
 
 def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[str]) -> int:
-    """The exit status of work by flags; what a user can put right is one line, with status 1.
+    """Run a command's work and return the exit status; errors that a user can correct are one line, status 1.
 
     Args:
       work: what is run.
@@ -150,7 +152,7 @@ def _guarded(work: Callable[[], None], given: flags.FlagValues, argv: Sequence[s
 
 @contextlib.contextmanager
 def _output() -> Iterator[None]:
-    """Streams that a run can write to, whatever became of them; they are put back at its end."""
+    """Give a run streams that it can write to, even if they are closed, and restore them at its end."""
     _open_closed_streams()
     stream, errors = sys.stdout, getattr(sys.stdout, "errors", None)
     by_lines = getattr(stream, "line_buffering", False)
@@ -168,7 +170,7 @@ def _output() -> Iterator[None]:
 
 
 def _open_closed_streams() -> None:
-    """Streams that were closed (`>&-`) go nowhere; else the next file that is opened would be one of them."""
+    """Open closed streams (`>&-`) on /dev/null; else the next opened file would take a stream's place."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -179,7 +181,7 @@ def _open_closed_streams() -> None:
 
 
 def _failed(message: str, status: int = 1) -> int:
-    """Prints an error; returns the exit status."""
+    """Print an error and return the exit status."""
     for folder in _made_folders:
         with contextlib.suppress(OSError):  # not empty: what is finished stays
             folder.rmdir()
@@ -190,7 +192,7 @@ def _failed(message: str, status: int = 1) -> int:
 
 
 def _by_flag(message: str, given: flags.FlagValues) -> str:
-    """An error about an argument that a flag has set, as one about the flag."""
+    """Rephrase an error about an argument that a flag set, as an error about the flag."""
     match = re.fullmatch(r"[\w.]+\(\): expected (\w+) (?:to be )?(.*)", message)
     if match is None:
         return message
@@ -201,7 +203,7 @@ def _by_flag(message: str, given: flags.FlagValues) -> str:
 
 
 def _by_file(error: OSError, given: flags.FlagValues) -> str:
-    """An error about a file that a flag names, as one about the flag; "" if none does."""
+    """Rephrase an error about a file that a flag names, as an error about the flag; "" if none does."""
     if error.filename is None:
         return ""
     # Other flags have specs with a file in them.
@@ -220,7 +222,7 @@ def _no_file(flag: str, expected: str, error: OSError) -> str:
 
 @contextlib.contextmanager
 def errors_by_flag(flag: str, expected: str) -> Iterator[None]:
-    """Raises an error about a file's contents, or about a file that cannot be read, as one about a flag.
+    """Raise errors about a file that cannot be read, or about its contents, as errors about a flag.
 
     Args:
       flag: which names the file, or files.
@@ -290,7 +292,7 @@ class _Output:
 
 
 class _Log:
-    """Where bars go that nobody sees move: a line of them now and then."""
+    """A stream for progress bars where there is no terminal: it prints a line now and then."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + min(_SECONDS_FIRST, _SECONDS_A_LINE)
@@ -325,10 +327,10 @@ def _time_left() -> str:
 
 @contextlib.contextmanager
 def pressed_once() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed; pressed again, it interrupts as ever.
+    """Yield a function that returns whether Ctrl-C was pressed; a second press raises KeyboardInterrupt.
 
-    What a shell runs in the background, and threads that are not the main one, hear of no Ctrl-C before, and
-    of none here.
+    Processes that a shell runs in the background, and threads other than the main one, receive no Ctrl-C
+    anyway; here the function then returns False.
     """
     pressed = False
 
@@ -352,7 +354,7 @@ def pressed_once() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def running_until(minutes: float | None, *, began: float, stops: bool) -> Iterator[None]:
-    """Within it, the run has this deadline.
+    """Give the run a deadline within the block.
 
     Args:
       minutes: of all of the run; None: as long as it takes.
@@ -374,7 +376,7 @@ def running_until(minutes: float | None, *, began: float, stops: bool) -> Iterat
 
 
 def progress_bar(iterable: Iterable[Any] | None = None, **arguments: Any) -> tqdm:
-    """Tqdm's bar on a terminal; elsewhere, such as in a log, a line with count and rate every ten seconds."""
+    """Return tqdm's bar on a terminal; in a log, a line with count and rate every ten seconds."""
     if sys.stderr.isatty():
         return _Bar(iterable, dynamic_ncols=True, **arguments)
     return _Bar(iterable, file=_log, ncols=100, mininterval=0.5, **arguments)

@@ -1,4 +1,4 @@
-"""What commands about chess share: engines by flags, folders of earlier runs, pages, files to study with."""
+"""Shared by commands about chess: engines by flags, folders of earlier runs, pages, files to study with."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _warn_of_other_results(given: flags.FlagValues) -> None:
 
 @dataclasses.dataclass
 class ShowingFlags:
-    """Whether to write a page, and which files to study with.
+    """Flags of the page and of the files to study with.
 
     Attributes:
       report: Also write a page to look at the book with: report.html.

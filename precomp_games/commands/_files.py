@@ -1,4 +1,4 @@
-"""What commands write and print: tables, JSON, figures, and a line about an equilibrium."""
+"""Output of commands: tables, JSON, figures, and a line about an equilibrium."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class EngineFlags:
 
 @dataclasses.dataclass
 class MemoryFlags:
-    """How much memory the process may take.
+    """The flag that limits the memory of the process.
 
     Attributes:
       max_memory: Give up, and say what to change, before the process takes more than this, such as 2GB.
@@ -156,7 +156,7 @@ class MemoryFlags:
 
 @dataclasses.dataclass
 class MinutesFlags:
-    """How long the command may take; whoever has this flag ends by it (`run_command`).
+    """The flag that limits the time of a command; `run_command` ends the command by it.
 
     Attributes:
       minutes: End after so long, all in all, with what there is by then. What there is no time for is done
@@ -176,7 +176,7 @@ def define_chess_flags(own: flags.FlagValues, without: Collection[str] = (), **d
 
 @dataclasses.dataclass
 class PreparingFlags:
-    """Who prepares, how much, and how.
+    """Flags of a preparation: the side, the size of the book, and the way it is found.
 
     Attributes:
       side: Who prepares.

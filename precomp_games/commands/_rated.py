@@ -1,4 +1,4 @@
-"""What `calibrate --games` does: fits values of people's games, and what people spend, and checks both."""
+"""The work of `calibrate --games`: fits values of people's games and the time people spend; checks both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What an analyst's score is worth in games: fits --evaluation=calibrated, and tests the fit on other games.
+r"""Fits --evaluation=calibrated, the expected score in games by an analyst's score, and tests it on others.
 
   precomp-games calibrate --r_values=10,30 --output_dir=output/calibrate_evaluation
 
@@ -67,7 +67,7 @@ STOPS = True
 
 @dataclasses.dataclass
 class Flags:
-    """What is prepared, and which games are played.
+    """Flags of the preparations and of the games that the fit is made from.
 
     Attributes:
       sides: Who prepares.
@@ -308,7 +308,7 @@ def _logistic(scale: float, sample: calibration.CalibrationSample) -> float:
 def _kept_out(
     given: flags.FlagValues, positions: Sequence[Position], fit: calibration.CalibratedUtility, engine_id: str
 ) -> dict[str, list[dict[str, Any]]]:
-    """How well each evaluation expects games that no fit has seen, by kind of position; prints it."""
+    """Print and return how well each evaluation predicts games kept out of the fit, by kind of position."""
 
     def by(name: str) -> Callable[[Position], float]:
         utility = score_utility(name, given.scale_cp, engine_id)

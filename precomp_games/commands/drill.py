@@ -45,7 +45,7 @@ _STOP = ("q", "quit", "exit", "stop")
 
 @dataclasses.dataclass
 class Flags:
-    """What is asked, and how.
+    """Flags of a drill.
 
     Attributes:
       questions: How many questions at most.
@@ -92,7 +92,7 @@ def run(given: flags.FlagValues) -> None:
 
 
 def _has_symbols(unicode: bool | None) -> bool:
-    """Whether boards are shown with chess symbols."""
+    """Return whether boards are shown with chess symbols."""
     encoding = sys.stdout.encoding
     try:
         "♔·".encode(encoding)
@@ -194,7 +194,7 @@ def _why(board: chess.Board, card: DrillCard, position: BookPosition, move: ches
 
 
 def _searched(board: chess.Board, moves: Sequence[chess.Move], made: Preparation, path: str) -> str:
-    """What stored searches say of the book's move and of the one that was answered, and the reply to it.
+    """Return a line with stored scores of the book's move and of the answer, and the reply to the answer.
 
     "" where the preparation's engines have searched neither the position nor the one after the answer.
     """

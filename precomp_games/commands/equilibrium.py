@@ -159,7 +159,7 @@ def _sweep(
 
 
 class _Side(NamedTuple):
-    """What a side learns in equilibrium, beside what it would learn against an unprepared opponent.
+    """A side's book in equilibrium, beside its book against an unprepared opponent.
 
     Attributes:
       name: "white" or "black".
@@ -222,7 +222,7 @@ def _moves(row: Mapping[int, float]) -> dict[str, float]:
 
 
 def _print_side(side: _Side, states: int, *, menus: bool) -> None:
-    """What a side learns, and which of it is due to the other one's preparation."""
+    """Print what a side memorizes, and which part is due to the other side's preparation."""
     name, rival = side.name.capitalize(), _SIDES[1 - _SIDES.index(side.name)].capitalize()
     size = sum(row["probability"] for row in side.memorized)
     due = [row for row in side.memorized if not row["also_alone"]]

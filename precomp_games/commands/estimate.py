@@ -1,4 +1,4 @@
-r"""Who is this opponent? The search, the r and the number of moves that fit what it plays best.
+r"""Estimates an opponent's search, its r and its number of moves: those that fit its moves best.
 
 The opponent of `precomp-games prepare` plays the k best moves of an engine's search with probabilities
 proportional to exp(cp / r). This says how many nodes it searches, which r and k, how far all of that may be

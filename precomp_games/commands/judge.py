@@ -86,7 +86,7 @@ def define_judging_flags(own: flags.FlagValues, output_dir: str) -> None:
 
 
 def book_and_settings(given: flags.FlagValues) -> tuple[Repertoire, PreparationSettings]:
-    """What is judged, and by what; a wrong flag is an error before an engine is started.
+    """Return the book and the settings to judge it by; a wrong flag is an error before an engine is started.
 
     With --from both are an earlier run's, as far as flags say nothing else.
     """

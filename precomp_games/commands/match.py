@@ -58,7 +58,7 @@ STOPS = True
 
 @dataclasses.dataclass
 class Flags:
-    """What is played, and what is made of it.
+    """Flags of a match and of the files that it writes.
 
     Attributes:
       opponent: Another opponent than the book's own, by name, such as uci(nodes=500,r=40); see
@@ -282,7 +282,7 @@ def _report(given: flags.FlagValues, made: Preparation, played: Sequence[Played]
 
 
 def _loss(row: match.ExitScore) -> float:
-    """What a broken promise costs in all games; 0 where it may have been kept."""
+    """Return what an exit's broken promise costs in all games; 0 if chance explains the difference."""
     if row.exit.promised is None or not row.games or row.interval[1] >= row.exit.promised:
         return 0.0
     return row.games * (row.exit.promised - row.score)

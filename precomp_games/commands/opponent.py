@@ -191,7 +191,7 @@ def _settings(given: flags.FlagValues, sides: Sequence[str]) -> list[Preparation
 
 
 def _by_people(given: flags.FlagValues) -> bool:
-    """Whether positions are worth what people score, where people stand behind the games."""
+    """Return whether leaf values are people's scores, if the prior is people's moves."""
     return given.evaluation == "people" or not (given["evaluation"].present or given["calibration"].present)
 
 
@@ -239,7 +239,7 @@ def folder_name(name: str) -> str:
 
 
 def _told_model(against: ModelledPerson) -> str:
-    """What was read, what stands behind it, and how well it predicts."""
+    """Return lines about the games that were read, the prior behind them, and how well the model predicts."""
     person, model = against.person, against.model
     years = person.years
     half = model.weights.half_life
@@ -310,7 +310,7 @@ def _prepared(
 
 
 def _position_rows(made: Preparation, against: ModelledPerson) -> list[dict[str, Any]]:
-    """What is learnt, what it adds, and how often it came up."""
+    """Return a row for each position of the book: its move, what it adds, and how often it came up."""
     met, met_last = (
         _games_by_position(each, made.book.side) for each in (against.person.table, against.last)
     )
@@ -331,7 +331,7 @@ def _games_by_position(table: GameTable, side: chess.Color) -> dict[int, int]:
 
 
 def _seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """How many positions came up seldom, and which share of all that the book adds is theirs."""
+    """Return the number of positions that came up seldom, and their share of all that the book adds."""
     rare = [row for row in rows if row["games"] < _SELDOM]
     total = math.fsum(row["adds"] for row in rows)
     adds = math.fsum(row["adds"] for row in rare)
@@ -339,7 +339,7 @@ def _seldom(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _facts(against: ModelledPerson) -> dict[str, Any]:
-    """What the model is, for programs."""
+    """Return the facts of the model for result.json."""
     model, doubt = against.model, against.distrust
     bits, error, moves = against.bits or (None, None, None)
     return {
@@ -399,7 +399,7 @@ def _share_of_guesses(made: Preparation) -> float:
 
 
 def _at_worst(made: Preparation) -> float | None:
-    """What the book is worth against the worst opponent around the model, where there is distrust."""
+    """Return the book's gain against the worst opponent around the model; None without distrust."""
     robust = made.search.robust if isinstance(made.search, WholeTree) else None
     return None if robust is None else robust.utility - robust.unprepared
 
@@ -452,12 +452,12 @@ def _by_color(
     told: Callable[[Preparation], str],
     more: Callable[[Preparation], str] = lambda each: "",
 ) -> str:
-    """What is told of one or two books, each with its color."""
+    """Join the texts of one or two books, each with its color."""
     return " and ".join(f"{told(each)} with {each.side.capitalize()}{more(each)}" for each in books)
 
 
 def _first_moves(against: ModelledPerson, made: Preparation) -> str:
-    """What the person plays first, after the book's first move where ours comes first."""
+    """Return the person's likeliest first moves, after the book's first move if the book has White."""
     state = made.settings.game().new_initial_state()
     moves: tuple[chess.Move, ...] = ()
     if state.is_terminal():

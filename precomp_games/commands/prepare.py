@@ -94,7 +94,7 @@ OF_TREES: Mapping[str, Any] = {"evaluation": "people", "analyst_nodes": 5_000, "
 
 
 def of_people(spec: str) -> dict[str, Any]:
-    """What settings are against people of a rating where nothing else is said; {} of another opponent."""
+    """Return the default settings against people of a rating; {} for another opponent."""
     if "human" not in policies_in(spec):
         return {}
     rating = parsed_spec(spec).get("rating", 1500.0)
@@ -151,7 +151,7 @@ def preparation_settings(given: flags.FlagValues, side: str | None = None) -> Pr
 
 
 def _chooses(given: flags.FlagValues, settings: PreparationSettings) -> bool:
-    """Whether there is a best book so far, since lines are looked at one after the other."""
+    """Return whether lines are searched one after the other, so that there is a best book so far."""
     every = bool(whole_tree(given)) or settings.distrust > 0.0
     return settings.menu > 1 or is_by_games(settings, given.play_budget, whole_tree=every)
 
@@ -225,9 +225,9 @@ def prepared(
 
 @contextlib.contextmanager
 def looking_until(minutes: float | None) -> Iterator[Callable[[], bool] | None]:
-    """Whether so long has passed, or Ctrl-C was pressed; pressed again, it interrupts as ever.
+    """Yield a function that returns whether the time is up or Ctrl-C was pressed; a second press interrupts.
 
-    None, and Ctrl-C as ever, where there is no such limit.
+    Without a limit it yields None, and Ctrl-C interrupts at once.
     """
     if minutes is None:
         yield None
@@ -250,7 +250,7 @@ def _kept_moves(paths: Sequence[str], settings: PreparationSettings) -> dict[str
 
 @dataclasses.dataclass
 class Flags:
-    """What else is done with the book.
+    """Further flags: the match, the neighbors, and where files go.
 
     Attributes:
       match_games: Games that the book is tried in, by the rules of chess. 0: none.
@@ -363,7 +363,7 @@ def _print_games(made: Preparation, matches: Mapping[str, MatchResult] | None, e
 
 
 def match_line(promised: float, result: MatchResult, without: MatchResult) -> str:
-    """What a book promised and what it scored, in words."""
+    """Return a line with the score that a book promised and the score that it made."""
     scored = f"scored {points(result.score)} +- {points(result.standard_error)} in {len(result.games)} games"
     line = f"promised {points(promised)}, {scored}; without the book {points(without.score)}"
     return f"{line} (points in 100 games)"
@@ -451,7 +451,7 @@ def print_exits(made: Preparation) -> None:
 
 
 def _how(given: flags.FlagValues, made: Preparation) -> str:
-    """How the book was found by looking at some lines; why it is empty, if it is."""
+    """Return text about a search of some lines, and why its book is empty, if it is."""
     search = made.search
     assert isinstance(search, BestFirst | ByGames)
     text = f"{search.work['opened']} positions were opened, {search.work['evaluations']} evaluated"
@@ -478,7 +478,7 @@ def _how(given: flags.FlagValues, made: Preparation) -> str:
 
 
 def _otherwise(made: Preparation, search: WholeTree) -> str:
-    """What keeping a book costs or saves, why the book is empty, and what it has against each opponent."""
+    """Return text about the costs of keeping a book, an empty book, and the score against each opponent."""
     text = ""
     kept = search.kept
     if kept is not None and kept.free_utility is not None and kept.free_learned is not None:
@@ -548,7 +548,7 @@ def memory_lines(made: Preparation, folder: pathlib.Path) -> str:
 
 
 def _budget_lines(made: Preparation, frontier: MemoryFrontier, folder: pathlib.Path) -> str:
-    """What some more positions would be worth; plots utility against positions."""
+    """Return a line about the gain of some more positions, and plot utility against positions."""
     assert made.budget is not None and isinstance(made.search, WholeTree)
     most = made.budget + _MORE
     more = best_of_frontier(frontier, most)

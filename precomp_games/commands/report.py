@@ -1,4 +1,4 @@
-r"""What is in a book? Makes a page of it: a board, its lines, what they are worth, what a budget leaves.
+r"""Makes a page of a book: a board, its lines, what they are worth, and what a budget leaves.
 
   precomp-games report --from=output/chess_preparation --output_dir=output/book_report
 
@@ -46,7 +46,7 @@ _MOST_PLOT = 2**20
 
 @dataclasses.dataclass
 class Flags:
-    """What else the page shows.
+    """Flags of what else the page shows.
 
     Attributes:
       output_dir: Where files go.
@@ -162,7 +162,7 @@ def _read_plot(path: str | os.PathLike[str]) -> str:
 
 
 def _read_books(given: flags.FlagValues, runs: Sequence[_chess.Earlier]) -> list[BookPage]:
-    """What earlier runs made, with what the flags add to it."""
+    """Read the books of earlier runs, with the matches, notes and plots that the flags add."""
     rows = _read_match(given.match_dir) if given.match_dir else []
     notes = _read_notes(given.notes) if given.notes else {}
     shared = {pathlib.Path(path).stem: _read_plot(path) for path in given.plot}

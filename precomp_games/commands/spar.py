@@ -84,7 +84,7 @@ _LEAST = 1e-3  # less likely replies of it are not looked at: a temperature give
 
 @dataclasses.dataclass
 class Flags:
-    """Who plays whom, and how often.
+    """Flags of the players and of the number of games.
 
     Attributes:
       side: Who prepares.
@@ -215,7 +215,7 @@ def _check_conditions(path: pathlib.Path, now: dict[str, Any]) -> None:
 
 
 class _Round(NamedTuple):
-    """What is told of the games of a round, or of a match."""
+    """The scores of a round's games, or of a match."""
 
     number: int
     scores: Sequence[float]
@@ -259,7 +259,7 @@ class Sparring:
         self.random = timed or any(map(_draws, (self.own, self.opponent)))
 
     def conditions(self) -> dict[str, Any]:
-        """What games of one folder have in common."""
+        """Return the conditions that all games of a folder share."""
         played = (("own", self.own), ("opponent", self.opponent))
         return {
             **{"side": chess.COLOR_NAMES[self.side], "fen": self.settings.fen, "round": self.given.round},
@@ -502,7 +502,7 @@ class Sparring:
 
 
 def _draws(engine: MatchEngine) -> bool:
-    """Whether options make an engine play other moves each time."""
+    """Return whether an engine's options make it play at random."""
     texts = [f"{name}={value}" for name, value in engine.options.items()]
     threads = any(re.fullmatch(r"(?i)threads=(?!1$).*", text) for text in texts)
     return threads or bool(weakened_by(f"{engine.name} [{', '.join(texts)}]"))

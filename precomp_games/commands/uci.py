@@ -47,7 +47,7 @@ _MOST_OPTIONS = 8  # of an identity, in an error
 
 @dataclasses.dataclass
 class Flags:
-    """Who plays.
+    """Flags of the player.
 
     Attributes:
       book: A Polyglot file, or an output folder of precomp-games prepare.
@@ -123,7 +123,7 @@ def _player(given: flags.FlagValues) -> UciEngine:
 
 
 def _by_spec(given: flags.FlagValues) -> PolicyPlayer:
-    """Who plays by a policy's name."""
+    """Return a player that plays a policy given by name."""
     policy = opponent_policy(ChessGame(), given.play, trusted=True)
     name = OpponentWords(PreparationSettings(opponent=given.play), "").title
     return PolicyPlayer(policy, one_line(name), given.seed)
